@@ -1,6 +1,6 @@
-"""delta_py: the Delta Lake protocol as a library on pyarrow. No Spark in it.
+"""delta_py: the Delta Lake protocol as a library on pyarrow. It does not use Spark.
 
-The names are looked up when they are first used, so that a process which needs one module does not load them all.
+Names are imported when they are first used, so that a process that needs one module does not load them all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What S3 and DynamoDB have in common: clients of boto3 that try each request once, and what their errors mean.
+"""Common code for S3 and DynamoDB: boto3 clients that try each request once, and the meaning of their errors.
 
-Credentials are those that are given, or what boto3 finds: the environment, shared files (profiles with roles too), the machine's
-role. boto3 renews those that expire.
+Credentials are those that the caller passes, or those that boto3 finds: the environment, shared files (including profiles with
+roles), the machine's role. boto3 renews those that expire.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _DEFAULT_REGION = "us-east-1"
-# A name of an error, or the status where the answer had no body.
+# Names of errors, or the status if the response had no body.
 _NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
 _TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
-# Status 400 or 403, and yet the same request may be answered later.
+# Status 400 or 403, although the same request may succeed later.
 _BUSY = {
-    "ExpiredToken",  # boto3 fetches a new one where it can
+    "ExpiredToken",  # boto3 fetches a new one if it can
     "ExpiredTokenException",
     "RequestTimeout",
     "SlowDown",
@@ -48,7 +48,7 @@ _BUSY = {
     "RequestLimitExceeded",
     "TooManyRequestsException",
     "TransactionConflictException",
-    "TransactionInProgressException",  # the same request, sent before, is still being carried out
+    "TransactionInProgressException",  # the same request was sent before and is still running
 }
 _REGION = "The bucket lies in another region: name it by the option s3.region."
 _ACCESS = "The credentials may not do that: look at the policies of user and bucket."
@@ -75,8 +75,8 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwsAccess:
-    """Where a service is, and who asks it. credentials_cure: what to do where there are no credentials, as a sentence. None means
-    what boto3 finds."""
+    """The address of a service, and the credentials. credentials_cure: a sentence that says what to do if there are no
+    credentials. None means what boto3 finds."""
 
     credentials_cure: str
     access_key_id: str | None = None
@@ -89,20 +89,21 @@ class AwsAccess:
     timeout_seconds: float = TIMEOUT_SECONDS
 
     def hide(self, text: str) -> str:
-        """The text without the secrets among these."""
+        """The text without the secrets of this access."""
         return without_secrets(text, (secret for secret in (self.secret_access_key, self.session_token) if secret is not None))
 
 
 class TransactionCancelled(Exception):
-    """DynamoDB did nothing of a transaction. reasons: the code of each of its items; `None` for one that was not to blame."""
+    """DynamoDB did not apply any part of a transaction. reasons: the code of each of its items; `None` for an item
+    that was not the cause."""
 
-    def __init__(self, said: str, reasons: tuple[str, ...]) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, reasons: tuple[str, ...]) -> None:
+        super().__init__(message)
         self.reasons = reasons
 
 
 def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
-    """A client of boto3. settings: of botocore's Config. Raises StorageError where the access, or files of credentials, are
+    """A client of boto3. settings: of botocore's Config. Raises StorageError if the access settings, or files of credentials, are
     wrong."""
     config = Config(
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -123,10 +124,10 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
             aws_session_token=access.session_token,
             config=config,
         )
-    except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
-        said = access.hide(str(error))
+    except (BotoCoreError, ValueError) as error:  # ValueError: the endpoint is not a URL
+        message = access.hide(str(error))
         cure = "Look at its endpoint, region, profile and credentials."
-        raise StorageError(f"No client for {service} can be made: {said}. {cure}") from error
+        raise StorageError(f"No client for {service} can be made: {message}. {cure}") from error
 
 
 def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
@@ -137,8 +138,8 @@ def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
     except ClientError as error:
         raise _meaning(where, access, error) from error
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
-        said = access.hide(str(error))
-        raise StorageError(f"There are no credentials for {where}: {said}. {access.credentials_cure}") from error
+        message = access.hide(str(error))
+        raise StorageError(f"There are no credentials for {where}: {message}. {access.credentials_cure}") from error
     except (EndpointConnectionError, ConnectTimeoutError) as error:
         raise NotAnswered(access.hide(str(error)), is_unreachable=True) from error
     except (HTTPClientError, IncompleteReadError) as error:
@@ -150,17 +151,19 @@ def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
 def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = access.hide(str(error))
+    message = access.hide(str(error))
     if code in _NOT_THERE:
         return FileNotFoundError(2, "No such object", where)
     if code in _TAKEN:
         return FileExistsError(17, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
-        return TransactionCancelled(said, reasons)
+        return TransactionCancelled(message, reasons)
     if status == 416:
         return BeyondTheEnd()
     if code in _BUSY or status not in REFUSALS:
-        return NotAnswered(said, cure=_CURES.get(code))
+        return NotAnswered(message, cure=_CURES.get(code))
     cure = _CURES.get(code, "")
-    return StorageError(f"The store refuses a request to {where}: {said}. {cure}".rstrip(), where=where, code=code, status=status)
+    return StorageError(
+        f"The store refuses a request to {where}: {message}. {cure}".rstrip(), where=where, code=code, status=status
+    )

@@ -1,18 +1,17 @@
-"""Snapshots that keep what they read of the log, for a process that plans many queries.
+"""Snapshots that cache what they read of the log, for a process that plans many queries.
 
     snapshot = CachedSnapshot.load(store)           # as Snapshot.load
-    snapshot = CachedSnapshot.of(snapshot)          # the same version, as it was read before in this process if it was
+    snapshot = CachedSnapshot.of(snapshot)          # the same version, from the cache if this process has read it before
 
-A table is looked at anew each time: only where the listing of its log is the same, file by file with sizes, times and etags, is
-what was read before of use; of this machine's files with inodes and the times of their last change, too (FileId). Kept are
-protocol and metadata, and the list of files as Arrow for each set of statistics that was asked for, up to a limit of memory; what
-was used last stays longest.
+Each load lists the log of the table again. Cached data is used only if the listing is the same, file by file with sizes, times
+and etags; local files also need the same inodes and change times (FileId). The cache has protocol and metadata, and the list of
+files as Arrow for each requested set of statistics, up to a limit of memory. The least recently used entries are dropped first.
 
-Without etags only logs are kept whose files were changed a minute ago or earlier, so that other files of the same names have
-other times. Where the file system does not tell when files were changed, a hash of the log's content is compared: it takes less
-time than reading the log. And of this machine's disks, where a directory can be moved away and back in one step, what was read
-is kept only if the log is listed the same afterwards. A table with a coordinator is always read, and so is one of a store that
-says no times.
+Without etags a log is cached only if its files were last changed at least a minute ago, so that later files of the same names
+have other times. If the file system has no change times, a hash of the log's content is compared: this takes less time than
+reading the log. On local disks a directory can be moved away and back in one step. So data from local disks is cached
+only if the log is listed the same afterwards. A table with a coordinator is always read, and so is a table in a store
+without times.
 Protocol: Action Reconciliation.
 """
 
@@ -38,13 +37,13 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path
 
 _Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
-"""The last one: the hash of the log's content, where the listing does not identify it."""
+"""The last element: the hash of the log's content, if the listing does not identify it."""
 _Wanted: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 
 
 @dataclass(frozen=True, slots=True)
 class _FileList:
-    """A whole list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
+    """A complete list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
 
     batches: tuple[FileBatch, ...]
     memory_bytes: int
@@ -52,10 +51,10 @@ class _FileList:
 
 
 class SnapshotCache:
-    """What a process keeps. Threads may share it.
+    """The cache of a process. Threads may share it.
 
-    most_versions: of which protocol and metadata are kept. most_bytes: of memory for all lists of files, those too that are being
-    read. most_bytes_of_one: a larger one is not kept.
+    most_versions: the number of versions whose protocol and metadata are cached. most_bytes: memory for all lists of files,
+    including those that are being read. most_bytes_of_one: a larger list is not cached.
     """
 
     def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
@@ -67,17 +66,17 @@ class SnapshotCache:
 
     @property
     def memory_bytes(self) -> int:
-        """Of all lists, those too that are being read."""
+        """The memory of all lists, including those that are being read."""
         return self._bytes
 
     def snapshot(self, version: _Version, listed_at: float) -> CachedSnapshot | None:
-        """One for the caller alone. listed_at: when that has listed it."""
+        """A snapshot that only the caller uses. listed_at: when the caller listed the log."""
         with self._lock:
-            found = self._snapshots.get(version)
-            if found is not None:
+            cached = self._snapshots.get(version)
+            if cached is not None:
                 self._snapshots.move_to_end(version)
-                found._listed_at = max(found._listed_at, listed_at)
-        return None if found is None else found.again()
+                cached._listed_at = max(cached._listed_at, listed_at)
+        return None if cached is None else cached.again()
 
     def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
         with self._lock:
@@ -87,21 +86,21 @@ class SnapshotCache:
 
     def files(self, version: _Version, wanted: _Wanted) -> _FileList | None:
         with self._lock:
-            found = self._lists.get((version, wanted))
-            if found is not None:
+            cached = self._lists.get((version, wanted))
+            if cached is not None:
                 self._lists.move_to_end((version, wanted))
-            return found
+            return cached
 
     def keep_files(self, version: _Version, wanted: _Wanted, files: _FileList) -> None:
-        """Its memory was reserved before."""
+        """Add a list whose memory was reserved before."""
         with self._lock:
-            before = self._lists.pop((version, wanted), None)
+            previous = self._lists.pop((version, wanted), None)
             self._lists[version, wanted] = files
-            if before is not None:
-                self._bytes -= before.memory_bytes
+            if previous is not None:
+                self._bytes -= previous.memory_bytes
 
     def reserve(self, size: int) -> bool:
-        """Take so many bytes of memory for a list that is being read, from lists that were not used for long if need be."""
+        """Reserve this many bytes of memory for a list that is being read. If necessary, drop the least recently used lists."""
         with self._lock:
             while self._bytes + size > self.most_bytes and self._lists:
                 self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
@@ -115,7 +114,7 @@ class SnapshotCache:
             self._bytes -= size
 
     def forget(self) -> None:
-        """All but what is being read."""
+        """Drop everything except lists that are being read."""
         with self._lock:
             self._bytes -= sum(files.memory_bytes for files in self._lists.values())
             self._lists.clear()
@@ -123,18 +122,18 @@ class SnapshotCache:
 
 
 KEPT = SnapshotCache()
-"""Of this process."""
+"""The cache of this process."""
 
 
 class CachedSnapshot(Snapshot):
-    """A Snapshot, with all that holds of one. Pickled it is a plain one."""
+    """A Snapshot with the same guarantees. It pickles as a plain Snapshot."""
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         version = _version(store, segment)
-        found = None if version is None else KEPT.snapshot(version, segment.listed_at)
-        if isinstance(found, cls):
-            return found
+        cached = None if version is None else KEPT.snapshot(version, segment.listed_at)
+        if isinstance(cached, cls):
+            return cached
         snapshot = super().of_segment(store, segment)
         if version is not None and _is_unchanged(version):
             KEPT.keep_snapshot(version, snapshot)
@@ -143,8 +142,8 @@ class CachedSnapshot(Snapshot):
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         version = _version(snapshot.store, snapshot.segment)
-        found = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
-        return found if isinstance(found, cls) else cls(snapshot.store, *snapshot.parts)
+        cached = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
+        return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
         self,
@@ -160,7 +159,7 @@ class CachedSnapshot(Snapshot):
         files = KEPT.files(version, wanted)
         if files is not None:
             self.check_log()
-            if self._last_listed != self.segment.last_commit.info:  # of the same table, and not surely with the same files
+            if self._last_listed != self.segment.last_commit.info:  # of the same table, but its files may differ
                 files = None
         if files is None:
             yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
@@ -169,7 +168,7 @@ class CachedSnapshot(Snapshot):
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
     def _kept(self, version: _Version, wanted: _Wanted, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
-        """The batches, which are kept when all of them were taken."""
+        """The batches. They are cached when the caller has taken all of them."""
         batches: list[FileBatch] | None = []
         reserved = size_bytes = 0
         try:
@@ -192,7 +191,7 @@ class CachedSnapshot(Snapshot):
 
 
 def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
-    """By what a version is known; None for one that is not kept."""
+    """The identity of a version; None for a version that is not cached."""
     infos = [file.info for file in _files_of(segment)]
     if coordination_of(store) is not None or not all(map(is_settled, infos)):
         return None
@@ -200,7 +199,7 @@ def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
         return store, segment, None
     try:
         return store, segment, digest_of(store, infos)
-    except (DeltaError, OSError):  # whoever reads the log meets the error again
+    except (DeltaError, OSError):  # the code that reads the log will get the same error
         return None
 
 
@@ -212,7 +211,8 @@ def _files_of(segment: LogSegment) -> list[LogFile]:
 
 
 def _is_unchanged(version: _Version) -> bool:
-    """Whether what was read since the segment was listed is surely what it lists. Stores on the network move no directories."""
+    """Whether the data that was read since the segment was listed is surely the listed data. Remote stores do not
+    move directories."""
     store, segment, _ = version
     if store.is_remote:
         return True

@@ -1,8 +1,8 @@
-"""Errors for users: one class a family, one condition name a cause.
+"""Errors for users: one class per family, one condition name per cause.
 
 The condition names (`error_class`) and SQLSTATEs are the ones that delta-spark's users know. A message says what
-happened with names and values, why, and what to do; it opens with the condition in brackets, so that it survives the
-trip through Spark as text. Facts are attributes too (`message_parameters`), and every error survives pickling.
+happened with names and values, why, and what to do. It begins with the condition in brackets, so that the condition is not lost
+when Spark passes the message on as text. Facts are attributes too (`message_parameters`), and every error survives pickling.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 from delta_py.visible_text import visible
 
 LOGGERS = ("delta_py", "pydelta", "pydelta.pruning")
-"""All that delta_py and spark_plugin log with."""
+"""All loggers of delta_py and spark_plugin."""
 
-_NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break that no item of a list follows
+_NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break without a list item after it
 # User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
 _USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
 _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
 _LONGEST_MESSAGE = 8_000
-_CUT_WORDS = 60  # more than the words take that say how much was cut
+_CUT_WORDS = 60  # more characters than the words that say how much was cut
 _LONGEST_VALUE = 200
 
 
@@ -45,16 +45,17 @@ class DeltaError(Exception):
         self.message_parameters = parameters
         super().__init__(f"[{self.error_class}] {self.message}")
         if self.sql_state != type(self).sql_state:
-            self.add_note(f"SQLSTATE: {self.sql_state}")  # for those who get a traceback's text alone
+            self.add_note(f"SQLSTATE: {self.sql_state}")  # for code that shows only the text of a traceback
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (type(self), self.message, self.error_class, self.sql_state, self.message_parameters)
 
 
 def readable(message: str) -> str:
-    """A message that quotes names and values of a table, which anybody may have made: on one line but for items (` - `), without
-    characters that nobody sees or a terminal obeys (visible_text.py), and no longer than 8,000 characters. So no table can write
-    into a terminal or a log what is not there, or make one error look like another. URLs in it lose user, password and query."""
+    """A message that quotes names and values of a table, which anybody may have made. The result is one line except for items (`
+    - `), has no invisible characters or terminal control characters (visible_text.py), and at most 8,000 characters. So no table
+      can write
+    false text into a terminal or a log, or make one error look like another. URLs in it lose user, password and query."""
     message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
     return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
 
@@ -67,7 +68,7 @@ def _cut(message: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value out of a table, for a message: its beginning, whatever it is."""
+    """A value from a table, for a message: its beginning, whatever it is."""
     try:
         text = repr(value)
     except RecursionError:
@@ -76,7 +77,7 @@ def shown(value: Any) -> str:
 
 
 def rebuilt(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
-    """An error from what it was made of, when it comes from another process."""
+    """An error rebuilt from its parts, after it came from another process."""
     return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
 
 
@@ -84,7 +85,7 @@ def _with_readable_message(record: logging.LogRecord) -> bool:
     """A filter that passes every record, and makes its message readable: messages in logs quote names of tables too."""
     try:
         text = record.getMessage()
-    except (TypeError, ValueError):  # its values do not fit it, which logging tells by itself
+    except (TypeError, ValueError):  # its values do not fit the format; logging reports that itself
         return True
     safe = readable(text)
     if safe != text:
@@ -107,7 +108,7 @@ class TableNotFoundError(DeltaError):
 
 
 class TableAlreadyExistsError(DeltaError):
-    """A create found a table, or data, at the place (DELTA_PATH_EXISTS, TABLE_OR_VIEW_ALREADY_EXISTS)."""
+    """A create found a table, or data, at the path (DELTA_PATH_EXISTS, TABLE_OR_VIEW_ALREADY_EXISTS)."""
 
     error_class = "DELTA_PATH_EXISTS"
     sql_state = "42K04"
@@ -140,14 +141,14 @@ class InvalidOptionError(DeltaError, ValueError):
 
 
 class CorruptTableError(DeltaError):
-    """The log or a file that it names contradicts the protocol; nothing is guessed."""
+    """The log or a file that it names contradicts the protocol; pydelta does not guess."""
 
     error_class = "DELTA_STATE_RECOVER_ERROR"
     sql_state = "XXKDS"
 
 
 class LogFileNotFoundError(CorruptTableError):
-    """A commit or checkpoint part that the version needs is not there (DELTA_LOG_FILE_NOT_FOUND,
+    """A commit or checkpoint part that the version needs does not exist (DELTA_LOG_FILE_NOT_FOUND,
     DELTA_TRUNCATED_TRANSACTION_LOG, DELTA_MISSING_PART_FILES)."""
 
     error_class = "DELTA_LOG_FILE_NOT_FOUND"
@@ -192,14 +193,14 @@ class DataFileError(DeltaError):
 
 
 class StorageError(DeltaError):
-    """The object store failed in a way that retrying did not mend."""
+    """The object store failed, and retries did not help."""
 
     error_class = "DELTA_STORAGE_ERROR"
     sql_state = "58030"
 
 
 class StoreUnavailableError(DeltaError, OSError):
-    """The object store gave no answer, however often it was asked. Whether a write was done is not known."""
+    """The object store did not answer, in spite of retries. It is not known whether a write was done."""
 
     error_class = "DELTA_STORAGE_UNAVAILABLE"
     sql_state = "58030"
@@ -209,7 +210,7 @@ class StoreUnavailableError(DeltaError, OSError):
 
 
 class UnsupportedTableFeatureError(DeltaError):
-    """The protocol asks for something that this version of pydelta cannot do (DELTA_UNSUPPORTED_FEATURES_FOR_READ,
+    """The protocol requires something that this version of pydelta does not support (DELTA_UNSUPPORTED_FEATURES_FOR_READ,
     DELTA_UNSUPPORTED_FEATURES_FOR_WRITE, DELTA_INVALID_PROTOCOL_VERSION)."""
 
     error_class = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
@@ -232,7 +233,7 @@ class InvariantViolationError(DeltaError):
 
 
 class UnsupportedOperationError(DeltaError):
-    """What was asked for is not supported; nothing was done."""
+    """The requested operation is not supported; nothing was done."""
 
     error_class = "DELTA_OPERATION_NOT_SUPPORTED"
     sql_state = "0AKDC"
@@ -257,14 +258,14 @@ class ChangeDataFeedError(DeltaError):
 
 
 class DeltaConcurrentModificationException(DeltaError):
-    """Base of all conflicts with another writer: nothing of ours was committed; run the operation again."""
+    """Base of all conflicts with another writer: this operation committed nothing; run it again."""
 
     error_class = "DELTA_CONCURRENT_WRITE"
     sql_state = "2D521"
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
-    """Another writer took the version, and there is no rule by which ours could follow it."""
+    """Another writer took the version, and no rule allows this commit to follow it."""
 
     error_class = "DELTA_CONCURRENT_WRITE"
 
@@ -306,7 +307,7 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException):
 
 
 class CommitOutcomeUnknownError(DeltaError):
-    """The store neither confirmed nor refused the commit; the files written are kept. Look at the history."""
+    """The store neither confirmed nor refused the commit; the written files are kept. Look at the history."""
 
     error_class = "DELTA_COMMIT_OUTCOME_UNKNOWN"
     sql_state = "08007"

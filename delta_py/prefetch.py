@@ -1,4 +1,4 @@
-"""Items that are made while the ones before them are in use."""
+"""Produces items in a thread while the previous items are in use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, none of which is None, each made in a thread while the one before is in use."""
+    """The same items, none of which is None. A thread produces each one while the previous one is in use."""
     with ThreadPoolExecutor(1, "delta_py-ahead") as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:

@@ -1,12 +1,12 @@
-"""How far a long command is, on a terminal.
+"""Shows the progress of a long command on a terminal.
 
     with progress("VACUUM", total=3_000) as step:
         ...
         step(1)                         # from any thread
 
-A bar on stderr, where that is a terminal, rich is installed (`pip install pydelta[progress]`), and the environment does not say
-PYDELTA_PROGRESS=0. It appears after half a second, and goes when the command ends; of several at once the first is shown.
-Nothing is written otherwise.
+A bar on stderr, if that is a terminal, rich is installed (`pip install pydelta[progress]`), and the environment does not set
+PYDELTA_PROGRESS=0. It appears after half a second, and disappears when the command ends. If several commands run at once, only
+the first one has a bar. Nothing is written otherwise.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SETTING = "PYDELTA_PROGRESS"
 _OFF = ("0", "false", "off", "no")
 _SHOWN_AFTER_SECONDS = 0.5
 
-_shown = Lock()  # held by the one whose bar is shown
+_shown = Lock()  # held by the command whose bar is shown
 
 
 @contextmanager
 def progress(what: str, total: int, unit: str = "files") -> Iterator[Callable[[int], None]]:
-    """what: the command. total: steps that there will be. Gives what counts steps that are done."""
+    """what: the command. total: the number of steps. Returns a function that counts finished steps."""
     if not _is_wanted() or total < 2:
         yield _pass_over
         return
@@ -44,7 +44,7 @@ def progress(what: str, total: int, unit: str = "files") -> Iterator[Callable[[i
 
 
 def _pass_over(steps: int) -> None:
-    """Nobody looks."""
+    """Counts nothing, because no bar is shown."""
 
 
 def _is_wanted() -> bool:
@@ -78,7 +78,7 @@ class _Bar:
 
 
 def _started(text: str, total: int) -> Progress:
-    from rich.console import Console  # costs more to import than a command that nobody watches should pay
+    from rich.console import Console  # its import takes too long for a command without a bar
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

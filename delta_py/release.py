@@ -1,4 +1,4 @@
-"""Which release of pydelta this is."""
+"""The release of pydelta."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 @cache
 def own_version() -> str:
-    """`0.1.0`; `unknown` where pydelta runs without being installed."""
+    """`0.1.0`; `unknown` if pydelta runs without being installed."""
     try:
         return version("pydelta")
     except PackageNotFoundError:

@@ -1,8 +1,8 @@
-"""Requests to services over the network: what it means that one was not answered, and how long it is made again.
+"""Requests to services over the network: which errors mean that there was no answer, and how long to retry.
 
     until_answered("read s3://bucket/key", call, seconds=60.0)
 
-Made again is what failed with NotAnswered, after waits that grow, until the time for it is over.
+A request that failed with NotAnswered is retried, with growing waits, until its time is over.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ RETRY_SECONDS = 60.0
 _UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 5.0
-_SHORTEST_HIDDEN = 4  # a shorter text may stand anywhere by chance
+_SHORTEST_HIDDEN = 4  # a shorter text may occur anywhere by chance
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
-"""Statuses of HTTP by which a server says that it did nothing, and never will. All other failures leave it open: something
-between may have put them in the place of another answer."""
+"""HTTP statuses by which a server says that it did nothing, and never will. All other failures leave it open: a
+proxy may have sent them instead of another answer."""
 
 
 class NotAnswered(OSError):
-    """why: in the words of the SDK, without secrets. is_unreachable: no connection was made, as to a wrong address. cure: what to
-    do where it lasts; None for what is done about a store that does not answer."""
+    """why: in the words of the SDK, without secrets. is_unreachable: there was no connection, for example to a wrong address.
+    cure: what to do if it persists; None for the usual advice about a store that does not answer."""
 
     def __init__(self, why: str, *, is_unreachable: bool = False, cure: str | None = None) -> None:
         super().__init__(why)
@@ -40,7 +40,7 @@ class NotAnswered(OSError):
 
 
 class BeyondTheEnd(Exception):
-    """A range that begins behind the object's end; a client gives no bytes for it."""
+    """A range that begins after the object's end; a client returns no bytes for it."""
 
 
 def until_answered(
@@ -52,8 +52,9 @@ def until_answered(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """One request, made again until it is answered. what: for messages; setting: what says the seconds, for them too. Raises
-    StoreUnavailableError when time is over, and else what the call raises."""
+    """One request, repeated until it is answered. what: for messages; setting: the option that sets the seconds, also for
+    messages.
+    Raises StoreUnavailableError when the time is over, and else what the call raises."""
     begin, attempt = clock(), 0
     while True:
         try:

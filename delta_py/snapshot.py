@@ -1,10 +1,10 @@
-"""Snapshot: the state of a table at one version, and the only door to it.
+"""Snapshot: the state of a table at one version. All reads of a table's state go through it.
 
     snapshot = Snapshot.load(store)                       # the newest; or version=3; or timestamp_ms=1700000000000
     for batch in snapshot.file_batches(stats_leaves): ...
 
 Loading reads protocol and metadata and checks that the table may be read; the list of files stays in the log until
-`file_batches` streams it as Arrow. A checkpoint that cannot be read is passed over for an older one, with a warning.
+`file_batches` streams it as Arrow. If a checkpoint cannot be read, an older one is used, with a warning.
 Protocol: Action Reconciliation; Checkpoints; Version Checksum File.
 """
 
@@ -52,10 +52,10 @@ T = TypeVar("T")
 
 
 class Snapshot:
-    """One version of a table. Immutable; pickles small (the files of the log by name, protocol and metadata).
+    """One version of a table. Immutable; pickles small (the names of the log files, protocol and metadata).
 
-    Raises UnsupportedTableFeatureError from the constructor when the table may not be read. Methods that read the log
-    raise CorruptTableError or one of its subclasses. Not for sharing between threads.
+    The constructor raises UnsupportedTableFeatureError if the table may not be read. Methods that read the log
+    raise CorruptTableError or one of its subclasses. Threads must not share an instance.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Snapshot:
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
-        """The version whose files of the log are these. Raises LogFileNotFoundError, CorruptTableError,
+        """The version with these log files. Raises LogFileNotFoundError, CorruptTableError,
         UnsupportedTableFeatureError."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
@@ -118,11 +118,11 @@ class Snapshot:
 
     @property
     def parts(self) -> tuple[LogSegment, Protocol, Metadata, VersionChecksum | None]:
-        """What, besides the store, it is made of again."""
+        """The values from which it can be built again, together with the store."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
     def again(self) -> Self:
-        """The same version for another thread. What one of them reads of the log, it reads by itself."""
+        """The same version for another thread. Each of the two reads the log by itself."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._log = _Log(self.store, self.segment, self._checksum)
@@ -133,15 +133,16 @@ class Snapshot:
         return Snapshot(store, *self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In a pickle of its own: a pickle says which of its values are one object, and what a snapshot shares with its holder is
-        another where it was kept. Spark compares pickles to find a part of a query that it has read already."""
-        segment, *rest = self.parts
-        return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *rest)),)
+        """Uses a separate pickle inside the pickle. A pickle records which of its values are the same object, and a snapshot may
+        share objects with its holder in one case and not in another. Spark compares pickles to find a part of a query that it has
+        already read."""
+        segment, *other_parts = self.parts
+        return _unpickled, (pickle.dumps((self.store, replace(segment, listed_at=LONG_AGO), *other_parts)),)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table_root!r}, version={self.version})"
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ state
 
     @property
     def version(self) -> int:
@@ -153,7 +154,7 @@ class Snapshot:
 
     @property
     def checksum(self) -> VersionChecksum | None:
-        """What the version's writer, or another one, recorded of it, if that is there and sound."""
+        """The version checksum that the version's writer, or another one, recorded, if it exists and is valid."""
         return self._checksum
 
     @property
@@ -187,18 +188,18 @@ class Snapshot:
         want_whole: bool = False,
         want_records: bool = False,
     ) -> Iterator[FileBatch]:
-        """The live files in batches, newest commits first; nothing is kept of a batch once it is consumed.
+        """The live files in batches, newest commits first; a consumed batch does not stay in memory.
 
-        stats_leaves: physical paths (and types) whose statistics each batch shall carry. want_whole: fill the
-        columns stats, tags and clustering_provider. want_records: carry the numbers of records, even without leaves. A
-        warning is logged at the end if the files are not those that the version checksum speaks of (check_integrity raises).
+        stats_leaves: physical paths (and types) whose statistics each batch shall contain. want_whole: fill the
+        columns stats, tags and clustering_provider. want_records: contain the numbers of records, even without leaves. A
+        warning is logged at the end if the files do not match the version checksum (check_integrity raises).
 
         Raises what check_log raises; CorruptTableError.
         """
         self.check_log()
-        wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
+        stats_wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
-        for batch in self._log.files(wanted):
+        for batch in self._log.files(stats_wanted):
             file_count += batch.files.num_rows
             size_bytes += pc.sum(batch.files["size"]).as_py() or 0
             self._check_partition_values(batch.files)
@@ -208,39 +209,42 @@ class Snapshot:
             _log.warning("%s: %s", self.table_root, fault.message)
 
     def check_log(self, *, lately: bool = False) -> None:
-        """Check that the log is the one that was listed: while a snapshot is held, the table may be deleted and made anew at the
-        same place, and its files of the log have the same names. Called before files of the version are read; protocol and
-        metadata are held.
+        """Check that the log is still the one that was listed. While a program holds a snapshot, the table may be deleted and
+        created again at the same path, and its log files have the same names. Called before files of the version are read;
+        protocol and metadata are in memory.
 
-        Costs a listing; of a remote store, and with `lately` of any, none within a second of the last. A log that was copied, so
-        that only times are other ones, or that was cleaned up, is the same. Raises SchemaMismatchError
-        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) when it is of another table, or has another commit or schema; what `load` raises for
-        a log that is gone or cannot be read.
+        Costs a listing. There is none within a second of the last one for a remote store, or for any store with `lately`. A log
+        that was copied, so that only its times differ, or that was cleaned up, counts as the same. Raises SchemaMismatchError
+        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or schema; and what `load`
+        raises for a log that is missing or cannot be read.
         """
         begun = time.monotonic()
         if (lately or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
-        found = next(self.store.list_from(directory, name), None)
-        if found != self._last_listed:
-            if not self._is_alike(found):
+        log_file = next(self.store.list_from(directory, name), None)
+        if log_file != self._last_listed:
+            if not self._is_alike(log_file):
                 raise replaced(self.table_root, f"version {self.version} was looked at")
-            if found is not None and found.path == self.segment.last_commit.path:  # the commits that were read may be others, too
+            if (
+                log_file is not None and log_file.path == self.segment.last_commit.path
+            ):  # the commits that were read may differ, too
                 self._log, self._small, self._timestamp_ms = _Log(self.store, self.segment, self._checksum), None, None
-        self._last_listed, self._listed_at = found, begun
+        self._last_listed, self._listed_at = log_file, begun
 
-    def _is_alike(self, found: ObjectInfo | None) -> bool:
-        """Whether the same table is there now, under other times or without its own commit. found: in the place of that."""
-        ours, own = self.metadata, self.segment.last_commit
-        if found is None or found.path != own.path:
-            return Snapshot.load(self.store).metadata.id == ours.id
-        there = Snapshot.load(self.store, self.version)
-        is_same = (found.size_bytes, there.metadata.id, there.schema) == (own.size_bytes, ours.id, self.schema)
-        return is_same and (there._txn_id == self._txn_id or None in (there._txn_id, self._txn_id))
+    def _is_alike(self, log_file: ObjectInfo | None) -> bool:
+        """Whether the same table exists now, with other times or without the version's commit. log_file: the file at
+        that commit's path."""
+        metadata, last_commit = self.metadata, self.segment.last_commit
+        if log_file is None or log_file.path != last_commit.path:
+            return Snapshot.load(self.store).metadata.id == metadata.id
+        current = Snapshot.load(self.store, self.version)
+        is_same = (log_file.size_bytes, current.metadata.id, current.schema) == (last_commit.size_bytes, metadata.id, self.schema)
+        return is_same and (current._txn_id == self._txn_id or None in (current._txn_id, self._txn_id))
 
     @property
     def _txn_id(self) -> str | None:
-        """Of the version's commit, where a version checksum says it."""
+        """The txnId of the version's commit, if a version checksum contains it."""
         return None if self._checksum is None else self._checksum.txn_id
 
     def _check_partition_values(self, files: pa.RecordBatch) -> None:
@@ -258,8 +262,8 @@ class Snapshot:
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     def tombstones(self) -> pa.Table:
-        """The removed files that the log still knows of: TOMBSTONE_SCHEMA of checkpoint/tombstones.py. Some may be live
-        again, under other vectors too."""
+        """The removed files that the log still contains: TOMBSTONE_SCHEMA of checkpoint/tombstones.py. Some may be live
+        again, with other deletion vectors too."""
         return self._log.tombstones()
 
     @property
@@ -271,11 +275,11 @@ class Snapshot:
         return self._num_files
 
     def check_last_commit(self) -> None:
-        """Check the version's own commit, before another one follows it: where protocol, metadata and files come from a version
-        checksum or a checkpoint, nobody has looked at it. Once a snapshot it may cost one request. One that is not there any
-        more, which log cleanup may have deleted, is not missed.
+        """Check the version's own commit before another commit follows it. If protocol, metadata and files come from a version
+        checksum or a checkpoint, the commit itself was not read yet. This may cost one request, once per snapshot. It is no error
+        if the commit does not exist any more, because log cleanup may have deleted it.
 
-        Raises CorruptTableError when it ends within a line, or has lines that are no JSON objects.
+        Raises CorruptTableError if it ends within a line, or has lines that are not JSON objects.
         """
         if self._is_last_commit_checked:
             return
@@ -293,9 +297,9 @@ class Snapshot:
         self._is_last_commit_checked = True
 
     def check_integrity(self) -> None:
-        """Compare the state rebuilt from the log with the version checksum, if the version has a sound one.
+        """Compare the state rebuilt from the log with the version checksum, if the version has a valid one.
 
-        Raises LogIntegrityError when protocol, metadata, number of files or their bytes differ.
+        Raises LogIntegrityError if protocol, metadata, number of files or their bytes differ.
         """
         if self._checksum is None:
             return
@@ -323,8 +327,8 @@ class Snapshot:
         return dict(self._small_state().domains)
 
     def clustering_domain(self) -> DomainMetadata | None:
-        """The domain that names clustering columns; None for a table without. Not asked of a table without the feature: without
-        a version checksum the answer costs a pass over the log."""
+        """The domain with the clustering columns; None for a table without clustering. Tables without the feature are not
+        searched: without a version checksum, the search reads the whole log."""
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
     def _small_state(self) -> SmallState:
@@ -334,10 +338,10 @@ class Snapshot:
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
-    """The error of who holds what was read of a table, where another one is now."""
+    """The error for code that holds data of a table, when another table is now at the same path."""
     return SchemaMismatchError(
-        f"Since {since}, the table at {table_root} was deleted and made anew, or its log was replaced by another. What is there "
-        "now is not what was asked for. Load it again.",
+        f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
+        "The current table is not the requested one. Load it again.",
         error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
         sql_state="KD007",
         path=table_root,
@@ -349,10 +353,10 @@ def _unpickled(parts: bytes) -> Snapshot:
 
 
 class _Log:
-    """Reads the files of a segment; goes over to an older checkpoint, or to the commits alone, when one is unreadable."""
+    """Reads the files of a segment. If a checkpoint is unreadable, it switches to an older one, or to the commits alone."""
 
     def __init__(self, store: ObjectStore, segment: LogSegment, checksum: VersionChecksum | None = None) -> None:
-        """checksum: of the segment's version, where it was read."""
+        """checksum: of the segment's version, if it was read."""
         self._store, self._checksum = store, checksum
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable
@@ -360,7 +364,7 @@ class _Log:
         self._unusable: frozenset[str] = frozenset()
 
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) when the log holds no protocol or no metadata."""
+        """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
         state = protocol_and_metadata_of_commits(self._segment, self._commits)
         if not state.has_both:
             state = self._read(lambda segment, checkpoint: protocol_and_metadata(segment, self._commits, checkpoint))
@@ -379,7 +383,7 @@ class _Log:
         )
 
     def tombstones(self) -> pa.Table:
-        from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA, tombstones  # only who writes asks for them
+        from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA, tombstones  # only writers need it
 
         return self._read(
             lambda segment, checkpoint: pa.Table.from_batches(tombstones(segment, self._commits, checkpoint), TOMBSTONE_SCHEMA)
@@ -391,21 +395,21 @@ class _Log:
     def transactions_and_domains(self) -> SmallState:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
-    def files(self, wanted: StatsWanted) -> Iterator[FileBatch]:
-        """The live files. When a checkpoint breaks off, the files that it did not give yet come from an older one."""
+    def files(self, stats_wanted: StatsWanted) -> Iterator[FileBatch]:
+        """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
         seen: set[str] = set()
         while True:
-            yield from commit_files(segment, self._commits, wanted, seen)
+            yield from commit_files(segment, self._commits, stats_wanted, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, wanted, seen)
+            reading = CheckpointFiles(checkpoint, stats_wanted, seen)
             try:
                 yield from reading
                 return
             except CheckpointUnreadableError as error:
-                # What is left to give is what was live at the checkpoint's version and is not among the seen.
+                # The remaining files are those that were live at the checkpoint's version and are not in seen.
                 segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
                 seen |= reading.keys_given(error)
                 segment, checkpoint = self._open(segment)
@@ -433,7 +437,7 @@ class _Log:
         return segment, None
 
     def _without(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
-        """A segment of `version` that does not use the checkpoint that failed; raises its error when there is none."""
+        """A segment of `version` that does not use the checkpoint that failed; raises the checkpoint's error if there is none."""
         assert segment.checkpoint is not None
         self._unusable |= {file.path for file in segment.checkpoint.files}
         try:

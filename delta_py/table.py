@@ -3,8 +3,8 @@
     table = DeltaTable("/data/events", version=3)
     table.to_arrow(columns=["id", "day"], filter="day >= date'2024-01-01' AND id IN (1, 2)")
 
-Short methods that join the parts below: snapshot, scan planning, the reader, the log's history. All but the snapshot is imported
-by the methods that need it, so that who asks for a schema pays for nothing else.
+Short methods that combine the lower layers: snapshot, scan planning, the reader, the log's history. Each method imports what it
+needs except the snapshot, so that a caller who only needs a schema loads nothing else.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _READ_THREADS = 4
 
 @raises_storage_errors(lambda table: table.snapshot.table_root)
 class DeltaTable:
-    """One version of a table. It stays at that version; make a new one to see newer commits.
+    """One version of a table. It stays at that version; create a new one to see newer commits.
 
     path: a directory or URL of the table's root; `path@v12` and `path@yyyyMMddHHmmssSSS` name a version too.
     version: read this one. timestamp: read the newest version committed at or before this time (text as Spark casts
         it, a datetime, a date, or ms since 1970; without a zone it is read in session_timezone).
-    store: the storage to use instead of the one that the path's scheme means.
-    storage_options: endpoints, credentials and the like of an object store, by the names of StorageOptions.
+    store: the storage to use instead of the one for the path's scheme.
+    storage_options: settings of an object store such as endpoints and credentials, by the names of StorageOptions.
     Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptTableError,
-    UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together. Every method raises StorageError, and
-    nothing else, when a file of the table cannot be read or written.
+    UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together. If a file of the table cannot be read or
+    written, every method raises StorageError, and nothing else.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class DeltaTable:
         options = StorageOptions.of(storage_options or {})
         if version is None and timestamp_ms is None and store is None:
             with storage_failures(path):
-                named = named_version(path, session_timezone, options)
-            if named is not None:
-                path, version, timestamp_ms = named.path, named.version, named.timestamp_ms
+                suffix = named_version(path, session_timezone, options)
+            if suffix is not None:
+                path, version, timestamp_ms = suffix.path, suffix.version, suffix.timestamp_ms
         if isinstance(version, SupportsIndex):
             version = index(version)
         elif version is not None:
@@ -102,14 +102,14 @@ class DeltaTable:
         store: ObjectStore | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Make a table of a directory of Parquet files, by a log beside them; the files stay as they are. A table is returned as
-        it is.
+        """Make a directory of Parquet files a table, by writing a log next to them; the files do not change. An existing table is
+        returned unchanged.
 
-        partition_schema: the columns that the names of directories (`day=2024-05-01/`) stand for, in their order.
-        collect_stats: take statistics from the files' footers. configuration: table properties. Raises as
+        partition_schema: the columns that the names of directories (`day=2024-05-01/`) represent, in their order.
+        collect_stats: read statistics from the files' footers. configuration: table properties. Raises as
         copies/convert_to_delta.py.
         """
-        from delta_py.copies.convert_to_delta import ConvertRequest, convert  # as checkpoint
+        from delta_py.copies.convert_to_delta import ConvertRequest, convert  # as in checkpoint
 
         partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
         store = store or open_store(path, StorageOptions.of(storage_options or {}))
@@ -120,7 +120,7 @@ class DeltaTable:
             convert(store, request)
         return cls(path, session_timezone=session_timezone, store=store)
 
-    # ------------------------------------------------------------ what the table is
+    # ------------------------------------------------------------ description
 
     @property
     def version(self) -> int:
@@ -128,7 +128,7 @@ class DeltaTable:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state behind the methods here, for what they do not offer."""
+        """The state that the methods here use, for everything that they do not offer."""
         return self._snapshot
 
     @property
@@ -141,11 +141,11 @@ class DeltaTable:
 
     @property
     def struct_type(self) -> StructType:
-        """The schema as the log has it."""
+        """The schema in the log."""
         return self._snapshot.schema
 
     def schema(self) -> pa.Schema:
-        """The schema of the rows that `to_arrow` gives."""
+        """The schema of the rows that `to_arrow` returns."""
         return to_arrow_schema(self._snapshot.schema)
 
     def files(self) -> pa.Table:
@@ -155,21 +155,21 @@ class DeltaTable:
         return self._snapshot.files()
 
     def history(self, limit: int | None = None) -> pa.Table:
-        """The commits that the log still has, newest first, with the columns of DESCRIBE HISTORY."""
-        from delta_py.log.history import history  # as checkpoint
+        """The commits that the log still contains, newest first, with the columns of DESCRIBE HISTORY."""
+        from delta_py.log.history import history  # as in checkpoint
 
         return history(self._snapshot.store, limit)
 
     def detail(self) -> pa.Table:
         """One row about this version, with the columns of DESCRIBE DETAIL."""
-        from delta_py.definition.detail import detail_rows  # as checkpoint
+        from delta_py.definition.detail import detail_rows  # as in checkpoint
 
         return detail_rows(self._snapshot)
 
     def explain_files(self, filter: str | Expression | None = None) -> pa.Table:
-        """Which files a read with the filter would read, and why each of them is read or passed over: EXPLANATION_SCHEMA of
-        scan/explanation.py, one row a file of this version."""
-        from delta_py.scan.explanation import explain_files  # as checkpoint
+        """Which files a read with the filter would read, and why it reads or skips each file: EXPLANATION_SCHEMA of
+        scan/explanation.py, one row per file of this version."""
+        from delta_py.scan.explanation import explain_files  # as in checkpoint
 
         return explain_files(self._snapshot, self._predicate(filter), self._session_timezone)
 
@@ -183,13 +183,13 @@ class DeltaTable:
         ignore_missing_files: bool = False,
         verify_checksums: bool = False,
     ) -> Scan:
-        """The plan of a read: `.report` says how many files and bytes pruning kept.
+        """The plan of a read: `.report` has the numbers of files and bytes after pruning.
 
-        ignore_missing_files: a data file that is gone is passed over, with a warning, instead of an error. A missing deletion
+        ignore_missing_files: a missing data file is skipped, with a warning, instead of an error. A missing deletion
         vector is always an error: without it, deleted rows would come back. verify_checksums: the read compares each page that
         it decodes with its checksum, and raises DataFileError for a damaged one.
         """
-        from delta_py.scan.planning import plan_scan  # as checkpoint
+        from delta_py.scan.planning import plan_scan  # as in checkpoint
 
         options = self._scan_options(ignore_missing_files, verify_checksums)
         return plan_scan(self._snapshot, columns, self._predicate(filter), options)
@@ -203,9 +203,7 @@ class DeltaTable:
         verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
         """The rows as a stream of batches; memory is bounded by a batch. Arguments as in scan."""
-        scan = self.scan(
-            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
-        )
+        scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return self._reader(scan)
 
     def to_arrow(
@@ -220,7 +218,7 @@ class DeltaTable:
 
         Rows come in the order of the files in the log, and within a file in its order.
         """
-        from delta_py.parquet.file_reader import read_files  # as checkpoint
+        from delta_py.parquet.file_reader import read_files  # as in checkpoint
 
         scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
@@ -242,13 +240,11 @@ class DeltaTable:
         verify_checksums: bool = False,
     ) -> pd.DataFrame:
         """As to_arrow."""
-        table = self.to_arrow(
-            columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums
-        )
+        table = self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """All rows as an Arrow C stream: polars, duckdb, pyarrow and others take the table as it is."""
+        """All rows as an Arrow C stream: polars, duckdb, pyarrow and others accept the table directly."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     # ------------------------------------------------------------ change data feed
@@ -265,12 +261,12 @@ class DeltaTable:
         ignore_missing_files: bool = False,
         verify_checksums: bool = False,
     ) -> pa.RecordBatchReader:
-        """Row changes between two versions, both included: the table's columns and _change_type (insert, delete,
+        """Row changes between two versions, both inclusive: the table's columns and _change_type (insert, delete,
         update_preimage, update_postimage), _commit_version, _commit_timestamp. The last two arguments are those of scan.
 
-        Raises ChangeDataFeedError when the feed was off for a version in the range, or the range is none.
+        Raises ChangeDataFeedError if the feed was off for a version in the range, or the range is invalid.
         """
-        from delta_py.changes.change_feed import changes_schema, plan_changes  # as checkpoint
+        from delta_py.changes.change_feed import changes_schema, plan_changes  # as in checkpoint
 
         store = self._snapshot.store
         bounds: dict[str, Any] = {
@@ -288,7 +284,7 @@ class DeltaTable:
     def delete(self, predicate: str | None = None) -> dict[str, int]:
         """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by the
         reference's names. This object stays at its version. Raises as row_changes/row_commands.py."""
-        from delta_py.row_changes.row_commands import delete  # as checkpoint
+        from delta_py.row_changes.row_commands import delete  # as in checkpoint
 
         return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)
 
@@ -298,12 +294,12 @@ class DeltaTable:
         new_values: Mapping[str, Any] | None = None,
         predicate: str | None = None,
     ) -> dict[str, int]:
-        """Give columns new values in the rows of the newest version for which the predicate (SQL) is true; None: in all.
+        """Set columns to new values in the rows of the newest version for which the predicate (SQL) is true; None: in all rows.
 
         updates: SQL expressions by column, nested fields dotted. new_values: instead, Python values.
         Returns metrics as delete does. Raises as row_changes/row_commands.py.
         """
-        from delta_py.row_changes.row_commands import update  # as checkpoint
+        from delta_py.row_changes.row_commands import update  # as in checkpoint
 
         return update(self._snapshot.store, updates, new_values, predicate, time_zone=self._session_timezone)
 
@@ -318,11 +314,11 @@ class DeltaTable:
     ) -> TableMerger:
         """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
 
-        source: anything with an Arrow stream; it is held in memory. predicate: SQL over both sides, called by their aliases
-        (`source` and `target` if none are given). truncate_nanoseconds: cut times of the source down to the microsecond. Raises
+        source: any object with an Arrow stream; it is held in memory. predicate: SQL over both sides, which are named by their
+        aliases (`source` and `target` by default). truncate_nanoseconds: cut times of the source down to the microsecond. Raises
         as row_changes/merge.py.
         """
-        from delta_py.row_changes.merge import TableMerger  # as checkpoint
+        from delta_py.row_changes.merge import TableMerger  # as in checkpoint
 
         return TableMerger(
             self._snapshot.store,
@@ -334,44 +330,44 @@ class DeltaTable:
             truncate_nanoseconds=truncate_nanoseconds,
         )
 
-    # ------------------------------------------------------------ what the table is, from now on
+    # ------------------------------------------------------------ changing the definition
 
     @property
     def alter(self) -> TableAlterer:
-        """`alter.rename_column("a", "b")` and the like change columns, constraints, properties and features of the newest
-        version. This object stays at its version."""
-        from delta_py.alter.table_alterer import TableAlterer  # as checkpoint
+        """Change columns, constraints, properties and features of the newest version, with `alter.rename_column("a", "b")` and
+        similar methods. This object stays at its version."""
+        from delta_py.alter.table_alterer import TableAlterer  # as in checkpoint
 
         return TableAlterer(self._snapshot.store, self._session_timezone)
 
-    # ------------------------------------------------------------ upkeep
+    # ------------------------------------------------------------ maintenance
 
     @property
     def optimize(self) -> TableOptimizer:
-        """`optimize.compact()` writes the rows of small files anew, in larger ones. This object stays at its version."""
-        from delta_py.optimize.optimize import TableOptimizer  # as checkpoint
+        """`optimize.compact()` writes the rows of small files into larger ones. This object stays at its version."""
+        from delta_py.optimize.optimize import TableOptimizer  # as in checkpoint
 
         return TableOptimizer(self._snapshot.store, self._session_timezone)
 
     @property
     def index(self) -> TableIndexes:
-        """`index.create("user.id")` makes lookups of single values quick. This object stays at its version."""
-        from delta_py.index_commands.index import TableIndexes  # as checkpoint
+        """`index.create("user.id")` makes lookups of single values fast. This object stays at its version."""
+        from delta_py.index_commands.index import TableIndexes  # as in checkpoint
 
         return TableIndexes(self._snapshot.store)
 
     @property
     def reorg(self) -> TableReorg:
-        """`reorg.purge()` takes deleted rows and dropped columns out of the newest version's files."""
-        from delta_py.optimize.reorg import TableReorg  # as checkpoint
+        """`reorg.purge()` rewrites the newest version's files without deleted rows and dropped columns."""
+        from delta_py.optimize.reorg import TableReorg  # as in checkpoint
 
         return TableReorg(self._snapshot.store, self._session_timezone)
 
     def cluster_by(self, columns: Sequence[str]) -> int:
-        """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files stay as they are until
-        `optimize.cluster()`, and those that were clustered by others until `optimize.cluster(full=True)`. Raises as
-        definition/cluster_by.py."""
-        from delta_py.definition.cluster_by import cluster_by  # as checkpoint
+        """Cluster the table by other columns, nested ones dotted, or by none; returns the version. Files do not change until
+        `optimize.cluster()`. Files that were clustered by other columns do not change until `optimize.cluster(full=True)`. Raises
+        as definition/cluster_by.py."""
+        from delta_py.definition.cluster_by import cluster_by  # as in checkpoint
 
         return cluster_by(self._snapshot.store, columns)
 
@@ -380,11 +376,11 @@ class DeltaTable:
 
         columns: names, nested ones dotted; None for all that may have statistics. Returns column, type, files, with_bounds (files
         with a minimum and a maximum), point_share and range_share (of the files that a query for one value, or for a tenth of the
-        values, reads on average; null where that cannot be said), queries (scans of this process that compared it), advice (or
+        values, reads on average; null if it is not known), queries (scans of this process that compared it), advice (or
         null).
-        Raises SchemaMismatchError for a column that is not there.
+        Raises SchemaMismatchError for a column that does not exist.
         """
-        from delta_py.layout.skipping_report import table_layout  # as checkpoint
+        from delta_py.layout.skipping_report import table_layout  # as in checkpoint
 
         return table_layout(self._snapshot, columns)
 
@@ -401,19 +397,20 @@ class DeltaTable:
         quarantine_hours: float | None = None,
         keep_clones: bool = True,
     ) -> pa.Table:
-        """Delete the files that no version needs which is to stay readable, by the newest version of the table.
+        """Delete the files that no retained version references, by the newest version of the table.
 
-        retention_hours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
-        dry_run: delete nothing, only say what would go. keep_versions: stay readable whatever their age.
-        lite: list no directory, but take what commits since the last VACUUM removed, as the log says.
-        inventory: list no directory either, but take the files of an Arrow table, or of whatever else gives a stream of Arrow
+        retention_hours: how long removed files are retained; None for the table's delta.deletedFileRetentionDuration (a week).
+        dry_run: delete nothing, only return the files. keep_versions: stay readable whatever their age.
+        lite: do not list directories, but use the files that commits since the last VACUUM removed, from the log.
+        inventory: do not list directories either, but use the files of an Arrow table, or of any other source of a stream of
+        Arrow
         batches: path (with the table's root), length (bytes), isDir, modificationTime (ms).
-        quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: what has been
-        aside for longer is deleted; None for the table's delta.deletedFileRetentionDuration.
-        keep_clones: leave the files that shallow clones of this table read, or may read where they cannot be asked.
+        quarantine: move the files aside instead, so that restore_quarantined can bring them back. quarantine_hours: files in
+        quarantine for longer are deleted; None for the table's delta.deletedFileRetentionDuration.
+        keep_clones: retain the files that shallow clones of this table read, or may read if a clone cannot be read.
         Returns the files: path, size (bytes), modification_time (ms), reason. Raises as vacuum/vacuum.py.
         """
-        from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as checkpoint
+        from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum  # as in checkpoint
 
         kind = VacuumKind.LITE if lite else VacuumKind.FULL
         request = VacuumRequest(
@@ -430,23 +427,23 @@ class DeltaTable:
         return Vacuum.begin(store, request).find() if dry_run else vacuum(store, request).found
 
     def restore_quarantined(self, *, dry_run: bool = False) -> pa.Table:
-        """Bring the files that vacuum has moved aside back to their places. dry_run: only tell which they are.
+        """Move the files that vacuum has moved aside back to their paths. dry_run: only return them.
 
-        Returns path, size (bytes), quarantined (since when, ms), restored (false where another file is at the place, which
-        stays). Raises as vacuum/quarantine.py.
+        Returns path, size (bytes), quarantined (since when, ms), restored (false if another file is at the path, which
+        is not replaced). Raises as vacuum/quarantine.py.
         """
-        from delta_py.vacuum.quarantine import restore_quarantined  # as checkpoint
+        from delta_py.vacuum.quarantine import restore_quarantined  # as in checkpoint
 
         return restore_quarantined(self._snapshot.store, dry_run=dry_run)
 
     def restore(self, target: SupportsIndex | str | date, *, ignore_missing_files: bool = False) -> dict[str, int]:
-        """Make the newest version what the table was at a version (a number) or at a time (a text, date or datetime). This object
-        stays at its version.
+        """Commit the table's state at a version (a number) or at a time (a text, date or datetime) as the newest version. This
+        object stays at its version.
 
-        ignore_missing_files: leave out data files of then that are gone, with a warning; their rows are lost.
+        ignore_missing_files: leave out data files of that state that are missing, with a warning; their rows are lost.
         Returns metrics by the reference's names. Raises as copies/restore.py.
         """
-        from delta_py.copies.restore import restore  # as checkpoint
+        from delta_py.copies.restore import restore  # as in checkpoint
 
         store = self._snapshot.store
         if isinstance(target, SupportsIndex):
@@ -459,21 +456,22 @@ class DeltaTable:
         ).metrics()
 
     def lease(self, seconds: int = 3_600) -> HeldLease:
-        """Keep this version readable while it is read: `with table.lease(): ...`. pydelta's VACUUM, in whatever process, deletes
-        no file of it until the end, or until `seconds` after this process was killed. Writes a small file beside the table's log,
-        again every third of this time; where that may not be, a warning is logged, and nothing is kept."""
-        from delta_py.checkpoint.leases import HeldLease, Lease  # few readers hold one
+        """Keep this version readable while it is read: `with table.lease(): ...`. Until the end, or until `seconds` after this
+        process was killed, pydelta's VACUUM in any process deletes no file of the version. Writes a small file next to the
+        table's log, again after each third of this time. If it may not write there, it logs a warning, and the version is not
+        protected."""
+        from delta_py.checkpoint.leases import HeldLease, Lease  # few readers hold a lease
 
         return HeldLease(Lease(self._snapshot.store, self.version, seconds))
 
     def generate(self, mode: str = "symlink_format_manifest") -> int:
-        """Write symlink manifests (`_symlink_format_manifest`) by the newest version of the table, for engines that read Hive
-        tables; returns how many. With the table property delta.compatibility.symlinkFormatManifest.enabled commits do it by
-        themselves.
+        """Write symlink manifests (`_symlink_format_manifest`) for the newest version of the table, for engines that read Hive
+        tables; returns their number. With the table property delta.compatibility.symlinkFormatManifest.enabled commits write them
+        automatically.
 
         Raises InvalidOptionError for another mode; UnsupportedOperationError for a table with deletion vectors or column mapping.
         """
-        from delta_py.copies.generate import generate  # as checkpoint
+        from delta_py.copies.generate import generate  # as in checkpoint
 
         return generate(self._snapshot.store, mode)
 
@@ -486,13 +484,13 @@ class DeltaTable:
         properties: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """A table at another path with the rows of this version, and copies of its files; returns it.
+        """Make a table at another path with the rows of this version, and copies of its files; returns it.
 
-        shallow: over the same files instead. replace: a table that is there loses its rows and becomes the clone; where it was a
-        deep clone of the same table, only what is new is copied. properties: set beside this table's. storage_options: of the
-        target's store. Raises as copies/clone.py and copies/deep_clone.py.
+        shallow: use the same files instead. replace: an existing table loses its rows and becomes the clone; if it was a
+        deep clone of the same table, only new files are copied. properties: set in addition to this table's. storage_options: of
+        the target's store. Raises as copies/clone.py and copies/deep_clone.py.
         """
-        from delta_py.copies.clone import clone_table  # as checkpoint
+        from delta_py.copies.clone import clone_table  # as in checkpoint
         from delta_py.copies.deep_clone import deep_clone
 
         store = open_store(target, StorageOptions.of(storage_options or {}))
@@ -503,61 +501,61 @@ class DeltaTable:
         return DeltaTable(target, session_timezone=self._session_timezone, store=store)
 
     def fsck(self, *, dry_run: bool = True, allow_data_loss: bool = False, check_data: bool = False) -> pa.Table:
-        """What of the newest version is missing or damaged, files and log, and its repair.
+        """Missing or damaged parts of the newest version, files and log, and their repair.
 
-        dry_run: change nothing. allow_data_loss: take files out of the table whose rows are lost by that. check_data: read every
-        page of every live file, and compare it with its checksum; files that are damaged are told, and stay in the table.
-        Returns a row a fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
+        dry_run: change nothing. allow_data_loss: also remove files from the table whose rows are then lost. check_data: read
+        every page of every live file, and compare it with its checksum; damaged files are reported, and stay in the table.
+        Returns one row per fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost. Raises as
         repair/fsck.py.
         """
-        from delta_py.repair.fsck import fsck  # as checkpoint
+        from delta_py.repair.fsck import fsck  # as in checkpoint
 
         return fsck(self._snapshot.store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
 
     def report(self, *, vacuum: bool = False, check_log: bool = True) -> Report:
-        """The picture of this version: commits, files, skipping, partitions, deleted rows, log, and what to do.
-        `.write(path)` makes one HTML page of it, `.html()` its text, `.facts` are the numbers; in a notebook it shows itself.
-        What could not be told is Unknown there.
+        """A report about this version: commits, files, skipping, partitions, deleted rows, log, and advice.
+        `.write(path)` writes it as one HTML page, `.html()` returns the text, `.facts` are the numbers; notebooks display it.
+        Facts that are not known are Unknown.
 
-        vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
-        log as FSCK does, by which every checkpoint is read.
+        vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
+        log as FSCK does, which reads every checkpoint.
         """
-        from delta_py.report.gathering import ReportRequest  # as checkpoint
+        from delta_py.report.gathering import ReportRequest  # as in checkpoint
         from delta_py.report.report import report_of
 
         return report_of(self._snapshot, ReportRequest(vacuum=vacuum, check_log=check_log))
 
     def metrics_text(self, *, vacuum: bool = False, check_log: bool = True) -> str:
         """The same facts in the text format of Prometheus: gauges, with this table's path as a label. Arguments as in report."""
-        from delta_py.report.metrics import metrics_text  # as checkpoint
+        from delta_py.report.metrics import metrics_text  # as in checkpoint
 
         return metrics_text(self, vacuum=vacuum, check_log=check_log)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of this version, so that it and later ones load without the commits before it; returns the number
-        of files in it. Commits write them by themselves every delta.checkpointInterval versions."""
-        from delta_py.commit.post_commit import checkpoint  # readers need not pay for the writing side
+        of files in it. Commits write checkpoints automatically every delta.checkpointInterval versions."""
+        from delta_py.commit.post_commit import checkpoint  # readers do not need the writing side
 
         return checkpoint(self._snapshot)
 
     def write_checksum(self) -> bool:
-        """Write the version checksum of this version, if it has none; commits write theirs by themselves. Raises as
+        """Write the version checksum of this version, if it has none; commits write theirs automatically. Raises as
         repair/log_upkeep.py, as do the two below."""
-        from delta_py.repair.log_upkeep import write_checksum  # as checkpoint
+        from delta_py.repair.log_upkeep import write_checksum  # as in checkpoint
 
         return write_checksum(self._snapshot)
 
     def compact_log(self, start_version: int | None = None, end_version: int | None = None) -> tuple[int, int] | None:
-        """Write commits as one file, so that loading a version opens fewer: those of a range, both included, or all since the
-        last checkpoint. Returns the range; None where there is nothing to gain."""
-        from delta_py.repair.log_upkeep import compact_log  # as checkpoint
+        """Write several commits as one file, so that loading a version opens fewer files: those of a range, both inclusive, or
+        all since the last checkpoint. Returns the range; None if there is nothing to gain."""
+        from delta_py.repair.log_upkeep import compact_log  # as in checkpoint
 
         return compact_log(self._snapshot, start_version, end_version)
 
     def clean_log(self) -> int:
-        """Delete the part of the log that no version needs which delta.logRetentionDuration keeps (30 days); returns the number
-        of files. Commits that write a checkpoint do it by themselves, a few seconds long."""
-        from delta_py.repair.log_upkeep import clean_log  # as checkpoint
+        """Delete the log files that no version within delta.logRetentionDuration (30 days) needs; returns the number
+        of files. Commits that write a checkpoint do it automatically, for a few seconds."""
+        from delta_py.repair.log_upkeep import clean_log  # as in checkpoint
 
         return clean_log(self._snapshot.store)
 
@@ -567,7 +565,7 @@ class DeltaTable:
         return None if value is None else to_timestamp_ms(value, self._session_timezone)
 
     def _scan_options(self, ignore_missing_files: bool, verify_checksums: bool) -> ScanOptions:
-        from delta_py.scan.planning import ScanOptions  # as checkpoint
+        from delta_py.scan.planning import ScanOptions  # as in checkpoint
 
         return ScanOptions(
             drop_rows=True,
@@ -579,12 +577,12 @@ class DeltaTable:
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
         if not isinstance(filter, str):
             return filter
-        from delta_py.expressions.parse import parse_predicate  # as checkpoint
+        from delta_py.expressions.parse import parse_predicate  # as in checkpoint
 
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
-        from delta_py.parquet.file_reader import read_files  # as checkpoint
+        from delta_py.parquet.file_reader import read_files  # as in checkpoint
 
         def batches() -> Iterator[pa.RecordBatch]:
             with storage_failures(self._snapshot.table_root):

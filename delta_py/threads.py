@@ -1,4 +1,4 @@
-"""Steps of one piece of work, in threads of this process."""
+"""Runs the steps of one piece of work in threads of this process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 def in_threads(steps: Sequence[Callable[[], T]], most: int, name: str) -> list[T]:
-    """What the steps give, at most so many of them at a time, without threads where that is one. When one fails, those that have
-    not begun are left out; none runs any more when it is raised. name: of the threads."""
+    """The results of the steps. At most `most` run at a time, and without threads if that is one. If a step fails, the steps that
+    have not started are skipped, and the error is raised after all running steps have ended. name: of the threads."""
     if len(steps) == 1 or most == 1:
         return [step() for step in steps]
     with ThreadPoolExecutor(most, name) as pool:

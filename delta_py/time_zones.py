@@ -1,4 +1,4 @@
-"""Time zones as Spark names them: offsets, regions and Java's short names of them. Regions' rules, by Python's zoneinfo."""
+"""Time zones by Spark's names: offsets, regions and Java's short names of them. Regions' rules come from Python's zoneinfo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-# What ZoneId.of takes, and `+h:mm` and `+hh:m`, which Spark has taken from of old.
+# The forms that ZoneId.of accepts, and `+h:mm` and `+hh:m`, which Spark has always accepted.
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:(\d\d?)(?::(\d\d?)|:(\d\d):(\d\d))?|(\d\d)(\d\d)(\d\d)?)", re.ASCII)
 _MAX_OFFSET_SECONDS = 18 * 3600
 _UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "UTC+0", "GMT+0", "GMT0", "Etc/UTC", "Etc/GMT", "Zulu", "Universal", "UCT"})
@@ -51,7 +51,7 @@ def is_utc(zone: str) -> bool:
 
 @lru_cache(maxsize=256)
 def offset_seconds(zone: str) -> int | None:
-    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or what is no zone."""
+    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or an invalid zone."""
     zone = region_name(zone)
     if zone in _UTC_NAMES:
         return 0
@@ -67,13 +67,13 @@ def offset_seconds(zone: str) -> int | None:
 
 
 def region_name(zone: str) -> str:
-    """`PST` -> `America/Los_Angeles`; any other name stays, whether or not it is a region's."""
+    """`PST` -> `America/Los_Angeles`; any other name is returned unchanged, whether or not it is a region's."""
     return _SHORT_NAMES.get(zone, zone)
 
 
 def zone_rules(region: str) -> ZoneInfo:
-    """`Europe/Paris` -> its rules. Raises ValueError for a name that is no region's: unknown, a directory's, or one that no file
-    can have."""
+    """`Europe/Paris` -> its rules. Raises ValueError for a name that is not a region's: unknown, a directory's, or one that no
+    file can have."""
     from zoneinfo import ZoneInfo  # few tasks need it
 
     try:

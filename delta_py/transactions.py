@@ -1,4 +1,4 @@
-"""DeltaTransaction: changes of several tables that become visible at once, or not at all, and reads of one state of all of them.
+"""DeltaTransaction: changes of several tables that become visible together or not at all, and consistent reads of all of them.
 
     with DeltaTransaction("sqlite:///data/ledger.db") as tx:
         tx.append("/data/orders", orders)
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from delta_py.row_changes.merge import TableMerger
 
 SECONDS = 24 * 3600.0
-_MOST_SECONDS = 1e10  # some 300 years
+_MOST_SECONDS = 1e10  # about 300 years
 
 
 @raises_storage_errors(lambda transaction: transaction._tables_text())
 class DeltaTransaction:
-    """coordinator: the ledger's URL. isolation: `serializable`, so that what was read must still hold when it commits, or
-    `snapshot`, where that counts only for what is written. storage_options: of the tables' stores, or what gives them for a
-    table's path. seconds: after which the transaction is given up if it has not ended.
+    """coordinator: the ledger's URL. isolation: with `serializable`, all rows that were read must be unchanged at commit;
+    with `snapshot`, only those read to be written. storage_options: of the tables' stores, or a function that returns them for a
+    table's path. seconds: if the transaction has not ended after this time, it is given up.
 
-    Not for sharing between threads.
+    Threads must not share an instance.
     """
 
     def __init__(
@@ -82,37 +82,37 @@ class DeltaTransaction:
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._begun: Begun | None = None
-        self._reads: dict[str, list[Transaction]] = {}  # these three by the place of the table, however it was given
+        self._reads: dict[str, list[Transaction]] = {}  # the keys of these three are the tables' roots
         self._read_ids: dict[str, set[str]] = {}
         self._paths: dict[str, list[str]] = {}
         self.versions: dict[str, int] = {}
-        """The versions that the transaction has become, by each path by which the table was given, behind its commit."""
+        """The versions that the transaction committed, by each path that the caller passed for the table, set by the commit."""
 
     # ------------------------------------------------------------ begin and end
 
     def __enter__(self) -> Self:
-        """Raises UnsupportedOperationError for one that has begun and not ended: what it has changed so far would be lost."""
+        """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
         if self._begun is not None:
             raise UnsupportedOperationError(
-                f"The transaction {self._begun.identity} has begun and not ended, so it does not begin anew. Use another "
+                f"The transaction {self._begun.identity} has begun and not ended, so it cannot begin again. Use another "
                 "DeltaTransaction for a transaction within its block."
             )
-        self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of one before
+        self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of a previous transaction
         self._begun = open_ledger(self._coordinator).begin(self._seconds)
         return self
 
     def resume(self, identity: str) -> Self:
-        """Go on with a transaction that has begun elsewhere, as in another process. Raises TransactionEndedError, and
-        UnsupportedOperationError for a serializable one: what was read in it is not known here."""
+        """Continue a transaction that has begun elsewhere, for example in another process. Raises TransactionEndedError, and
+        UnsupportedOperationError for a serializable one: its reads are not known here."""
         if self._is_serializable:
             raise UnsupportedOperationError(
-                f"The transaction {identity} cannot be gone on with as a serializable one: what it has read is not known to the "
-                "ledger. Use isolation snapshot."
+                f"The transaction {identity} cannot be resumed as a serializable one: the ledger does not know what it has "
+                "read. Use isolation snapshot."
             )
         ledger = open_ledger(self._coordinator)
         self._begun = ledger.find(identity)
         for place in {proposed.commit.table for proposed in ledger.proposed(identity)}:
-            self.storage_options(root_of(place))  # counts it as one of the transaction's
+            self.storage_options(root_of(place))  # adds the table to the transaction
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -125,21 +125,22 @@ class DeltaTransaction:
 
     @property
     def identity(self) -> str:
-        """By which the ledger knows it."""
+        """The ledger's id of the transaction."""
         return self._open().identity
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
-        """All changes, or none; returns the newest version of each table that was changed, by each path by which it was given.
+        """Commit all changes, or none; returns the newest version of each changed table, by each path that the caller passed for
+        it.
 
-        token: for a call that may be repeated: a second one with it changes nothing (TokenUsedError). Raises a
-        DeltaConcurrentModificationException, behind which the whole transaction may be run again.
+        token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
+        DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
         begun, ledger = self._open(), open_ledger(self._coordinator)
         try:
-            held = ledger.held_reads(begun.identity) if self._is_serializable else {}
-            if strange := held.keys() - self._paths.keys():
+            held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
+            if strange := held_reads.keys() - self._paths.keys():
                 raise strange_tables(begun.identity, "read", strange)
-            tables = {place: self._group_table(place, begun, held.get(place, [])) for place in self._paths}
+            tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
@@ -153,7 +154,7 @@ class DeltaTransaction:
         return self.versions
 
     def abort(self) -> None:
-        """Leave no trace. Data files that were written are left to VACUUM."""
+        """Leave no trace. VACUUM deletes the data files that were written."""
         begun, self._begun = self._open(), None
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in self._paths:
@@ -167,11 +168,11 @@ class DeltaTransaction:
     # ------------------------------------------------------------ tables
 
     def storage_options(self, path: PathLike) -> dict[str, str]:
-        """Options by which a table is read and written as a part of this transaction, by Spark too. The table counts as one of
-        the transaction's."""
+        """Options to read and write a table as a part of this transaction, in Spark too. The table becomes part of
+        the transaction."""
         path = path_text(path)
-        named = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
-        options = {**self._options_of(path), **named}
+        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        options = {**self._options_of(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
             paths.append(path)
@@ -179,7 +180,7 @@ class DeltaTransaction:
 
     def table(self, path: PathLike) -> DeltaTable:
         """A table as it was when the transaction began, with its own changes up to now. Its methods that change it become part of
-        the transaction. What is read by it is not held against others: `read` does that."""
+        the transaction. Rows that it reads are not checked for conflicts: `read` does that."""
         return DeltaTable(path, store=self._store(path))
 
     def read(
@@ -190,15 +191,15 @@ class DeltaTransaction:
         *,
         verify_checksums: bool = False,
     ) -> pa.Table:
-        """Rows of a table. In a serializable transaction they must be the same when it commits. verify_checksums: as for
+        """Rows of a table. In a serializable transaction they must be unchanged at commit. verify_checksums: as for
         DeltaTable.scan."""
         table = self.table(path)
         self.note_read(table, filter)
         return table.to_arrow(columns=columns, filter=filter, verify_checksums=verify_checksums)
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
-        """Hold these rows of a table against what others do until the transaction commits; None: all rows. time_zone: in which
-        the filter is read."""
+        """Check these rows of a table for conflicts with other writers until the transaction commits; None: all rows. time_zone:
+        in which the filter is read."""
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
@@ -254,17 +255,17 @@ class DeltaTransaction:
         path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
-    def _group_table(self, place: str, begun: Begun, held: Sequence[bytes]) -> GroupTable | None:
-        """None for a table that the ledger does not coordinate: nothing is held against its writers. held: what statements that
-        changed nothing have read, as the ledger keeps it."""
+    def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
+        """None for a table that the ledger does not coordinate: its writers are not checked for conflicts. held_reads: the reads
+        of statements that changed nothing, from the ledger."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
         store = self._plain_store(place)
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
-        if held:
+        if held_reads:
             config = Snapshot.load(store, version=base).config
-            reads += [reads_from_json(each, store, config) for each in held]
+            reads += [reads_from_json(each, store, config) for each in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
         return GroupTable(store, base, _joined(reads), self._is_serializable, ids)
 
@@ -293,7 +294,7 @@ class Step:
 
 
 def append(path: str, data: Any, *, truncate_nanoseconds: bool = False) -> Step:
-    """data, truncate_nanoseconds: as write_delta takes them. The rows are held in memory: a stream gives them once, and
+    """data, truncate_nanoseconds: as write_delta takes them. The rows are held in memory: a stream returns them once, and
     `transact` may try several times. Raises as write_delta."""
     rows = arrow_stream(data).read_all()
     return Step(path, lambda tx: tx.append(path, rows, truncate_nanoseconds=truncate_nanoseconds))
@@ -314,17 +315,17 @@ def update(path: str, updates: Mapping[str, str], predicate: str | None = None) 
 
 
 def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
-    """There must be rows for which the predicate (SQL) is true; so many of them, where rows is given. What is looked at must hold
-    until all is committed."""
+    """Check that there are rows for which the predicate (SQL) is true; exactly this many if rows is set. The rows that were read
+    must not change until everything is committed."""
 
     def run(tx: DeltaTransaction) -> None:
-        found = tx.read(path, columns=[], filter=predicate).num_rows
-        if found != rows if rows is not None else not found:
-            wanted = "at least one" if rows is None else str(rows)
+        row_count = tx.read(path, columns=[], filter=predicate).num_rows
+        if row_count != rows if rows is not None else not row_count:
+            expected = "at least one" if rows is None else str(rows)
             raise CheckFailedError(
-                f"{found} rows of the table at {path} match {predicate}, and {wanted} should. Nothing was committed.",
+                f"{row_count} rows of the table at {path} match {predicate}, and {expected} should. Nothing was committed.",
                 path=path,
-                rows=found,
+                rows=row_count,
             )
 
     return Step(path, run)
@@ -345,10 +346,10 @@ def transact(
     storage_options: Mapping[str, str] | None = None,
     attempts: int = 20,
 ) -> bool:
-    """Carry out all steps, in order, as one transaction, or none of them; whether it was done now.
+    """Run all steps, in order, as one transaction, or none of them. Returns whether this call did it.
 
-    token: of a call that may be repeated, for 24 hours: False where a call with it was carried out before, and nothing is done
-    again. attempts: how often to begin anew where other writers were in the way. Raises CheckFailedError, and the
+    token: of a call that may be repeated, for 24 hours: returns False if an earlier call with it was carried out, and does
+    nothing again. attempts: how often to start again if other writers conflict. Raises CheckFailedError, and the
     DeltaConcurrentModificationException of the last attempt.
     """
     for attempt in range(attempts):

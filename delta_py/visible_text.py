@@ -1,4 +1,4 @@
-"""Text of others made visible: every character that nobody sees, or that a terminal obeys, becomes its escape.
+"""Makes untrusted text visible: every invisible character, or one that controls a terminal, becomes its escape.
 
     visible("a\\u202eb")      # => 'a\\\\u202eb', seven printable characters between a and b
 
@@ -6,10 +6,10 @@ The Unicode category of a character decides. These are escaped:
 
     Cc, Cf            control characters, marks of direction, tags (U+E0020 and so on), zero-width characters, soft hyphens
     Zl, Zp            separators of lines and paragraphs
-    Cs, Co, Cn        surrogates, private use and unassigned code points: no two terminals agree what they look like
+    Cs, Co, Cn        surrogates, private use and unassigned code points: terminals show them in different ways
     _INVISIBLE        the few letters and marks that fonts draw as nothing
 
-Real text needs some of the invisible characters, and keeps them where they change how their neighbours look: joiners after the
+Real text needs some of the invisible characters. They are kept where they change how their neighbours look: joiners after the
 virama of an Indic script, between letters of Arabic scripts and in emoji; one variation selector after an ideograph or a symbol.
 Everywhere else they hide something, such as in a name that looks like another one, and are escaped too.
 Spaces (Zs) are kept: they have a width.
@@ -27,12 +27,12 @@ _JOINER = "\u200d"
 _JOINERS = "\u200c\u200d"
 _MONGOLIAN_SELECTORS = "\u180b-\u180d\u180f"
 _SELECTOR = re.compile(f"[{_MONGOLIAN_SELECTORS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-# Default_Ignorable_Code_Point of Unicode, where the category does not tell it: the grapheme joiner, fillers of Hangul, inherent
-# vowels of Khmer, variation selectors.
+# Default_Ignorable_Code_Point of Unicode, for characters whose category does not show it: the grapheme joiner, fillers of Hangul,
+# inherent vowels of Khmer, variation selectors.
 _INVISIBLE = re.compile(
     f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_MONGOLIAN_SELECTORS}\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
-# All but ASCII and the Latin letters after it, so that most text of Europe is passed over quickly.
+# All except ASCII and the Latin letters after it, so that most European text is accepted quickly.
 _SUSPECT = re.compile("[^\x20-\x7e\u00c0-\u024f]+")
 _SUSPECT_IN_LINES = re.compile("[^\x20-\x7e\u00c0-\u024f\n]+")
 _EMOJI_SELECTOR, _KEYCAP = "\ufe0f", "\u20e3"
@@ -47,13 +47,13 @@ def python_escape(char: str) -> str:
 
 
 def json_escape(char: str) -> str:
-    """`\\u202e`; two of them for a character beyond U+FFFF. JSON that holds it says the same as before."""
+    """`\\u202e`; two of them for a character beyond U+FFFF. The meaning of the JSON text does not change."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def visible(text: str, *, line_breaks: bool = False, escape: Callable[[str], str] = python_escape) -> str:
-    """The text with escapes in the place of what nobody sees. line_breaks: `\\n` is kept. Applied again, it changes nothing."""
+    """The text with escapes instead of invisible characters. line_breaks: `\\n` is kept. A second call changes nothing."""
     if text.isprintable() and _INVISIBLE.search(text) is None:
         return text
     suspect = _SUSPECT_IN_LINES if line_breaks else _SUSPECT
@@ -69,7 +69,7 @@ def _visible_run(text: str, start: int, end: int, escape: Callable[[str], str]) 
     if run.isprintable() and _INVISIBLE.search(run) is None:
         return run
     parts = []
-    previous = text[start - 1] if start else ""  # what stands before in the result, if it is no escape
+    previous = text[start - 1] if start else ""  # the preceding character in the result, if it is not an escape
     for position in range(start, end):
         char = text[position]
         following = text[position + 1] if position + 1 < len(text) else ""
@@ -88,7 +88,7 @@ def _is_kept(char: str, previous: str, following: str) -> bool:
 
 
 def _is_joining(char: str, previous: str, following: str) -> bool:
-    """The first two as RFC 5892 (appendix A) has it for names of hosts; the second of the Indic ones is Bengali's ya-phalaa."""
+    """The first two follow RFC 5892 (appendix A) for host names; the second of the Indic ones is Bengali's ya-phalaa."""
     if unicodedata.combining(previous) == _VIRAMA:
         return True
     if following == "":
@@ -108,7 +108,7 @@ def _is_arabic(char: str) -> bool:
 
 
 def _is_selecting(char: str, previous: str, following: str) -> bool:
-    """Of several selectors in a row only the first is: the others could carry a hidden text."""
+    """Only the first of several selectors in a row counts: the others could carry a hidden text."""
     if char == _EMOJI_SELECTOR and following == _KEYCAP:
         return True
     return not previous.isascii() and unicodedata.category(previous) in ("Lo", "So", "Sm", "Po", "Pd")

@@ -1,6 +1,6 @@
-"""How functions become commands: the options that all have, what their errors print, and how they exit.
+"""How functions become commands: their common options, how their errors are printed, and how they exit.
 
-A command is a function `name(run: Run, ...) -> int | None` with typer's annotations; what it returns is the exit code (None: 0).
+A command is a function `name(run: Run, ...) -> int | None` with typer's annotations; the return value is the exit code (None: 0).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug
 
 
 class _Quick:
-    """Of a command, or the group of them: its parameters take their values by _QuickValue."""
+    """A command, or the group of commands, whose parameters convert their values with _QuickValue."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -57,35 +57,40 @@ class _Command(_Quick, TyperCommand):
 
 
 class _Group(_Quick, TyperGroup):
-    """Commands in the order in which they are added."""
+    """Lists commands in the order in which they were added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
 
 class _QuickValue:
-    """In the place of typer's conversion of a parameter's value, which imports pydantic: a fifth of the start of a command.
+    """Replaces typer's conversion of a parameter's value, which imports pydantic: a fifth of the start time of a command.
 
-    Text, choices, whole numbers within their bounds and defaults need none of that. Whatever else is given, typer converts, or
-    tells what is wrong with it.
+    Text, choices, whole numbers within their bounds and defaults do not need pydantic. typer converts all other values, or
+    reports why they are invalid.
     """
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        wanted = param.type_descriptor
+        param_type = param.type_descriptor
         if value is None:
-            return () if wanted.is_list else None
-        if value is param.default or (wanted.annotation is str and isinstance(value, str)):
+            return () if param_type.is_list else None
+        if value is param.default or (param_type.annotation is str and isinstance(value, str)):
             return value
-        if wanted.annotation == list[str] and isinstance(value, list | tuple):
+        if param_type.annotation == list[str] and isinstance(value, list | tuple):
             return list(value)
-        if wanted.is_choice:
-            for choice in wanted.choices:
+        if param_type.is_choice:
+            for choice in param_type.choices:
                 if choice.value == value:
                     return choice
-        if wanted.annotation is int and value.isascii() and value.isdigit() and _is_within(int(value), wanted.parameter_info):
+        if (
+            param_type.annotation is int
+            and value.isascii()
+            and value.isdigit()
+            and _is_within(int(value), param_type.parameter_info)
+        ):
             return int(value)
         return self._typers().coerce(value, param=param, ctx=ctx)
 
@@ -106,10 +111,10 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
     app = typer.Typer(
         name="pydelta",
         cls=_Group,
-        help="Look at Delta tables, and look after them. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
+        help="Inspect and maintain Delta tables. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
         "4 could not tell (diff).",
         no_args_is_help=True,
-        rich_markup_mode=None,  # texts are plain, and help needs no rich
+        rich_markup_mode=None,  # texts are plain, so help does not need rich
         pretty_exceptions_enable=False,
     )
     for command in commands:
@@ -138,7 +143,7 @@ def _whole_program(version: Release = False) -> None:
 
 def _with_common_options(command: Command) -> Callable[..., None]:
     hints = typing.get_type_hints(command, include_extras=True)
-    own = [
+    command_parameters = [
         parameter.replace(annotation=hints[parameter.name])
         for parameter in inspect.signature(command).parameters.values()
         if parameter.name != "run"
@@ -154,7 +159,7 @@ def _with_common_options(command: Command) -> Callable[..., None]:
         if code:
             raise typer.Exit(code)
 
-    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *common]
+    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in command_parameters), *common]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     called.__name__ = command.__name__
@@ -162,7 +167,8 @@ def _with_common_options(command: Command) -> Callable[..., None]:
 
 
 def exit_code(app: typer.Typer) -> int:
-    """Runs the command that the process was started with, to the exit code. A reader that has gone is no error."""
+    """Runs the command that the process was started with, and returns the exit code. If the reader of stdout is
+    gone, that is no error."""
     try:
         try:
             app(prog_name="pydelta")
@@ -180,7 +186,7 @@ def exit_code(app: typer.Typer) -> int:
 
 
 def _guarded(command: Callable[[], int | None], debug: bool) -> int:
-    """The exit code. Errors of tables and of the machine are one message each."""
+    """Returns the exit code. Errors of tables and of the machine are printed as one message each."""
     with _warnings_on_stderr():
         return _exit_code(command, debug)
 
@@ -198,7 +204,7 @@ def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
     except OSError as error:
         return _failed(str(storage_error(error)), debug)
     except Exception as error:
-        # A file that cannot be decoded, a Spark that fails, or a mistake of ours.
+        # A file that cannot be decoded, a failure in Spark, or a bug in pydelta.
         return _failed(f"{type(error).__name__}: {error}", debug)
 
 
@@ -215,7 +221,7 @@ class _Printable(logging.Formatter):
 
 
 class _Once(logging.Filter):
-    """What a command that opens a table more than once is warned of, is told once."""
+    """Prints each warning once, even if a command opens a table more than once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -230,15 +236,15 @@ class _Once(logging.Filter):
 
 @contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Warnings of delta_py name tables and files: they are escaped too."""
+    """Warnings of delta_py contain names of tables and files, so they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
     handler.addFilter(_Once())
     log = logging.getLogger("delta_py")
     log.addHandler(handler)
-    before, log.propagate = log.propagate, False
+    was_propagating, log.propagate = log.propagate, False
     try:
         yield
     finally:
         log.removeHandler(handler)
-        log.propagate = before
+        log.propagate = was_propagating

@@ -1,4 +1,4 @@
-"""What two versions of a table, or two tables, have not in common."""
+"""The differences between two versions of a table, or between two tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from delta_py.table import DeltaTable
 
 A = Annotated[str, typer.Argument(metavar="A", help="A table's directory or URL; PATH@v12 names a version.")]
-B = Annotated[str, typer.Argument(metavar="B", help="The other one.")]
+B = Annotated[str, typer.Argument(metavar="B", help="The other table or version.")]
 Key = Annotated[
     str | None, typer.Option("--key", metavar="NAMES", help="Compare rows too: those with the same values of these columns.")
 ]
@@ -26,26 +26,28 @@ _BY_FILES, _BY_COMMITS, _BY_FEED, _BY_ROWS, _NOT_COMPARED = "files", "commits", 
 
 
 def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksums = False) -> int:
-    """Schema, properties, protocol and rows of two versions or tables. Exits with 1 where they differ, 4 where it cannot tell.
+    """Compare schema, properties, protocol and rows of two versions or tables. Exits with 1 if they differ, 4 if it is not known.
 
-    Rows are compared by --key; those of two versions of one table also by its files and commits, by the change feed where it is
-    on, and else by the rows of the files that are not in both.
+    Rows are compared by --key. Rows of two versions of one table are also compared by its files and commits, by the change feed
+    if it is on, and else by the rows of the files that only one version has.
     """
     from pydelta_cli.row_compare import count_rows, rows_by_key
 
-    one, other = run.table(a), run.table(b)
+    first_table, second_table = run.table(a), run.table(b)
     keys = columns_of(key)
     if keys:
-        rows = rows_by_key(one, other, keys, run.zone, verify_checksums=verify_checksums)
+        rows = rows_by_key(first_table, second_table, keys, run.zone, verify_checksums=verify_checksums)
     else:
-        rows = _rows_by_log(one, other, run.zone, verify_checksums=verify_checksums)
+        rows = _rows_by_log(first_table, second_table, run.zone, verify_checksums=verify_checksums)
     form: dict[str, Any] = {
-        "a": {"path": one.snapshot.table_root, "version": one.version, "rows": count_rows(one)},
-        "b": {"path": other.snapshot.table_root, "version": other.version, "rows": count_rows(other)},
-        "columns": _changes(*({column["name"]: column for column in schema_form(t.struct_type)} for t in (one, other))),
-        "partition_columns": _pair(*(list(t.metadata.partition_columns) for t in (one, other))),
-        "properties": _changes(*(dict(t.metadata.configuration) for t in (one, other))),
-        "protocol": _changes(_protocol_form(one.protocol), _protocol_form(other.protocol)),
+        "a": {"path": first_table.snapshot.table_root, "version": first_table.version, "rows": count_rows(first_table)},
+        "b": {"path": second_table.snapshot.table_root, "version": second_table.version, "rows": count_rows(second_table)},
+        "columns": _changes(
+            *({column["name"]: column for column in schema_form(t.struct_type)} for t in (first_table, second_table))
+        ),
+        "partition_columns": _pair(*(list(t.metadata.partition_columns) for t in (first_table, second_table))),
+        "properties": _changes(*(dict(t.metadata.configuration) for t in (first_table, second_table))),
+        "protocol": _changes(_protocol_form(first_table.protocol), _protocol_form(second_table.protocol)),
         "rows": rows,
     }
     differs = any((form["columns"], form["partition_columns"], form["properties"], form["protocol"]))
@@ -56,7 +58,7 @@ def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksum
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is not the same in both, in the order of a, then what only b has. None for what is not there."""
+    """The values that differ, in the order of a, then those that only b has. None for a missing value."""
     names = [*a, *(name for name in b if name not in a)]
     return [{"name": name, "a": a.get(name), "b": b.get(name)} for name in names if a.get(name) != b.get(name)]
 
@@ -75,15 +77,15 @@ def _protocol_form(protocol: Protocol) -> dict[str, Any]:
 
 
 def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: bool) -> dict[str, Any]:
-    """Counts of changes from a to b; None where nothing compared the rows, with the reason."""
+    """Counts of changes from a to b; None if the rows were not compared, with the reason."""
     from pydelta_cli.row_compare import files_apart, has_only_moved_rows, other_columns, rows_of_files
 
     if a.snapshot.table_root != b.snapshot.table_root:
         return _not_compared("These are two tables: name their key (--key) to compare rows.")
-    if others := other_columns(a.struct_type, b.struct_type):
+    if changed_columns := other_columns(a.struct_type, b.struct_type):
         return _not_compared(
             f"Columns of a and b have the same name and are not the same, so that the log does not tell their values: "
-            f"{', '.join(others)}. Name a key (--key)."
+            f"{', '.join(changed_columns)}. Name a key (--key)."
         )
     only_a, only_b = files_apart(a, b)
     if not len(only_a) and not len(only_b):
@@ -103,7 +105,7 @@ def _rows_by_log(a: DeltaTable, b: DeltaTable, zone: str, *, verify_checksums: b
 
 
 def _changes_of_feed(a: DeltaTable, b: DeltaTable, *, verify_checksums: bool) -> Counter[str] | str:
-    """How many changes of each type, or why that cannot be told."""
+    """The number of changes of each type, or why it is not known."""
     from delta_py.errors import ChangeDataFeedError, LogFileNotFoundError
 
     if a.version > b.version:

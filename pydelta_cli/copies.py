@@ -1,4 +1,4 @@
-"""Tables out of other things: of a directory of Parquet files, of a table."""
+"""Makes tables from a directory of Parquet files, or from another table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 PartitionedBy = Annotated[
     str | None,
-    typer.Option("--partitioned-by", metavar="DDL", help="Columns that the names of directories stand for: 'day date, n int'."),
+    typer.Option("--partitioned-by", metavar="DDL", help="Columns in the names of directories: 'day date, n int'."),
 ]
-NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Take none from the footers of the files.")]
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone is to be: a directory or URL.")]
-Shallow = Annotated[bool, typer.Option("--shallow", help="Over the same files, instead of copies of them.")]
-Replace = Annotated[bool, typer.Option("--replace", help="A table that is at the target loses its rows.")]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Do not read statistics from the footers of the files.")]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="The path of the clone: a directory or URL.")]
+Shallow = Annotated[bool, typer.Option("--shallow", help="Use the same files, instead of copies of them.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing table at the target; its rows are lost.")]
 
 
 def convert(
@@ -31,7 +31,7 @@ def convert(
     property_: Properties = None,
     spark: Spark = False,
 ) -> None:
-    """Make a table of a directory of Parquet files, by a log beside them."""
+    """Make a directory of Parquet files a table, by writing a log next to them."""
     from delta_py.table import DeltaTable
 
     path = run.place(path)
@@ -53,7 +53,7 @@ def convert(
 
 
 def _partition_schema(ddl: str) -> StructType:
-    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for a type that is none."""
+    """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for an invalid type."""
     from delta_py.expressions.parse import parse_expression, type_of
     from delta_py.types.names import split_list, unquoted
     from delta_py.types.schema import StructField, StructType
@@ -79,7 +79,7 @@ def clone(
     property_: Properties = None,
     spark: Spark = False,
 ) -> None:
-    """A table at another place with the rows of this one."""
+    """Make a table with the rows of this one at another path."""
     target, properties = run.place(target), pairs_of(property_, "--property")
     if spark:
         check_one_version(version, at)

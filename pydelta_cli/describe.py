@@ -1,4 +1,4 @@
-"""What a table is, out of its log: schema, history, detail, features, streams."""
+"""Describes a table from its log: schema, history, detail, features, streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="
 
 
 def schema(run: Run, path: Path, version: Version = None, at: At = None) -> None:
-    """Columns, with types, comments, and what else the log says of them."""
+    """Columns, with types, comments, and the rest of their metadata in the log."""
     table = run.table(path, version, at)
     metadata = table.metadata
     form = {
@@ -30,7 +30,7 @@ def schema(run: Run, path: Path, version: Version = None, at: At = None) -> None
 
 
 def schema_form(columns: StructType) -> list[dict[str, Any]]:
-    """type: SQL's name for it. metadata: all that the log has beside the comment."""
+    """type: its SQL name. metadata: everything in the column's metadata except the comment."""
     from delta_py.types.schema import type_name
 
     return [
@@ -55,13 +55,13 @@ def history(run: Run, path: Place, limit: Limit = None) -> None:
 
 
 def detail(run: Run, path: Path, version: Version = None, at: At = None) -> None:
-    """Name, place, size, properties and protocol, as DESCRIBE DETAIL has them."""
+    """Name, path, size, properties and protocol, as in DESCRIBE DETAIL."""
     table = run.table(path, version, at)
     run.answer({"version": table.version, **run.rows(table.detail())[0]})
 
 
 def features(run: Run, path: Path, version: Version = None, at: At = None) -> None:
-    """Table features: what readers and writers must know, and whether pydelta does."""
+    """Table features: which of them readers and writers must support, and whether pydelta does."""
     table = run.table(path, version, at)
     protocol = table.protocol
     form = {
@@ -77,18 +77,18 @@ def _features(names: Any, protocol: Protocol) -> Iterator[dict[str, Any]]:
     from delta_py.protocol.features import FEATURES
 
     for name in sorted(names):
-        known = FEATURES.get(name)
+        feature = FEATURES.get(name)
         yield {
             "name": name,
             "is_listed": name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())},
-            "for_readers": name in (protocol.reader_features or ()) or (known is not None and known.reader),
-            "can_read": known is not None and known.read,
-            "can_write": known is not None and known.write,
+            "for_readers": name in (protocol.reader_features or ()) or (feature is not None and feature.reader),
+            "can_read": feature is not None and feature.read,
+            "can_write": feature is not None and feature.write,
         }
 
 
 def streams(run: Run, path: Path, version: Version = None, at: At = None) -> None:
-    """Transaction ids that streams and writers have recorded, and how far each has come."""
+    """Transaction ids that streams and writers have recorded, and the last transaction of each."""
     table = run.table(path, version, at)
     transactions = sorted(table.snapshot.set_transactions().values(), key=lambda transaction: transaction.app_id)
     form = {

@@ -7,7 +7,7 @@ from pydelta_cli.run import Run
 
 
 def files(run: Run, path: Path, filter: Filter = None, version: Version = None, at: At = None) -> None:
-    """Files of the table; with --filter, which of them a query reads, and why each is read or passed over."""
+    """Files of the table; with --filter, which of them a query reads, and why it reads or skips each."""
     import pyarrow.compute as pc
 
     table = run.table(path, version, at)

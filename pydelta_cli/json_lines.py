@@ -1,7 +1,7 @@
-"""Text of JSON lines on its way to pyarrow's reader: blocks of whole lines, in a form that it takes.
+"""Prepares JSON lines for pyarrow's reader: blocks of whole lines, in a form that it accepts.
 
-pyarrow reads neither maps that are objects nor NaN and the infinities as texts, which is how values.py and Spark write them.
-Blocks that have such values are written anew with lists of pairs, and with the bare words that it does take; numbers keep their
+pyarrow reads neither maps written as objects nor NaN and infinities written as texts, the forms that values.py and Spark write.
+Blocks with such values are rewritten with lists of pairs, and with the bare words that pyarrow accepts; numbers keep their
 digits.
 """
 
@@ -24,11 +24,12 @@ _ODD_NUMBERS = ("NaN", "Infinity", "-Infinity")
 _ODD_NUMBER = re.compile(rb'"(?:NaN|-?Infinity)"')
 
 Names: TypeAlias = "dict[str, Names]"
-"""Names of columns, and below each those of its fields, as a file spells them. Elements of lists have the names of the list."""
+"""Names of columns, and below each the names of its fields, as a file spells them. Elements of lists have the
+names of the list."""
 
 
 class _Word(str):
-    """What stands in JSON without quotes: a number as it is written, NaN."""
+    """A JSON value without quotes: a number as it is written, NaN."""
 
 
 class Readable(Protocol):
@@ -36,7 +37,7 @@ class Readable(Protocol):
 
 
 def whole_lines(file: Readable) -> Iterator[bytes]:
-    """The file in blocks that end where a line ends. Raises SchemaMismatchError for a line of more than LINE_BYTES."""
+    """The file in blocks that end at the end of a line. Raises SchemaMismatchError for a line of more than LINE_BYTES."""
     waiting: list[bytes] = []
     while data := file.read(BLOCK_BYTES):
         end = data.rfind(b"\n") + 1
@@ -49,30 +50,30 @@ def whole_lines(file: Readable) -> Iterator[bytes]:
                 f"The file has a line of more than {LINE_BYTES >> 20} MB. Nothing was committed. JSON is read a row a line: "
                 "write each row on a line of its own."
             )
-    if rest := b"".join(waiting):
-        yield rest
+    if last_line := b"".join(waiting):
+        yield last_line
 
 
 def names(block: bytes) -> Names:
-    """Of the JSON objects up to one that is cut off or none; pyarrow tells what is wrong with that."""
-    found: Names = {}
+    """The names in the JSON objects, up to the first that is cut off or invalid; pyarrow reports why that one is invalid."""
+    field_names: Names = {}
     for value, _ in _values(block.decode(errors="replace"), json.JSONDecoder(strict=False)):
-        _note(found, value)
-    return found
+        _note(field_names, value)
+    return field_names
 
 
-def _note(found: Names, value: Any) -> None:
+def _note(field_names: Names, value: Any) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
-            _note(found.setdefault(name, {}), inner)
+            _note(field_names.setdefault(name, {}), inner)
     elif isinstance(value, list):
         for inner in value:
-            _note(found, inner)
+            _note(field_names, inner)
 
 
 def _values(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int]]:
-    """The values in a text, each with the place where it ends, up to one that is none. Raises SchemaMismatchError for one that is
-    nested too deep."""
+    """The values in a text, each with the position of its end, up to the first invalid one. Raises SchemaMismatchError for a
+    value that is nested too deep."""
     place = 0
     while start := _NOT_BLANK.search(text, place):
         try:
@@ -90,10 +91,10 @@ def _values(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int]]:
 
 
 def for_pyarrow(block: bytes, table: pa.StructType) -> bytes:
-    """The rows of a block as pyarrow reads them: maps as lists of {"key", "value"}, with keys that are no structs and the like as
-    text. What is no JSON stays as it is, and so do all values of columns that the table does not have.
+    """The rows of a block in the form that pyarrow reads: maps as lists of {"key", "value"}, with keys other than structs, lists
+    and maps as text. Text that is not JSON does not change, nor do the values of columns that the table does not have.
 
-    Raises SchemaMismatchError for an object that has a name twice, in whatever case.
+    Raises SchemaMismatchError for an object that has a name twice, ignoring case.
     """
     if not _any_type(table, pa.types.is_map) and not (_any_type(table, pa.types.is_floating) and _ODD_NUMBER.search(block)):
         return block
@@ -152,17 +153,15 @@ def _entry(name: str, value: Any, kind: pa.MapType) -> tuple[str, Any]:
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    json_object: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in json_object:
             raise SchemaMismatchError(
-                f"An object of the file has the name {name} twice. Nothing was committed. Mend the file.", name=name
+                f"An object of the file has the name {name} twice. Nothing was committed. Correct the file.", name=name
             )
-        found[name] = value
-    return found
+        json_object[name] = value
+    return json_object
 
 
-_EXACT = json.JSONDecoder(
-    parse_float=_Word, parse_int=_Word, parse_constant=_Word, strict=False, object_pairs_hook=_object
-)
-"""Numbers stay as they are written: a decimal may have more digits than a float has."""
+_EXACT = json.JSONDecoder(parse_float=_Word, parse_int=_Word, parse_constant=_Word, strict=False, object_pairs_hook=_object)
+"""Keeps numbers as they are written: a decimal may have more digits than a float."""

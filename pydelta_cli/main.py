@@ -1,6 +1,6 @@
 """The command `pydelta`, and the list of its commands.
 
-A new command is one line in COMMANDS: a function `name(run: Run, path: Path, ...)` in a module of its theme.
+A new command is one line in COMMANDS: a function `name(run: Run, path: Path, ...)` in the module for its subject.
 """
 
 from __future__ import annotations
@@ -48,27 +48,26 @@ app = make_app(COMMANDS)
 
 
 class _WithoutPandas(PathFinder):
-    """Finds the modules of sys.path, but for pandas: who imports it is told that there is none, and so is who asks only for that.
+    """Finds the modules of sys.path except pandas: an import of pandas fails as if it were not installed, and so does a search
+    for it.
 
-    pyarrow imports pandas, if it is there, for the first list that becomes an array. Nothing here needs it, and for most commands
-    it was half of their start.
+    If pandas is installed, pyarrow imports it for the first list that becomes an array. No command needs it, and for most
+    commands that import was half of their start time.
     """
 
     @classmethod
-    def find_spec(
-        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         return None if fullname == "pandas" else super().find_spec(fullname, path, target)
 
 
 def main() -> None:
-    """The process's program: it does not return. But for --spark, which others stop, the process ends here."""
+    """The process's program: it does not return. The process ends here, except with --spark, where others end it."""
     mend_streams()
     uses_spark = "--spark" in sys.argv
-    if not uses_spark:  # pyspark needs pandas, and its workers threads
+    if not uses_spark:  # pyspark needs pandas, and its workers need threads
         sys.meta_path[:] = [_WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path]
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads at its import
-    gc.set_threshold(100_000)  # what a command imports is no garbage: to look for some there was 6 % of its start
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it is imported
+    gc.set_threshold(100_000)  # imported modules are not garbage: searching them for garbage took 6 % of the start time
     code = exit_code(_app_for(sys.argv[1:2]))
     if uses_spark:
         raise SystemExit(code)
@@ -76,16 +75,17 @@ def main() -> None:
 
 
 def _app_for(words: Sequence[str]) -> Typer:
-    """The program with the command alone that the first word names, else with all: typer makes each anew for every run."""
-    named = [command for command in COMMANDS if command_name(command) in words]
-    return make_app(named) if named else app
+    """The program with only the command that the first word names, else with all: typer builds each command again
+    for every run."""
+    named_commands = [command for command in COMMANDS if command_name(command) in words]
+    return make_app(named_commands) if named_commands else app
 
 
 def _leave(code: int) -> None:
-    """Ends the process without taking Python apart, which took a tenth of a short command's time, and which kills what pyarrow's
-    threads still do: one that waited for more of a pipe aborted the process. What was asked to be done at the end is done."""
+    """Ends the process without Python's own cleanup, which took a tenth of a short command's time, and which kills pyarrow's
+    threads while they work: a thread that waited for more data from a pipe aborted the process. Exit handlers are run before."""
     if code:
-        gc.collect()  # files that were begun, and are held by the error in a circle, are taken back
+        gc.collect()  # removes unfinished files that a reference cycle of the error keeps alive
     atexit._run_exitfuncs()
     sys.stderr.flush()
     os._exit(code)

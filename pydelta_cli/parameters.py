@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def columns_of(text: str | None) -> list[str] | None:
 
 
 def pairs_of(texts: Sequence[str] | None, hint: str) -> dict[str, str]:
-    """`KEY=VALUE` -> by key. hint: the option or argument, for the error of a text without `=`."""
+    """`KEY=VALUE` -> a mapping. hint: the option or argument, for the error about a text without `=`."""
     for text in texts or ():
         if "=" not in text:
             raise typer.BadParameter(f"{text!r} is no KEY=VALUE", param_hint=hint)
@@ -46,7 +46,7 @@ def pairs_of(texts: Sequence[str] | None, hint: str) -> dict[str, str]:
 
 
 def store_options_of(texts: Sequence[str] | None) -> dict[str, str]:
-    """As pairs_of, of --option. Its texts may hold secrets, and are in no error."""
+    """As pairs_of, for --option. Its texts may contain secrets, so no error shows them."""
     for number, text in enumerate(texts or (), 1):
         if "=" not in text:
             raise typer.BadParameter(f"number {number} is no KEY=VALUE", param_hint="--option")

@@ -1,4 +1,4 @@
-"""The picture of a table, as a page and as metrics."""
+"""The report of a table, as a page and as metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report(
     vacuum: Vacuum = False,
     quick: Quick = False,
 ) -> None:
-    """A page about the table: commits, files, skipping, partitions, deleted rows, log, advice. With --json the facts of it."""
+    """A page about the table: commits, files, skipping, partitions, deleted rows, log, advice. With --json its facts."""
     if output is None and not run.as_json:
         raise typer.BadParameter("name the file of the page, or ask for --json.", param_hint="--output")
     picture = run.table(path, version, at).report(vacuum=vacuum, check_log=not quick)
@@ -53,4 +53,4 @@ def _write(picture: Report, output: str) -> None:
 def metrics(run: Run, path: Path, vacuum: Vacuum = False, quick: Quick = False) -> None:
     """The same facts as text for Prometheus."""
     text = run.table(path).metrics_text(vacuum=vacuum, check_log=not quick)
-    say(text.removesuffix("\n"), is_safe=True)  # labels have nothing that a terminal obeys
+    say(text.removesuffix("\n"), is_safe=True)  # labels contain no control characters for a terminal

@@ -1,5 +1,5 @@
-"""Rows of two tables beside each other: by the values of a key, or, of two versions of one table, by the files that one of them
-has alone. The rows that are compared are in memory as text."""
+"""Compares the rows of two tables: by the values of a key or, for two versions of one table, by the files that only one of them
+has. The compared rows are in memory as text."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 _A, _B = "in a", "in b"
 _MAPPING = "delta.columnMapping."
-_COMPARED_BYTES = 512 << 20  # of rows as text
+_COMPARED_BYTES = 512 << 20  # size of rows as text
 
 
 def count_rows(table: DeltaTable) -> int:
-    """From the log where it knows the rows of every file."""
-    known = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
-    if known is not None:
-        return known
+    """From the log, if it contains the row count of every file."""
+    row_count = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
+    if row_count is not None:
+        return row_count
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))
 
 
 def other_columns(a: StructType, b: StructType) -> list[str]:
-    """Of two schemas of one table: names of columns that both have, but stored in another way: by another id or physical name, as
-    one that was dropped and added again, or of another type. The same bytes are other values then."""
+    """For two schemas of one table: names of columns that both have, but stored in a different way: by another id or physical
+    name (if a column was dropped and added again), or with another type. Then the same bytes are different values."""
     stored_a, stored_b = _as_stored(a), _as_stored(b)
     return [field.name for field in a.fields if stored_b.get(name := field.name.lower(), stored_a[name]) != stored_a[name]]
 
 
 def _as_stored(schema: StructType) -> dict[str, StructField]:
-    """By names in lower case: what of a column tells where its values are in files, and their type."""
+    """By names in lower case: the parts of a column that show where its values are in files, and their type."""
     return {field.name: field for field in map_fields(schema, _stored).fields}
 
 
@@ -54,13 +54,14 @@ def _stored(field: StructField) -> StructField:
 
 
 def files_apart(a: DeltaTable, b: DeltaTable) -> tuple[pa.Array, pa.Array]:
-    """Of two versions of one table: the keys of the files, each with its deletion vector, in a alone, and in b alone."""
+    """For two versions of one table: the keys of the files, each with its deletion vector, that only a has, and
+    that only b has."""
     in_a, in_b = (_file_keys(table) for table in (a, b))
     return _without(in_a, in_b), _without(in_b, in_a)
 
 
-def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
-    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
+def _without(keys: pa.Array, excluded_keys: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=excluded_keys)))
 
 
 def _file_keys(table: DeltaTable) -> pa.Array:
@@ -69,9 +70,9 @@ def _file_keys(table: DeltaTable) -> pa.Array:
 
 
 def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
-    """Whether all commits between two versions of one table say of all their files that they arrange rows anew (dataChange is
-    false), so that both have the same rows. False where commits are gone, and where one changes how a column is stored that both
-    versions have."""
+    """Whether all commits between two versions of one table only rearrange rows (all their files have dataChange=false), so that
+    both versions have the same rows. False if commits are missing, and if a commit changes how a column that both versions have
+    is stored."""
     older, newer = sorted((a.version, b.version))
     store = a.snapshot.store
     commits = list_commits(store, older + 1, newer)
@@ -79,12 +80,15 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
         return False
     reader = CommitReader(store)
     in_b = _as_stored(b.struct_type)
-    kept = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
+    shared_fields = {name: field for name, field in _as_stored(a.struct_type).items() if name in in_b}
     for commit in reader.ahead(commits):
         for action in reader.actions(commit, "add", "remove", "metaData"):
             if isinstance(action, AddFile | RemoveFile) and action.data_change:
                 return False
-            if isinstance(action, Metadata) and not kept.items() <= _as_stored(parse_schema(action.schema_string)).items():
+            if (
+                isinstance(action, Metadata)
+                and not shared_fields.items() <= _as_stored(parse_schema(action.schema_string)).items()
+            ):
                 return False
     return True
 
@@ -92,14 +96,14 @@ def has_only_moved_rows(a: DeltaTable, b: DeltaTable) -> bool:
 def rows_of_files(
     a: DeltaTable, b: DeltaTable, only_a: pa.Array, only_b: pa.Array, zone: str, *, verify_checksums: bool
 ) -> tuple[int, int] | None:
-    """Of two versions of one table with the same columns: how many rows b has that a has not, and a that b has not, by all rows
-    of the files that one of them has alone. A row that is there twice counts twice. None where they are more than memory should
-    hold, as text."""
+    """For two versions of one table with the same columns: the number of rows that only b has, and that only a has. Compares all
+    rows of the files that only one version has. A row that occurs twice counts twice. None if the rows as text would take too
+    much memory."""
     counted, size_bytes = [], 0
     for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
         scan = plan_scan(table.snapshot, options=ScanOptions(verify_checksums=verify_checksums))
-        chosen = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
-        for batch in read_files(scan.state, replace(scan, files=chosen).scan_files()):
+        matching_files = scan.files.filter(pc.is_in(file_keys(scan.files.combine_chunks()), value_set=keys))
+        for batch in read_files(scan.state, replace(scan, files=matching_files).scan_files()):
             columns = [pa.array(column, pa.string()) for column in text_columns(batch, zone)]
             rows = pa.table([*columns, pa.repeat(count, batch.num_rows)], [*map(str, range(len(columns))), _COUNT])
             counted.append(rows)
@@ -118,21 +122,19 @@ def rows_of_files(
 _COUNT = "count"
 
 
-def rows_by_key(
-    a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool
-) -> dict[str, Any]:
-    """How many rows are in b alone, in a alone, and in both with other values of the columns that both have. Names are the same
-    whatever their case. Null is a value of a key like others.
+def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *, verify_checksums: bool) -> dict[str, Any]:
+    """The number of rows that only b has, that only a has, and that both have with different values in their common columns.
+    Names are compared ignoring case. Null is a key value like any other.
 
-    Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is no column.
+    Raises InvalidOptionError for a key that two rows share, SchemaMismatchError for one that is not a column.
     """
     keys_a, keys_b = _key_names(a, keys), _key_names(b, keys)
     names_b = {name.lower(): name for name in b.schema().names}
     shared = [name for name in a.schema().names if name.lower() in names_b and name not in keys_a]
-    one = _readable(a, keys_a, shared, zone, verify_checksums=verify_checksums)
-    other = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone, verify_checksums=verify_checksums)
+    rows_a = _readable(a, keys_a, shared, zone, verify_checksums=verify_checksums)
+    rows_b = _readable(b, keys_b, [names_b[name.lower()] for name in shared], zone, verify_checksums=verify_checksums)
     places = [_key(number) for number in range(len(keys_a))]
-    for table, rows in ((a, one), (b, other)):
+    for table, rows in ((a, rows_a), (b, rows_b)):
         if rows.group_by(places).aggregate([]).num_rows < rows.num_rows:
             root = table.snapshot.table_root
             raise InvalidOptionError(
@@ -140,12 +142,12 @@ def rows_by_key(
                 "further columns.",
                 option="key",
             )
-    joined = _numbered(one, places, _A).join(_numbered(other, places, _B), places, join_type="full outer")
+    joined = _numbered(rows_a, places, _A).join(_numbered(rows_b, places, _B), places, join_type="full outer")
     in_a, in_b = joined[_A].combine_chunks(), joined[_B].combine_chunks()
     both = pc.and_(in_a.is_valid(), in_b.is_valid())
-    left, right = one.take(in_a.filter(both)), other.take(in_b.filter(both))
+    left, right = rows_a.take(in_a.filter(both)), rows_b.take(in_b.filter(both))
     differs = pa.repeat(pa.scalar(False), left.num_rows)
-    for number in range(len(places), one.num_columns):
+    for number in range(len(places), rows_a.num_columns):
         x, y = left[number].combine_chunks(), right[number].combine_chunks()
         same = pc.or_(pc.fill_null(pc.equal(x, y), False), pc.and_(x.is_null(), y.is_null()))
         differs = pc.or_(differs, pc.invert(same))
@@ -159,7 +161,7 @@ def rows_by_key(
 
 
 def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
-    """The columns of a key as the table spells them, each once."""
+    """The columns of a key as the table spells them, without duplicates."""
     fields = [(key, table.struct_type.find(key)) for key in keys]
     for key, field in fields:
         if field is None:
@@ -173,10 +175,8 @@ def _key_names(table: DeltaTable, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(field.name for _, field in fields if field is not None))
 
 
-def _readable(
-    table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool
-) -> pa.Table:
-    """The columns as text, which tells any two values of one type apart: first those of the key, which have no nulls then."""
+def _readable(table: DeltaTable, keys: Sequence[str], columns: Sequence[str], zone: str, *, verify_checksums: bool) -> pa.Table:
+    """The columns as text that differs for any two values of one type: first those of the key, in which null is a text too."""
     rows = table.to_arrow([*keys, *columns], verify_checksums=verify_checksums)
     cells = [pa.array(column, pa.string()) for column in text_columns(rows, zone)]
     for number in range(len(keys)):

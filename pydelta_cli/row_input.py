@@ -33,14 +33,14 @@ STANDARD_INPUT = "-"
 def open_rows(
     file: str, file_format: str | None, schema: pa.Schema | None, zone: str, storage: Mapping[str, str]
 ) -> pa.RecordBatchReader:
-    """The rows of a file of this machine, of an object (a URL), or of standard input (`-`), block by block.
+    """The rows of a local file, of an object (a URL), or of standard input (`-`), block by block.
 
-    file_format: csv, json (a line a row) or parquet; None: by the file's suffix. schema: of the table that gets the rows.
-    Columns of CSV and JSON get the types that they have there, whatever the case of their names; the types of others are found
-    out from the first block. Values are spelled as values.py has them. zone: of timestamps that have no offset. storage: options
+    file_format: csv, json (one line per row) or parquet; None: by the file's suffix. schema: of the table that gets the rows.
+    Columns of CSV and JSON get their types from it, ignoring the case of names; the types of other columns are inferred
+    from the first block. values.py describes how values are written. zone: of timestamps that have no offset. storage: options
     of object stores.
-    Raises StorageError and DataFileError for what cannot be read; SchemaMismatchError for a value that a column of the schema
-    cannot have; typer.BadParameter for a format that is not known.
+    Raises StorageError and DataFileError for a file that cannot be read; SchemaMismatchError for a value that does not fit its
+    column in the schema; typer.BadParameter for an unknown format.
     """
     file_format = file_format or _BY_SUFFIX.get(Path(file).suffix.lower())
     if file_format is None:
@@ -58,7 +58,7 @@ def open_rows(
 
 
 def _opened(file: str, storage: Mapping[str, str]) -> Any:
-    """A file that is there is one of this machine, even if its name begins as a URL does."""
+    """An existing local file is opened, even if its name begins like a URL."""
     if file == STANDARD_INPUT:
         if sys.stdin is None:
             raise StorageError("Standard input is closed, so there are no rows. Nothing was written. Give a file.", path=file)
@@ -82,8 +82,8 @@ def _opened(file: str, storage: Mapping[str, str]) -> Any:
 
 
 class _Pipe(io.RawIOBase):
-    """What others write, up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal ends the wait for
-    more. pipe: its number among the open files."""
+    """Reads a pipe up to its end or to Ctrl-C: pyarrow reads in a thread of its own, where no signal interrupts the wait for
+    more data. pipe: its file descriptor."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -92,24 +92,24 @@ class _Pipe(io.RawIOBase):
         signal.set_wakeup_fd(wakes)
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes as are asked for, and fewer at the end alone. All that are left for a size below 0."""
+        """Returns `size` bytes, or fewer only at the end. A size below 0 returns all remaining bytes."""
         parts: list[bytes] = []
-        wanted = sys.maxsize if size < 0 else size
-        while wanted > 0:
+        byte_count = sys.maxsize if size < 0 else size
+        while byte_count > 0:
             ready, _, _ = select.select([self._pipe, self._woken], [], [])
             if self._woken in ready:
                 raise InterruptedError("interrupted while a pipe was read")
-            part = os.read(self._pipe, min(wanted, BLOCK_BYTES))
+            part = os.read(self._pipe, min(byte_count, BLOCK_BYTES))
             if not part:
                 break
             parts.append(part)
-            wanted -= len(part)
+            byte_count -= len(part)
         return b"".join(parts)
 
 
 class _Source(io.RawIOBase):
-    """The bytes of a file of text, without the mark of UTF-8 at its beginning. name: for errors. head: the first block, which
-    stays to be read."""
+    """The bytes of a text file, without the UTF-8 mark at its beginning. name: for errors. head: the first block, which
+    is still returned by reads."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name, self._file = name, file
@@ -120,11 +120,11 @@ class _Source(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most as many bytes as are asked for; none at the end alone. All that are left for a size below 0."""
+        """Returns at most `size` bytes, and none only at the end. A size below 0 returns all remaining bytes."""
         if size < 0:
             return self._unread.read() + bytes(self._file.read())
-        found: bytes = self._unread.read(size) or self._file.read(size)
-        return found
+        data: bytes = self._unread.read(size) or self._file.read(size)
+        return data
 
     def close(self) -> None:
         if not self.closed and self.name != STANDARD_INPUT:
@@ -133,24 +133,24 @@ class _Source(io.RawIOBase):
 
 
 def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    """Null is nothing at all; `""` is the empty text."""
+    """An empty field is null; `""` is the empty text."""
     from pyarrow import csv
 
     header = _header(source.head)
-    wanted = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in header})
+    file_type = _spelled(pa.struct([f for f in table if not pa.types.is_nested(f.type)]), {name: {} for name in header})
     convert = csv.ConvertOptions(
-        column_types={f.name: _type_read(f.type) for f in wanted},
+        column_types={f.name: _type_read(f.type) for f in file_type},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    # An empty line is a row where one column is all there is, and else no row.
+    # An empty line is a row if the file has only one column, and else no row.
     parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) != 1)
     with _told_of(source.name, "CSV"):
         reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
 
-    known = {f.name for f in wanted}
-    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known]
+    known_names = {f.name for f in file_type}
+    no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known_names]
     if no_text:
         raise SchemaMismatchError(
             f"The column {no_text[0]} of the file {source.name} has text that is not UTF-8. Nothing was committed. Convert the "
@@ -163,18 +163,18 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
         with _told_of(source.name, "CSV"):
             yield from reader
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), wanted, zone)
+    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), file_type, zone)
 
 
 @contextmanager
 def _told_of(file: str, kind: str) -> Iterator[None]:
-    """What pyarrow says of a file's contents, with the file's name."""
+    """Adds the file's name to pyarrow's errors about its contents."""
     try:
         yield
     except pa.ArrowInvalid as error:
         raise DataFileError(
             f"The file {file} cannot be read as {kind}: {str(error).rstrip('.')}. Nothing was committed. Say its --format, or "
-            "mend the file.",
+            "correct the file.",
             error_class="FAILED_READ_FILE.NO_HINT",
             sql_state="KD001",
             path=file,
@@ -187,58 +187,58 @@ def _header(head: bytes) -> list[str]:
 
 
 def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    wanted = _spelled(table, names(source.head))
-    known = pa.schema([(f.name, _type_read(f.type)) for f in wanted])
+    file_type = _spelled(table, names(source.head))
+    known_schema = pa.schema([(f.name, _type_read(f.type)) for f in file_type])
     blocks = whole_lines(source)
     first = next(blocks, b"")
-    if not first and not len(known):
+    if not first and not len(known_schema):
         raise SchemaMismatchError(f"The file {source.name} has no rows, which would tell the columns of a new table.")
-    rows = _json_block(first, wanted, known, source.name, 1) if first else known.empty_table()
+    rows = _json_block(first, file_type, known_schema, source.name, 1) if first else known_schema.empty_table()
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from rows.to_batches()
         line = 1 + first.count(b"\n")
         for block in blocks:
-            yield from _json_block(block, wanted, rows.schema, source.name, line, "error").to_batches()
+            yield from _json_block(block, file_type, rows.schema, source.name, line, "error").to_batches()
             line += block.count(b"\n")
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), wanted, zone)
+    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), file_type, zone)
 
 
 def _json_block(
-    block: bytes, wanted: pa.StructType, known: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
+    block: bytes, file_type: pa.StructType, known_schema: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
 ) -> pa.Table:
-    """line: the number of the first one in the block. unknown_columns: `error` for blocks after the first, whose columns are all
-    that there are."""
+    """line: the number of the block's first line. unknown_columns: `error` for blocks after the first, which must not have
+    other columns."""
     from pyarrow import json
 
-    lines = for_pyarrow(block, wanted)
+    lines = for_pyarrow(block, file_type)
     with _told_of(file, f"JSON, a row a line (counted from line {line} on)"):
         return json.read_json(
             pa.BufferReader(lines),
             json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            json.ParseOptions(explicit_schema=known, unexpected_field_behavior=unknown_columns),
+            json.ParseOptions(explicit_schema=known_schema, unexpected_field_behavior=unknown_columns),
         )
 
 
 # ---------------------------------------------------------------- types of the table
 
 
-def _spelled(kind: pa.DataType, given: Names) -> pa.DataType:
-    """A type with the names that the file has for its fields; those that it does not have keep theirs, and so do those of maps,
-    which are written anew with them."""
+def _spelled(kind: pa.DataType, file_names: Names) -> pa.DataType:
+    """A type with the file's spelling of its field names. Names that the file does not have do not change, and neither do those
+    of maps, because they are rewritten with them."""
     if pa.types.is_struct(kind):
         types = {f.name.lower(): f.type for f in kind}
-        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in given.items() if name.lower() in types]
-        lower = {name.lower() for name in given}
+        fields = [(name, _spelled(types[name.lower()], inner)) for name, inner in file_names.items() if name.lower() in types]
+        lower = {name.lower() for name in file_names}
         return pa.struct([*fields, *((f.name, f.type) for f in kind if f.name.lower() not in lower)])
     if pa.types.is_list(kind):
-        return pa.list_(_spelled(kind.value_type, given))
+        return pa.list_(_spelled(kind.value_type, file_names))
     return kind
 
 
 def _type_read(kind: pa.DataType) -> pa.DataType:
-    """What pyarrow is told to read: text for what it would read otherwise than it is written, lists of pairs for maps."""
+    """The type that pyarrow reads: text for values that it would not read as they are written, lists of pairs for maps."""
     if pa.types.is_struct(kind):
         return pa.struct([(f.name, _type_read(f.type)) for f in kind])
     if pa.types.is_list(kind):
@@ -250,9 +250,9 @@ def _type_read(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text else kind
 
 
-def _typed_rows(reader: pa.RecordBatchReader, wanted: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    """The rows with the types that are wanted of columns; those of others stay as they were found out."""
-    kinds = {f.name: f.type for f in wanted}
+def _typed_rows(reader: pa.RecordBatchReader, file_type: pa.StructType, zone: str) -> pa.RecordBatchReader:
+    """The rows, with requested columns converted to their types; other columns keep the inferred types."""
+    kinds = {f.name: f.type for f in file_type}
     names = reader.schema.names
 
     def typed(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -299,8 +299,8 @@ def _of_text(texts: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Arr
         return texts.cast(kind)
     except (ExpressionError, ValueError) as error:  # pyarrow's are ValueErrors
         raise SchemaMismatchError(
-            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Mend the "
-            "file: timestamps and dates are as 2024-01-31T10:00:00+01:00 and 2024-01-31, bytes are base64.",
+            f"The column {name} of the file has a value that is no {kind} of a table: {error}. Nothing was committed. Correct "
+            "the file: timestamps and dates are as 2024-01-31T10:00:00+01:00 and 2024-01-31, bytes are base64.",
             column=name,
         ) from error
 

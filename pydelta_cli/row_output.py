@@ -1,4 +1,4 @@
-"""Batches of rows to standard output: CSV, JSON lines, Parquet, Arrow IPC. No more than a batch is in memory."""
+"""Writes batches of rows to standard output: CSV, JSON lines, Parquet, Arrow IPC. At most one batch is in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydelta_cli.values import json_rows, text_cells
 
 
 def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], zone: str) -> None:
-    """A header, then a line a row. Null is nothing, and the empty text is `""`. Values are as of text_columns."""
+    """A header, then one line per row. Null is an empty field, and the empty text is `""`. Values are those of text_columns."""
     from pyarrow.csv import CSVWriter
 
     texts = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
@@ -29,7 +29,7 @@ def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], zone: str) -
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
-    """Whole numbers and booleans are written as they are, all else as text."""
+    """Whole numbers and booleans are written as they are, all other types as text."""
     return kind if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else pa.string()
 
 
@@ -75,7 +75,7 @@ def _lines_sink() -> pa.PythonFile:
 
 
 class _Forward(io.RawIOBase):
-    """Writes on, and knows how far it is, which a pipe does not. What it writes to stays open."""
+    """Passes data on and knows its position, which a pipe does not. It does not close the target."""
 
     def __init__(self, out: BinaryIO | io.RawIOBase) -> None:
         self._out, self._written = out, 0
@@ -97,7 +97,7 @@ class _Forward(io.RawIOBase):
 
 
 class _Printable(io.RawIOBase):
-    """CSV on a terminal. What CSVWriter writes at a time ends with a whole line, so no character is cut apart."""
+    """CSV on a terminal. Each write of CSVWriter ends with a whole line, so no character is cut in two."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

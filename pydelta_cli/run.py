@@ -1,4 +1,4 @@
-"""Run: what every command is given (how it answers, where tables lie), and what it says with."""
+"""Run: the settings of every command (its output form, the location of tables), and how it prints."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from delta_py.table import DeltaTable
 
 Form = Mapping[str, Any]
-"""What a command found, as JSON has it: docs/command-line.md has the form of each."""
+"""The result of a command, as in JSON: docs/command-line.md has the form of each."""
 
 FOUND, WRONG_USE, FAILED, UNDECIDED = 1, 2, 3, 4
-INTERRUPTED = 130  # as shells have it of what ends by Ctrl-C
+INTERRUPTED = 130  # the exit code of shells for a program that Ctrl-C ended
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """as_json: answer with one JSON object. zone: in which times are read and shown. storage: options of object stores."""
+    """as_json: answer with one JSON object. zone: time zone for reading and showing times. storage: options of object stores."""
 
     as_json: bool = False
     zone: str = "UTC"
@@ -49,21 +49,21 @@ class Run:
         return DeltaTable(path, version=version, timestamp=at, session_timezone=self.zone, storage_options=self.storage)
 
     def place(self, path: str) -> str:
-        """The path, for a command that changes the table there, makes one, or looks at more than one version of it.
+        """The path, for a command that changes or creates the table, or reads more than one version of it.
 
-        Raises InvalidOptionError where it names a version (`PATH@v12`), which such a command would pass over or take for a name.
+        Raises InvalidOptionError if it names a version (`PATH@v12`), which such a command would ignore or use as a name.
         """
         from delta_py.errors import InvalidOptionError
         from delta_py.scan.time_travel import named_version
         from delta_py.storage.store_options import StorageOptions
 
         check_no_file(path)
-        named = named_version(path, self.zone, StorageOptions.of(self.storage))
-        if named is None:
+        suffix = named_version(path, self.zone, StorageOptions.of(self.storage))
+        if suffix is None:
             return path
         raise InvalidOptionError(
             f"The path {path} names a version of a table, and this command is for the whole table at its newest version. Nothing "
-            f"was done. Give the path {named.path}; commands that only read take a version, and `restore` goes back to one.",
+            f"was done. Give the path {suffix.path}; commands that only read take a version, and `restore` goes back to one.",
             path=path,
         )
 
@@ -79,7 +79,7 @@ class Run:
         return open_store(self.place(path), StorageOptions.of(self.storage))
 
     def time(self, timestamp_ms: int | None) -> str | None:
-        """ISO 8601 in the zone, as of rows; None for a time that is not known."""
+        """ISO 8601 in the zone, as for rows; None for an unknown time."""
         if timestamp_ms is None:
             return None
         import pyarrow as pa
@@ -90,7 +90,7 @@ class Run:
         return text
 
     def rows(self, table: Any) -> list[dict[str, Any]]:
-        """The rows of an Arrow table or batch as JSON has them."""
+        """The rows of an Arrow table or batch, as in JSON."""
         from pydelta_cli.values import json_rows
 
         return list(json_rows(table, self.zone))
@@ -98,8 +98,8 @@ class Run:
     # ------------------------------------------------------------ answers
 
     def answer(self, form: Form, columns: Mapping[str, Sequence[str]] | None = None) -> None:
-        """One JSON object, or the same for people: values by their names, lists of objects as tables, under their names where the
-        answer has more. columns: of these tables by name, where not all are wanted."""
+        """One JSON object, or the same for people: values by their names, lists of objects as tables, with their names if the
+        answer has more. columns: of these tables by name, if not all are shown."""
         if self.as_json:
             self.write_json(form)
             return
@@ -112,8 +112,8 @@ class Run:
             if _is_table(value):
                 if len(form) > 1:
                     say(f"\n{name}")
-                chosen = (columns or {}).get(name) or list(value[0])
-                self.print_table(chosen, [[cell(row[column]) for column in chosen] for row in value])
+                shown_columns = (columns or {}).get(name) or list(value[0])
+                self.print_table(shown_columns, [[cell(row[column]) for column in shown_columns] for row in value])
 
     def write_json(self, form: Form) -> None:
         import orjson
@@ -121,7 +121,7 @@ class Run:
         say(printable_json(orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()), is_safe=True)
 
     def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """rows: text as a table has it; null is shown as such."""
+        """rows: the text of each cell; None is shown as null."""
         from pydelta_cli.text_tables import table_text
 
         is_terminal = sys.stdout.isatty()
@@ -131,7 +131,7 @@ class Run:
 
 
 def check_no_file(path: str) -> None:
-    """Raises InvalidOptionError for a file of this machine, which is no place of a table."""
+    """Raises InvalidOptionError for a local file, because a file cannot be a table's path."""
     if os.path.isfile(path):
         from delta_py.errors import InvalidOptionError
 
@@ -142,7 +142,7 @@ def check_no_file(path: str) -> None:
 
 
 def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
-    """A line, or several. is_safe: nothing in it needs to be escaped."""
+    """Prints one or more lines. is_safe: nothing in it needs to be escaped."""
     text = text if is_safe else printable_lines(text)
     print(text, file=sys.stderr if error else sys.stdout)
 
@@ -152,7 +152,7 @@ def _is_table(value: Any) -> bool:
 
 
 def value_lines(value: Any) -> list[str]:
-    """A value for people; a mapping has a line for each of its names."""
+    """A value for people; a mapping has one line per name."""
     if isinstance(value, Mapping) and value:
         return [f"{printable(str(name))}: {_shown(inner)}" for name, inner in value.items()]
     if isinstance(value, list):

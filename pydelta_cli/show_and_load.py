@@ -1,4 +1,4 @@
-"""Rows of a table: shown, written to standard output, loaded from files."""
+"""Shows rows of a table, writes them to standard output, and loads rows from files."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class Mode(StrEnum):
     OVERWRITE = "overwrite"
 
 
-HeadLimit = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="So many rows at most.")]
-CatLimit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="So many rows at most (default: all).")]
-OutFormat = Annotated[CatFormat, typer.Option("--format", help="csv, json (a line a row), parquet or arrow (an IPC stream).")]
+HeadLimit = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="The maximum number of rows.")]
+CatLimit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="The maximum number of rows (default: all).")]
+OutFormat = Annotated[CatFormat, typer.Option("--format", help="csv, json (one line per row), parquet or arrow (an IPC stream).")]
 InFormat = Annotated[
-    LoadFormat | None, typer.Option("--format", help="csv, json (a line a row) or parquet; default: by the name.")
+    LoadFormat | None, typer.Option("--format", help="csv, json (one line per row) or parquet; default: by the name.")
 ]
 Source = Annotated[str, typer.Argument(metavar="FILE", help="A file, or the URL of an object; - for standard input.")]
-SaveMode = Annotated[Mode, typer.Option("--mode", help="What becomes of a table that is there.")]
-PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="Of a new table, with commas.")]
+SaveMode = Annotated[Mode, typer.Option("--mode", help="What to do with an existing table.")]
+PartitionBy = Annotated[str | None, typer.Option("--partition-by", metavar="NAMES", help="For a new table, with commas.")]
 MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")]
 TruncateNanoseconds = Annotated[bool, typer.Option("--truncate-nanoseconds", help="Cut times down to the microsecond.")]
-OverwriteSchema = Annotated[bool, typer.Option("--overwrite-schema", help="With --mode overwrite: take the file's columns.")]
+OverwriteSchema = Annotated[bool, typer.Option("--overwrite-schema", help="With --mode overwrite: use the file's columns.")]
 
 
 def show(
@@ -103,7 +103,7 @@ def cat(
 
 
 def _first(batches: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
-    """No file is read beyond what the limit needs."""
+    """Does not read files beyond the limit."""
     if limit is None:
         yield from batches
         return

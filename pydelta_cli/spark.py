@@ -1,4 +1,4 @@
-"""Commands that Spark carries out, where that is asked for: a session of its own, for this one command."""
+"""Commands that Spark runs if the user asks for it: in a new session for this one command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _session(run: Run) -> Iterator[SparkSession]:
-    """Raises UnsupportedOperationError where pyspark is not installed."""
+    """Raises UnsupportedOperationError if pyspark is not installed."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -67,19 +67,19 @@ def z_order(run: Run, path: str, columns: Sequence[str], where: str | None) -> d
 def vacuum(
     run: Run, path: str, retention_hours: float | None, keep_versions: Sequence[int], *, lite: bool, delete: bool
 ) -> pa.Table:
-    """The files that go, or would go, with times in ms since 1970."""
+    """The files that are deleted, or would be, with times in ms since 1970."""
     import pyarrow as pa
 
     with _session(run) as spark:
         from spark_plugin import DeltaTable
 
         table = DeltaTable.forPath(spark, path)
-        found = table.vacuum(retention_hours, dryRun=True, keepVersions=keep_versions, lite=lite).toArrow()
+        unused_files = table.vacuum(retention_hours, dryRun=True, keepVersions=keep_versions, lite=lite).toArrow()
         if delete:
             table.vacuum(retention_hours, keepVersions=keep_versions, lite=lite)
-    number = found.schema.get_field_index("modification_time")
-    times = found.column(number).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    return found.set_column(number, "modification_time", times)
+    number = unused_files.schema.get_field_index("modification_time")
+    times = unused_files.column(number).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    return unused_files.set_column(number, "modification_time", times)
 
 
 def convert(run: Run, path: str, partitioned_by: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Standard output and standard error of the process, which tell what they do not take from errors of a table."""
+"""Standard output and standard error of the process. Their write errors differ from errors of a table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class ReaderGone(Exception):
 
 
 class AnswerLostError(Exception):
-    """Standard output takes nothing more: the disk of its file is full."""
+    """Standard output accepts no more data: the disk of its file is full."""
 
 
 def mend_streams() -> None:
-    """From here on a write to standard output that fails raises ReaderGone or AnswerLostError. What standard error does not take
-    is lost: there is nobody left to tell, but by the exit code.
+    """After this call, a failed write to standard output raises ReaderGone or AnswerLostError. If a write to standard error
+    fails, its text is lost, because only the exit code is left to report it.
 
-    A stream that was closed before the start takes what nobody reads, so that no file of a table gets its number. What the
-    terminal cannot show is shown as `\\u65e5` and the like.
+    A stream that was closed before the start is opened on the null device, so that no file of a table gets its number. Characters
+    that the terminal cannot show are shown as `\\u65e5` and so on.
     """
     sys.stdout = _mended(sys.stdout, _Answers)
     sys.stderr = _mended(sys.stderr, _Messages)
@@ -34,15 +34,15 @@ def _mended(stream: TextIO | None, kind: type[_Stream]) -> TextIO:
 
 
 def close_stdout() -> None:
-    """Nobody reads any more: what is left in buffers goes nowhere, instead of to an error at the end of the process."""
+    """Nobody reads the output any more: buffered data is dropped, so that it causes no error at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stream(io.RawIOBase):
-    """The file of a stream without its buffer."""
+    """The file of a stream, without its buffer."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream  # which would close its file
+        self._stream = stream  # otherwise it would close its file
         self._file = getattr(stream.buffer, "raw", stream.buffer)
 
     def writable(self) -> bool:

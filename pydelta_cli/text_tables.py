@@ -1,4 +1,4 @@
-"""Rows of text as tables for people. rich draws them too, but its import was a tenth of a short command's time."""
+"""Rows of text as tables for people. rich can draw them too, but its import took a tenth of a short command's time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 def table_text(columns: Sequence[str], rows: Cells, width: int | None, *, is_styled: bool) -> str:
-    """columns: their names. width: of a terminal, for which the widest column is folded if need be; None without a limit. Where
-    that is not enough, each row is a list of names and values. is_styled: with a terminal's codes for bold and dim."""
+    """columns: their names. width: of a terminal; the widest column is folded to fit into it; None without a limit. If folding
+    is not enough, each row becomes a list of names and values. is_styled: with a terminal's codes for bold and dim."""
     names = [printable(name) for name in columns]
     cells = [[None if cell is None else printable(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, (name, *(row[number] or _NULL for row in cells)))) for number, name in enumerate(names)]
     room = None if width is None else width - _GAP * (len(widths) - 1)
     if room is not None and names and sum(widths) > room:
         widest = max(widths)
-        left = room - sum(widths) + widest
-        if cells and left < min(widest, _FOLDED_WIDTH):
+        max_width = room - sum(widths) + widest
+        if cells and max_width < min(widest, _FOLDED_WIDTH):
             return "\n".join(_lists(names, cells))
-        widths[widths.index(widest)] = max(left, 1)
+        widths[widths.index(widest)] = max(max_width, 1)
     bold, dim = (_BOLD, _DIM) if is_styled else ("", "")
     lines = [line for row in cells for line in _lines(row, widths, dim)]
     header = [f"{bold}{line}{_PLAIN if bold else ''}" for line in _lines(names, widths, "")]
@@ -37,7 +37,7 @@ def table_text(columns: Sequence[str], rows: Cells, width: int | None, *, is_sty
 
 
 def _lines(row: Sequence[str | None], widths: Sequence[int], dim: str) -> Iterator[str]:
-    """The lines of a row: more than one where a cell is folded."""
+    """The lines of a row: more than one if a cell is folded."""
     folded = [
         [_NULL] if cell is None else [cell] if cell_len(cell) <= width else chop_cells(cell, width)
         for cell, width in zip(row, widths, strict=True)

@@ -1,4 +1,4 @@
-"""What changes a table, or mends it: optimize, zorder, vacuum, restore, fsck, checkpoint, properties."""
+"""Commands that change or repair a table: optimize, zorder, vacuum, restore, fsck, checkpoint, properties."""
 
 from __future__ import annotations
 
@@ -21,26 +21,24 @@ By = Annotated[str, typer.Option("--by", metavar="NAMES", help="Columns to order
 Retention = Annotated[
     float | None, typer.Option("--retention-hours", metavar="H", help="How long removed files stay (default: as the table says).")
 ]
-Delete = Annotated[bool, typer.Option("--delete", help="Delete the files. Without it, only tell which would go.")]
-Lite = Annotated[bool, typer.Option("--lite", help="List no directory: take what the log says was removed.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete the files. Without it, only list them.")]
+Lite = Annotated[bool, typer.Option("--lite", help="List no directories: use the removed files in the log.")]
 Keep = Annotated[list[int] | None, typer.Option("--keep-version", metavar="N", help="Stays readable; may be repeated.")]
 ToVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="The version to go back to.")]
 ToTime = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Go back to the newest version at or before this time.")]
 IgnoreMissing = Annotated[
-    bool, typer.Option("--ignore-missing-files", help="Restore the data files that are left. The rows of the others are lost.")
+    bool, typer.Option("--ignore-missing-files", help="Restore the data files that exist. The rows of the others are lost.")
 ]
-Repair = Annotated[bool, typer.Option("--repair", help="Mend what can be mended. Without it, only tell what is wrong.")]
-Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Take files out of the table whose rows are lost by that.")]
-Data = Annotated[
-    bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")
-]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair what can be repaired. Without it, only list the faults.")]
+Loss = Annotated[bool, typer.Option("--allow-data-loss", help="Also remove files from the table whose rows are then lost.")]
+Data = Annotated[bool, typer.Option("--data", help="Read every page of every data file too, and compare it with its checksum.")]
 Assignments = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Properties and their values.")]
 Names = Annotated[list[str], typer.Argument(metavar="KEY", help="Names of properties.")]
-IfExists = Annotated[bool, typer.Option("--if-exists", help="Pass over properties that the table does not have.")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="Ignore properties that the table does not have.")]
 
 
 def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spark: Spark = False) -> None:
-    """Write the rows of small files anew in larger ones; of a clustered table, new rows in the order of its columns."""
+    """Write the rows of small files into larger ones; for a clustered table, write new rows in the order of its columns."""
     if full and where is not None:
         raise typer.BadParameter("--full is for whole tables, and goes without --where.", param_hint="--full")
     if spark:
@@ -53,7 +51,7 @@ def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spa
 
 
 def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = False) -> None:
-    """Write the rows anew in the Z-order of columns, so that filters on them read few files."""
+    """Write the rows again in the Z-order of columns, so that filters on them read few files."""
     from delta_py.types.names import split_list
 
     columns = split_list(by)
@@ -73,34 +71,34 @@ def vacuum(
     delete: Delete = False,
     spark: Spark = False,
 ) -> None:
-    """Files that no version needs which is to stay readable. With --delete they go."""
+    """List the files that no retained version references. With --delete, delete them."""
     import pyarrow.compute as pc
 
-    kept = tuple(keep_version or ())
+    keep_versions = tuple(keep_version or ())
     with _retention_as_options():
         if spark:
-            # Spark's answer to a VACUUM that deletes has no rows: the files are those of a look just before.
-            found = on_spark.vacuum(run, run.place(path), retention_hours, kept, lite=lite, delete=delete)
+            # The result of Spark's VACUUM has no rows if it deletes: the files are those of a dry run just before.
+            unused_files = on_spark.vacuum(run, run.place(path), retention_hours, keep_versions, lite=lite, delete=delete)
         else:
             table = run.newest(path)
-            found = table.vacuum(retention_hours, dry_run=not delete, keep_versions=kept, lite=lite)
-    files = [{**row, "modification_time": run.time(row["modification_time"])} for row in found.to_pylist()]
-    bytes_found = pc.sum(found["size"]).as_py() or 0
-    run.answer({"deleted": delete, "files_total": found.num_rows, "bytes_total": bytes_found, "files": files})
+            unused_files = table.vacuum(retention_hours, dry_run=not delete, keep_versions=keep_versions, lite=lite)
+    files = [{**row, "modification_time": run.time(row["modification_time"])} for row in unused_files.to_pylist()]
+    bytes_found = pc.sum(unused_files["size"]).as_py() or 0
+    run.answer({"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": bytes_found, "files": files})
 
 
 @contextmanager
 def _retention_as_options() -> Iterator[None]:
-    """A retention that is too short is told with what the command line has: no switch for the check."""
+    """The error about a retention that is too short names the options of the command line: it has no switch for the check."""
     from delta_py.errors import InvalidOptionError
 
     try:
         yield
     except InvalidOptionError as error:
-        known = error.message_parameters
-        if error.error_class != _TOO_SHORT or "kept_hours" not in known:
+        parameters = error.message_parameters
+        if error.error_class != _TOO_SHORT or "kept_hours" not in parameters:
             raise
-        hours, kept_hours = known["hours"], known["kept_hours"]
+        hours, kept_hours = parameters["hours"], parameters["kept_hours"]
         shorter = f"{hours:g} hours" if hours == floor(hours) else f"{floor(hours * 60)} minutes"
         raise InvalidOptionError(
             f"--retention-hours {hours:g} is shorter than the {kept_hours:g} hours of the table (its property {_RETENTION}). "
@@ -109,7 +107,7 @@ def _retention_as_options() -> Iterator[None]:
             f"first: pydelta set PATH {_RETENTION}='interval {shorter}'.",
             error_class=error.error_class,
             sql_state=error.sql_state,
-            **known,
+            **parameters,
         ) from error
 
 
@@ -123,35 +121,35 @@ def restore(
     if (version is None) == (at is None):
         raise typer.BadParameter(_NEEDS_ONE, param_hint="--version")
     time = None if at is None else to_timestamp_ms(at, run.zone)
-    done = restored(
+    result = restored(
         run.store(path), version=version, timestamp_ms=time, timestamp=at, ignore_missing_files=ignore_missing_files
     )
-    run.answer({"version": done.version, "metrics": {**done.metrics(), "numMissingFiles": done.num_missing_files}})
+    run.answer({"version": result.version, "metrics": {**result.metrics(), "numMissingFiles": result.num_missing_files}})
 
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
-    """What of the newest version is missing or damaged. Exits with 1 where something is, and is not repaired."""
+    """List missing or damaged parts of the newest version. Exits with 1 if there are any and they are not repaired."""
     from delta_py.repair.fsck import fsck as checked
 
     faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
-    left = [fault for fault in faults if not (repair and fault["can_repair"])]
-    run.answer({"repaired": len(faults) - len(left), "left": len(left), "faults": faults})
-    return FOUND if left else 0
+    remaining_faults = [fault for fault in faults if not (repair and fault["can_repair"])]
+    run.answer({"repaired": len(faults) - len(remaining_faults), "left": len(remaining_faults), "faults": faults})
+    return FOUND if remaining_faults else 0
 
 
 def checkpoint(run: Run, path: Place) -> None:
-    """Write a checkpoint of the newest version, so that it loads without the commits before it."""
+    """Write a checkpoint of the newest version, so that it loads without earlier commits."""
     table = run.newest(path)
     run.answer({"version": table.version, "files": table.checkpoint()})
 
 
 def set_(run: Run, path: Place, properties: Assignments) -> None:
-    """Set table properties, delta.feature.NAME=supported among them."""
+    """Set table properties, including delta.feature.NAME=supported."""
     version = run.newest(path).alter.set_table_properties(pairs_of(properties, "KEY=VALUE"))
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
 
 
 def unset(run: Run, path: Place, names: Names, if_exists: IfExists = False) -> None:
-    """Take table properties away."""
+    """Delete table properties."""
     version = run.newest(path).alter.unset_table_properties(names, if_exists=if_exists)
     run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})

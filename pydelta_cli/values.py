@@ -1,8 +1,9 @@
-"""Arrow columns as values that JSON has, and as cells of text.
+"""Arrow columns as JSON values, and as text cells.
 
-Whole numbers and booleans are themselves. Floats too, but for "NaN", "Infinity" and "-Infinity". Decimals are text with all their
-digits, dates `2024-01-31`, timestamps ISO 8601 in the zone asked for (`2024-01-31T10:00:00.000000+00:00`; without an offset for
-timestamp_ntz), bytes base64. Structs are objects; maps are objects if their keys are text, else lists of {"key", "value"}.
+Whole numbers and booleans do not change. Floats do not change either, except for "NaN", "Infinity" and "-Infinity". Decimals are
+text with all their digits, dates `2024-01-31`, timestamps ISO 8601 in the requested zone (`2024-01-31T10:00:00.000000+00:00`;
+without an offset for timestamp_ntz), bytes base64. Structs are objects; maps are objects if their keys are text, else lists of
+{"key", "value"}.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from delta_py.types.zones import INSTANT, WALL_CLOCK, to_wall_clock
 from pydelta_cli.terminal_text import cell
 
 _CLOCK_FORMAT = "%Y-%m-%dT%H:%M:%S"
-_FAR_MICROS = 9 * 10**17  # some 28,500 years from 1970
-_FAR_DAYS = 10**7  # some 27,400 years
+_FAR_MICROS = 9 * 10**17  # about 28,500 years from 1970
+_FAR_DAYS = 10**7  # about 27,400 years
 _SPAN_DAYS = 146_097  # 400 years
 _SPAN_MICROS = _SPAN_DAYS * 86_400_000_000
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, zone: str) -> Iterator[dict[str, Any]]:
-    """One dictionary a row."""
+    """One dictionary per row."""
     names = batch.schema.names
     return (dict(zip(names, row, strict=True)) for row in zip(*json_columns(batch, zone), strict=True))
 
@@ -42,7 +43,7 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def json_values(array: pa.Array, zone: str) -> list[Any]:
-    """The values of an array of any type that rows of a table have. zone: of timestamps."""
+    """The values of an array, of any type that a table may have. zone: of timestamps."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return json_values(array.dictionary_decode(), zone)
@@ -59,12 +60,12 @@ def json_values(array: pa.Array, zone: str) -> list[Any]:
 
 
 def text_columns(batch: pa.RecordBatch | pa.Table, zone: str) -> list[list[str | None]]:
-    """Cells: text as it is, what is nested as JSON, null as None."""
+    """Cells: text does not change, nested values are JSON, null is None."""
     return [text_cells(column, zone) for column in batch.columns]
 
 
 def text_cells(column: pa.Array | pa.ChunkedArray, zone: str) -> list[str | None]:
-    """As of text_columns."""
+    """As text_columns."""
     return [cell(value) for value in json_values(_whole(column), zone)]
 
 
@@ -75,14 +76,14 @@ def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def _cut(array: pa.Array, flat: list[Any]) -> list[Any]:
-    """flat: the elements of all lists that are not null, one after the other."""
+    """flat: the elements of all lists that are not null, in sequence."""
     lengths = pc.list_value_length(array).to_pylist()
-    found: list[Any] = []
+    lists: list[Any] = []
     start = 0
     for length in lengths:
-        found.append(None if length is None else flat[start : start + length])
+        lists.append(None if length is None else flat[start : start + length])
         start += length or 0
-    return found
+    return lists
 
 
 def _maps(array: pa.Array, zone: str) -> list[Any]:
@@ -122,7 +123,7 @@ def _timestamps(array: pa.Array, zone: str) -> list[Any]:
     minutes, odd_seconds = _parts(pc.abs(seconds))
     hours, minutes = _parts(minutes)
     sign = pc.if_else(pc.less(seconds, 0), "-", "+")
-    # Before there was standard time a place's clocks were apart from UTC by seconds too.
+    # Before standard time was introduced, the clocks of a place differed from UTC by seconds too.
     end = pc.if_else(pc.equal(odd_seconds, 0), "", pc.binary_join_element_wise(":", _two_digits(odd_seconds), ""))
     offset = pc.binary_join_element_wise(sign, _two_digits(hours), ":", _two_digits(minutes), end, "")
     text = pc.binary_join_element_wise(_clock_texts(clocks), offset, "")
@@ -130,38 +131,38 @@ def _timestamps(array: pa.Array, zone: str) -> list[Any]:
 
 
 def _clock_texts(clocks: pa.Array) -> pa.Array:
-    """`2024-01-31T10:00:00.000000`. Of far years, which pyarrow tells wrongly, the year comes from how many times 400 years they
-    are away: all such spans have equally many days."""
+    """`2024-01-31T10:00:00.000000`. pyarrow computes far years wrongly. So this shifts the time by a multiple of 400 years, which
+    all have the same number of days, and corrects the year."""
     micros = clocks.cast(pa.int64())
     is_far = pc.or_(pc.less(micros, -_FAR_MICROS), pc.greater(micros, _FAR_MICROS)).fill_null(False)
     texts = pc.strftime(clocks, _CLOCK_FORMAT)
     if not is_far.true_count:
         return texts
-    spans, near = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
-    near_texts = pc.strftime(pa.array(near).cast(WALL_CLOCK), _CLOCK_FORMAT)
+    spans, near_micros = np.divmod(micros.filter(is_far).to_numpy(), _SPAN_MICROS)
+    near_texts = pc.strftime(pa.array(near_micros).cast(WALL_CLOCK), _CLOCK_FORMAT)
     return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
 
 
 def _date_texts(dates: pa.Array) -> pa.Array:
-    """`2024-01-31`; far years as of _clock_texts."""
+    """`2024-01-31`; far years as in _clock_texts."""
     days = dates.cast(pa.int32()).cast(pa.int64())
     is_far = pc.or_(pc.less(days, -_FAR_DAYS), pc.greater(days, _FAR_DAYS)).fill_null(False)
     texts = dates.cast(pa.string())
     if not is_far.true_count:
         return texts
-    spans, near = np.divmod(days.filter(is_far).to_numpy(), _SPAN_DAYS)
-    near_texts = pa.array(near, pa.int32()).cast(pa.date32()).cast(pa.string())
+    spans, near_days = np.divmod(days.filter(is_far).to_numpy(), _SPAN_DAYS)
+    near_texts = pa.array(near_days, pa.int32()).cast(pa.date32()).cast(pa.string())
     return pc.replace_with_mask(texts, is_far, _moved(near_texts, spans))
 
 
 def _moved(texts: pa.Array, spans: np.ndarray[Any, Any]) -> pa.Array:
-    """Texts that begin with a year of four digits, so many times 400 years later."""
+    """Texts that begin with a year of four digits, shifted by this many times 400 years."""
     years = pc.add(pc.utf8_slice_codeunits(texts, 0, 4).cast(pa.int64()), pa.array(spans * 400))
     return pc.binary_join_element_wise(years.cast(pa.string()), pc.utf8_slice_codeunits(texts, 4), "")
 
 
 def _parts(numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Whole sixties, and what is left of them."""
+    """The quotient and the remainder of a division by 60."""
     sixties = pc.divide(numbers, 60)
     return sixties, pc.subtract(numbers, pc.multiply(sixties, 60))
 

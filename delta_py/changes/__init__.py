@@ -1,1 +1,1 @@
-"""What commits change, row by row."""
+"""The rows that commits change."""

@@ -1,9 +1,9 @@
-"""Change data feed: which rows changed between two versions, planned as a scan of files.
+"""Change data feed: the rows that changed between two versions, planned as a scan of files.
 
     scan = plan_changes(store, starting_version=3, ending_version=7)     # read like any other Scan
 
 Every row has the table's columns and _change_type (insert, delete, update_preimage, update_postimage), _commit_version,
-_commit_timestamp. What the changes of one commit are is in commit_changes.py.
+_commit_timestamp. commit_changes.py finds the changes of one commit.
 Protocol: Change Data Files; Reader Requirements for AddCDCFile.
 """
 
@@ -43,7 +43,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 
 CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
-# Files' times may run backwards over so many commits and still be put in order.
+# File times may run backwards over this many commits and still be put in order.
 UNORDERED_COMMITS = 100
 _THREADS = 8
 _PRUNED_AT_ONCE = 20_000
@@ -51,7 +51,8 @@ _PRUNED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """first, last: versions, both included; `last` is asked_last cut to the newest version, below `first` for no change.
+    """first, last: versions, both inclusive; `last` is asked_last limited to the newest version, below `first` if there is no
+    change.
     latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`."""
 
     first: int
@@ -74,10 +75,10 @@ def changes_schema(
     starting_timestamp_ms: int | None = None,
     ending_timestamp_ms: int | None = None,
 ) -> StructType:
-    """The columns of the changes: the table's, then the three of the feed.
+    """The columns of the changes: the table's columns, then the three of the feed.
 
-    They are those of the newest version; of the last version of the range where the table has or had column mapping.
-    Raises as plan_changes does for bounds that make no range.
+    They are those of the newest version, or of the last version of the range if the table has or had column mapping.
+    Raises as plan_changes does for bounds that do not form a range.
     """
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
     return StructType((*bounds.read.schema.fields, *CHANGE_FIELDS))
@@ -94,15 +95,15 @@ def plan_changes(
     predicate: Expression | None = None,
     options: ScanOptions | None = None,
 ) -> Scan:
-    """The files that hold the changes of all versions from start to end, both included.
+    """The files that hold the changes of all versions from start to end, both inclusive.
 
-    One starting bound is needed; a time means the first commit at or after it. Without an ending bound the newest version
-    ends the range, as does one beyond it; an ending time means the last commit at or before it. Times are ms since 1970.
-    columns, predicate: over changes_schema. options: rows are dropped by the predicate unless they say otherwise.
+    One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with one beyond the
+    newest version, the newest version ends the range. An ending time means the last commit at or before it. Times are ms since
+    1970.
+    columns, predicate: over changes_schema. options: by default rows are dropped by the predicate.
     Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
-    DELTA_MISSING_CHANGE_DATA when the feed was off for a version of the range, and
-    DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for commits that are
-    gone.
+    DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
+    DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
     """
     options = options or ScanOptions(drop_rows=True)
     bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
@@ -201,7 +202,7 @@ def _with_schema(store: ObjectStore, first: int, last: int, asked_last: int, lat
 
 
 def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
-    """CHANGED_FILES, some commits at a time."""
+    """CHANGED_FILES, for several commits at a time."""
     assert bounds.start is not None
     config = bounds.start.config
     _check_feed_is_on(config, bounds.first, bounds)
@@ -236,7 +237,8 @@ def _times(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
 
 
 def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> TableConfig:
-    """The table's configuration after a commit, checked: readable, the feed on, the schema one that can be read as asked."""
+    """The table's configuration after a commit, checked: it is readable, the feed is on, and its schema is
+    compatible with the read."""
     protocol, metadata, version = commit.protocol, commit.metadata, commit.version
     if protocol is None and metadata is None:
         return config
@@ -264,7 +266,7 @@ def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> Non
 
 
 def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
-    """Refuse a version whose rows cannot be given the columns of the read version."""
+    """Refuse a version whose rows cannot be read with the columns of the read version."""
     reason = why_incompatible(metadata, bounds.read.metadata)
     if reason is None:
         return
@@ -288,10 +290,10 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ChangePruner:
-    """Drops files in which no row can satisfy a predicate: by partition values, by the feed's own columns, by statistics.
+    """Drops files in which no row can satisfy a predicate: by partition values, by the feed's columns, by statistics.
 
-    Conjuncts that these values decide are decided here alone, so no file may pass by this. of_change_files: what is known of
-    change files, whose rows say themselves of which type they are.
+    Conjuncts that these values decide are evaluated only here, so every file must pass through here. of_change_files: the known
+    columns of change files, whose rows contain their change type.
     """
 
     others: FilePruner
@@ -300,22 +302,22 @@ class ChangePruner:
     @classmethod
     def of(cls, config: TableConfig, predicate: Expression | None, timezone: str) -> ChangePruner:
         fields = {f.name: f for f in CHANGE_FIELDS}
-        others = FilePruner.of(config, predicate, timezone, fields)
+        data_file_pruner = FilePruner.of(config, predicate, timezone, fields)
         del fields[CHANGE_TYPE]
-        return cls(others, FilePruner.of(config, predicate, timezone, fields))
+        return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
     def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
-        """PLANNED_CHANGES that are left of CHANGED_FILES, in their order."""
+        """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
         if self.others.predicate is None:
             yield from changed.select(PLANNED_CHANGES.names).to_batches()
             return
         is_change_file = pc.is_null(changed[CHANGE_TYPE])
         recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
-        others = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
-        kept = pa.concat_tables([recorded, others])
-        if recorded.num_rows and others.num_rows:
-            kept = kept.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
-        yield from kept.select(PLANNED_CHANGES.names).to_batches()
+        data_files = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
+        retained_files = pa.concat_tables([recorded, data_files])
+        if recorded.num_rows and data_files.num_rows:
+            retained_files = retained_files.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
+        yield from retained_files.select(PLANNED_CHANGES.names).to_batches()
 
 
 def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:

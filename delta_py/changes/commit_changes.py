@@ -3,11 +3,11 @@
     for actions in read_actions(reader, log_files):                           # of one commit or more
         changed = CommitChanges(store, pool, times_ms, partitions).of(actions)     # CHANGED_FILES
 
-A commit's change files are read where it has any; else its changes follow from the data files that it added and removed: a
-file that was removed and added again in one commit changed the rows that its deletion vectors differ in.
-A change's place is the number of its action among the commit's change files, or, where there are none, among all adds and
-removes that change data: so a place means the same after a restart, and to the reference's streams.
-Small commits are worked out many at a time: what Arrow does with a few rows takes as long as with thousands.
+If a commit has change files, they are read. Otherwise its changes follow from the data files that it added and removed. If one
+commit removed a file and added it again, the changed rows are those in which the file's deletion vectors differ.
+A change's place is the number of its action among the commit's change files. Without change files it is the number among all adds
+and removes that change data. So a place means the same after a restart, and to the reference's streams.
+Small commits are processed many at a time: Arrow takes as long for a few rows as for thousands.
 Protocol: Change Data Files; Add CDC File; Reader Requirements for AddCDCFile.
 """
 
@@ -54,8 +54,8 @@ from delta_py.scan.file_groups import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERS
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-# What is read of a changed file. _change_type: null for a change file, whose rows say it themselves. selection: if not null,
-# only its rows are read. stats: of the rows that are read. place: see above.
+# The columns of a changed file that are read. _change_type: null for a change file, whose rows contain it. selection: if not
+# null, only its rows are read. stats: of the rows that are read. place: see above.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
 _OF_CHANGES = (
@@ -77,7 +77,7 @@ _LINES_AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class CommitFacts:
-    """What a commit says beside its files. info: of commitInfo."""
+    """The facts of a commit other than its files. info: of commitInfo."""
 
     version: int
     protocol: Protocol | None = None
@@ -87,7 +87,8 @@ class CommitFacts:
 
     @property
     def is_idle_merge(self) -> bool:
-        """A MERGE that rewrote files without changing a row: it counts none, and its adds and removes are no changes."""
+        """Whether it is a MERGE that rewrote files without changing a row: its row counts are 0, and its adds and
+        removes are no changes."""
         metrics = self.info.get("operationMetrics")
         if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
             return False
@@ -96,7 +97,8 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
-    """Commits in a row; one that has a protocol or metadata is alone. files: of each its change files, or, where there are none,
+    """Consecutive commits; a commit with a protocol or metadata is alone. files: the change files of each commit or, if it has
+    none,
     its adds and removes that change data, in order: _ACTIONS and PLACE."""
 
     commits: tuple[CommitFacts, ...]
@@ -104,7 +106,7 @@ class ChangeActions:
 
     @classmethod
     def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
-        """files: _ACTIONS of all that the commits have."""
+        """files: _ACTIONS of everything in the commits."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
             told_otherwise = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
@@ -152,7 +154,7 @@ _Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
 
 
 def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
-    """The actions on files in pieces of _LINES_AT_ONCE, the last one smaller; all else goes into the facts."""
+    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller; all other actions go into the facts."""
     pending: list[_Line] = []
     try:
         for _, lines in reader.pieces(file):
@@ -190,7 +192,7 @@ def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
 
 
 def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
-    """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""
+    """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
     try:
         for _ in reader.actions(file):
             pass
@@ -205,7 +207,7 @@ def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
     except _MALFORMED as error:
         if len(commits) == 1:
             raise _explained(reader, commits[0].file) from error
-    for parsed in commits:  # to name the one
+    for parsed in commits:  # to name the damaged commit
         _batch(reader, [parsed])
     raise AssertionError("what fails together fails alone")
 
@@ -216,13 +218,13 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
     values = [body.get("partitionValues") for body in bodies]
     without_values = pa.array([value is None for value in values], pa.bool_())
-    lacking = (
+    missing_columns = (
         pc.and_(sizes.is_null(), pc.invert(of_remove)),
         pc.and_(times.is_null(), of_add),
         pc.and_(without_values, pc.invert(of_remove)),
         pc.less(sizes, 0),
     )
-    if any(pc.any(lacks).as_py() for lacks in lacking):
+    if any(pc.any(lacks).as_py() for lacks in missing_columns):
         raise ValueError("a size, time or partition is missing, or a size is negative")
     columns = {
         "path": pa.array([decode_path(body["path"]) for body in bodies], pa.string()),
@@ -244,7 +246,7 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """Works out the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
+    """Computes the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
     after them."""
 
     store: ObjectStore
@@ -265,22 +267,22 @@ class CommitChanges:
         if self._keep_partitions(actions.commits, removes):
             removes = self._with_nulls(removes)
         pieces = [(recorded, None, None), *self._moved(adds, removes)]
-        if any(kind == "delete" and some.num_rows for some, kind, _ in pieces):
+        if any(kind == "delete" and piece.num_rows for piece, kind, _ in pieces):
             self._check_columns(actions.commits)
-        changed = [self._changed(some, kind, only) for some, kind, only in pieces if some.num_rows]
+        changed = [self._changed(piece, kind, selection) for piece, kind, selection in pieces if piece.num_rows]
         if len(changed) == 1:
             return changed[0]
         order = [(COMMIT_VERSION, "ascending"), (PLACE, "ascending")]
         return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
 
     def _moved(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
-        """(files, the type of their changes, the deletion vector whose rows alone these are)."""
+        """(files, the type of their changes, a deletion vector if only its rows changed)."""
         if removes.num_rows and adds.num_rows:
             keys = _keys(pa.concat_tables([adds, removes]))
             added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
-            again = pc.index_in(added, value_set=removed)
-            old, new = removes.take(again.drop_null()), adds.filter(again.is_valid())
-            adds, removes = adds.filter(again.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
+            removed_index = pc.index_in(added, value_set=removed)
+            old, new = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
+            adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
             if new.num_rows:
                 went, came_back = self._differences(old, new)
                 yield self._checked(old.filter(went)), "delete", new["deletion_vector"].filter(went)
@@ -288,30 +290,30 @@ class CommitChanges:
         yield self._checked(removes), "delete", None
         yield adds, "insert", None
 
-    def _changed(self, files: pa.Table, kind: str | None, only: pa.ChunkedArray | None) -> pa.Table:
+    def _changed(self, files: pa.Table, kind: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
         versions, of_row = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
         times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[of_row]
-        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), only)
+        typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), selection)
         return typed.select(CHANGED_FILES.names)
 
     # ------------------------------------------------------------ columns of removed files
 
     def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
-        """Raises where a commit deletes rows whose values the columns that it brings would not find, but read as null."""
+        """Raises if a commit deletes rows, and the columns that it sets would read existing values of these rows as null."""
         for facts in commits:
             if facts.metadata is None:
                 continue
             try:
-                before = self._before(facts)
+                previous_config = self._before(facts)
             except ChangeDataFeedError:
                 if Snapshot.load(self.store).config.feature("columnMapping"):
                     raise
-                continue  # files have the columns' own names
-            reason = why_not_found(before.metadata, facts.metadata)
+                continue  # columns have the same names in the files
+            reason = why_not_found(previous_config.metadata, facts.metadata)
             if reason is not None:
                 raise ChangeDataFeedError(
                     f"Version {facts.version} replaced rows and changed the columns ({reason}), so the rows that it deleted "
-                    "cannot be given back with the new columns. Leave the version out of the range.",
+                    "cannot be returned with the new columns. Leave the version out of the range.",
                     error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
                     sql_state="0AKDC",
                     version=facts.version,
@@ -324,8 +326,8 @@ class CommitChanges:
             return Snapshot.load(self.store, facts.version - 1).config
         except (VersionNotFoundError, LogFileNotFoundError) as error:
             raise ChangeDataFeedError(
-                f"Version {facts.version} wrote the table's columns anew and removed files; which columns these have, version "
-                f"{facts.version - 1} says, which is no longer in the log. Start after version {facts.version}.",
+                f"Version {facts.version} wrote the table's columns again and removed files. Version {facts.version - 1} has "
+                f"the columns of these files, and it is no longer in the log. Start after version {facts.version}.",
                 error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
                 sql_state="0AKDC",
                 version=facts.version,
@@ -334,33 +336,35 @@ class CommitChanges:
     # ------------------------------------------------------------ partition values of removes
 
     def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
-        """Whether the partition columns are as they were before the commits. Where metadata was written anew (RESTORE writes it
-        always), and a remove lacks values, the version before says so."""
+        """Whether the partition columns are the same as before the commits. If a commit wrote metadata again (RESTORE always
+        does), and a remove lacks values, the version before decides."""
         if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
             return True
-        before = (self._before(facts) for facts in commits if facts.metadata is not None)
-        return all(frozenset(config.physical_partition_columns) == self.partitions for config in before)
+        previous_configs = (self._before(facts) for facts in commits if facts.metadata is not None)
+        return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
-        """delta-spark leaves partition values that are null out of removes. Not of a commit that changes the columns."""
+        """delta-spark leaves null partition values out of removes. This is not done for a commit that changes the columns."""
         values, names = _one(removes["partition_values"]), sorted(self.partitions)
-        some = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
-        if not names or not pc.any(some).as_py():
+        is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
+        if not names or not pc.any(is_fillable).as_py():
             return removes
         columns = pa.concat_arrays([pc.map_lookup(values, pa.scalar(name), "first") for name in names])
         by_row = np.arange(len(columns)).reshape(len(names), len(values)).T.ravel()
         offsets = pa.array(np.arange(len(values) + 1) * len(names), pa.int32())
-        whole = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
+        complete_values = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
         place = removes.schema.get_field_index("partition_values")
-        return removes.set_column(place, removes.schema.field(place), pc.if_else(some, whole, values))
+        return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
     def _checked(self, deleted: pa.Table) -> pa.Table:
-        """Raises for removes whose rows cannot be given the table's partition columns."""
+        """Raises for removes whose rows cannot be read with the table's partition columns."""
         if not deleted.num_rows:
             return deleted
         values = _one(deleted["partition_values"])
-        known = values.is_valid().to_numpy(zero_copy_only=False)
-        bad = np.where(known, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions))
+        has_values = values.is_valid().to_numpy(zero_copy_only=False)
+        bad = np.where(
+            has_values, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions)
+        )
         if bad.any():
             first = int(np.argmax(bad))
             self._refuse(deleted["path"][first].as_py(), values[first].as_py(), deleted[COMMIT_VERSION][first].as_py())
@@ -370,7 +374,7 @@ class CommitChanges:
         if values is None:
             raise ChangeDataFeedError(
                 f"The remove of {path} in version {version} does not say the file's partition values, so the rows that it "
-                "deleted cannot be given back. Leave the version out of the range.",
+                "deleted cannot be returned. Leave the version out of the range.",
                 error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
                 sql_state="XXKDS",
                 path=path,
@@ -379,7 +383,7 @@ class CommitChanges:
         raise ChangeDataFeedError(
             f"Version {version} replaced rows and changed the partition columns: {path}, which it removed, is partitioned by "
             f"({', '.join(name for name, _ in values)}), the table by ({', '.join(sorted(self.partitions))}). The rows that it "
-            "deleted cannot be given back with the new columns. Leave the version out of the range.",
+            "deleted cannot be returned with the new columns. Leave the version out of the range.",
             error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
             sql_state="0AKDC",
             path=path,
@@ -387,21 +391,25 @@ class CommitChanges:
         )
 
     def _foreign(self, values: pa.MapArray) -> Any:
-        """How many names of each map are of no partition column."""
-        known = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(zero_copy_only=False)
-        before = np.concatenate([[0], np.cumsum(~known)])
+        """How many names of each map are not partition columns."""
+        is_partition_column = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(
+            zero_copy_only=False
+        )
+        foreign_count = np.concatenate([[0], np.cumsum(~is_partition_column)])
         offsets = values.offsets.to_numpy()
-        return before[offsets[1:]] - before[offsets[:-1]]
+        return foreign_count[offsets[1:]] - foreign_count[offsets[:-1]]
 
-    # ------------------------------------------------------------ files that stay
+    # ------------------------------------------------------------ files that are removed and added again
 
     def _differences(self, old: pa.Table, new: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """For each file that stays whether rows went (only the new deletion vector has them), and whether some came back (only
-        the old one has them)."""
+        """For each file that is removed and added again, whether rows were deleted (only the new deletion vector has them), and
+        whether rows were restored (only the old one has them)."""
 
-        def compare(one: dict[str, Any] | None, other: dict[str, Any] | None, path: str, version: int) -> tuple[bool, bool]:
-            before, after = self._deleted_rows(one, path, version), self._deleted_rows(other, path, version)
-            return len(after - before) > 0, len(before - after) > 0
+        def compare(
+            old_vector: dict[str, Any] | None, new_vector: dict[str, Any] | None, path: str, version: int
+        ) -> tuple[bool, bool]:
+            old_rows, new_rows = self._deleted_rows(old_vector, path, version), self._deleted_rows(new_vector, path, version)
+            return len(new_rows - old_rows) > 0, len(old_rows - new_rows) > 0
 
         columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
         sides = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
@@ -420,7 +428,7 @@ class CommitChanges:
             ) from error
 
 
-# ---------------------------------------------------------------- the feed's own columns
+# ---------------------------------------------------------------- the feed's columns
 
 
 def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.RecordBatch:
@@ -430,10 +438,10 @@ def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.Rec
     return typed.select(PLANNED_CHANGES.names)
 
 
-def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, only: pa.ChunkedArray | None) -> Files:
-    """The files with the columns of changes. kind: None where the rows say it themselves. only: see SELECTION."""
+def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None) -> Files:
+    """The files with the columns of changes. kind: None if the rows contain it. selection: see SELECTION."""
     values = {
-        SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if only is None else only,
+        SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if selection is None else selection,
         CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
         COMMIT_VERSION: versions,
         COMMIT_TIMESTAMP: times_us,
@@ -455,7 +463,7 @@ def _without(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _keys(files: pa.Table) -> Any:
-    """Numbers that are the same for the same file in the same commit."""
+    """Numbers that are equal for the same file in the same commit."""
     if not files.num_rows:
         return np.array([], np.int64)
     path = _one(files["path"]).dictionary_encode()
@@ -464,7 +472,7 @@ def _keys(files: pa.Table) -> Any:
 
 
 def _last_of_each(files: pa.Table) -> pa.Table:
-    """Of actions of one kind on one file in one commit the last; all change files."""
+    """The last action of each kind on each file in each commit; all change files."""
     kinds = files[_KIND].to_numpy()
     keys = _keys(files) * 2 + (kinds == _REMOVE)
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
@@ -480,5 +488,5 @@ def _lengths(values: pa.MapArray) -> Any:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """In one piece, whose children begin where it begins."""
+    """The column in one piece, whose children begin where it begins."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

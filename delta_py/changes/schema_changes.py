@@ -1,9 +1,9 @@
-"""Whether rows written under an older schema can be given the columns of a newer one by adding nulls, and nothing else.
+"""Whether rows of an older schema can be read with a newer schema by only adding nulls.
 
-    why_incompatible(older_metadata, newer_metadata) -> None, or what stands in the way
+    why_incompatible(older_metadata, newer_metadata) -> None, or the reason
     why_not_found(older_metadata, newer_metadata)    the same for the rows of files that one commit removed
 
-The change data feed asks the first of every version in its range: rows cannot be renamed, retyped or repartitioned on the way.
+The change data feed calls the first for every version in its range: it does not rename, retype or repartition rows.
 Protocol: Column Mapping; Schema Serialization Format.
 """
 
@@ -34,16 +34,16 @@ from delta_py.types.schema import (
     type_name,
 )
 
-# How many digits the values of integers may have, as the rules of widening to decimals count them.
+# The maximum number of digits of integer values, as the rules for widening to decimals count them.
 _DIGITS: Mapping[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 
 
 def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False) -> str | None:
-    """None if the newer schema has all that the older has, at most with added fields; else the first difference.
+    """None if the newer schema has everything that the older has, and at most added fields; else the first difference.
 
-    A field may not be renamed, dropped, of another type, or non-null where it was nullable; partition columns and the
-    use of column mapping may not change, but mapping may be turned on. widening: a type may be a wider one. A void field
-    is null in all older rows, and may have any type.
+    A field may not be renamed, dropped, of another type, or non-null if it was nullable; partition columns and the
+    use of column mapping may not change, but mapping may be turned on. widening: a type may become wider. A void field
+    is null in all older rows, and may become any type.
     """
     old_schema, new_schema = parse_schema(older.schema_string), parse_schema(newer.schema_string)
     if [name.lower() for name in older.partition_columns] != [name.lower() for name in newer.partition_columns]:
@@ -55,8 +55,8 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
 
 
 def why_not_found(older: Metadata, newer: Metadata) -> str | None:
-    """None if the newer columns find, in files of the older schema, the values of the columns that had their names; else the
-    first that would be null. Other types are for who reads the files: they cannot pass for null."""
+    """None if the newer columns find, in files of the older schema, the values of the columns with the same names; else the
+    first column that would be null. File readers check the types: a value of another type is never read as null."""
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "id" != old_mode:
         return f"the column mapping mode {old_mode} became id"
@@ -73,7 +73,7 @@ def _folded(path: Path) -> Path:
 
 
 def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
-    """A renamed or dropped field. Turning mapping on gives each column its own name as physical name."""
+    """A renamed or dropped field. When column mapping is turned on, each column's name becomes its physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
     old, new = dict(_paths(old_schema, old_mode)), dict(_paths(new_schema, new_mode))
@@ -101,10 +101,10 @@ def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ())
 
 
 def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
-    known: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
+    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         where = (*path, f.name)
-        known_field = known.get(f.name.lower())
+        known_field = new_fields.get(f.name.lower())
         if known_field is None or known_field.name != f.name:
             return f"column {'.'.join(where)} is gone"
         if f.nullable and not known_field.nullable:

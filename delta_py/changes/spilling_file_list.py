@@ -1,10 +1,10 @@
-"""Lists of files that may be longer than memory should hold: tables that move to a temporary file when they grow.
+"""Lists of files that may be too long for memory: tables that move to a temporary file when they grow.
 
-    collected(batches, schema) -> pa.Table        # in the order in which they came
+    collected(batches, schema) -> pa.Table        # in the order of arrival
     sorted_by(("size", "path"), batches, schema) -> pa.Table
 
-A long list stays in an Arrow file that is mapped into memory and has no name any more, so that nothing is left behind
-whatever becomes of the process; slices of it are read from there.
+A long list is stored in an Arrow file that is mapped into memory. The file has no name any more, so nothing remains on disk
+however the process ends. Slices of the list are read from the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Key = tuple[Any, ...]
 
 
 def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
-    """The batches as one table. in_memory: a longer one lies in a file, brought there in pieces of so many rows."""
+    """The batches as one table. in_memory: a table with more rows is written to a file, in pieces of this many rows."""
     pieces = _pieces(batches, schema, in_memory)
     first = next(pieces, schema.empty_table())
     second = next(pieces, None)
@@ -35,10 +35,10 @@ def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory
 def sorted_by(
     keys: Sequence[str], batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY
 ) -> pa.Table:
-    """The rows ordered by the keys, which tell all rows apart and are never null: in the same order however they came.
+    """The rows ordered by the keys, which are unique and never null: the order does not depend on the order of arrival.
 
-    in_memory: about so many rows are held at a time. Pieces are sorted one by one; then portions, which lie between keys
-    that cut all rows into about equal parts, are brought together from all of them and sorted.
+    in_memory: about this many rows are in memory at a time. Pieces are sorted one by one. Then the sorted pieces are cut at keys
+    that divide all rows into about equal portions, and each portion is merged from all pieces and sorted.
     """
     pieces = _pieces(batches, schema, in_memory)
     first = _sorted(next(pieces, schema.empty_table()), keys)
@@ -56,7 +56,7 @@ def sorted_by(
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
-    """Tables of at least `rows` rows, but for the last."""
+    """Tables of at least `rows` rows, except for the last."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -90,7 +90,7 @@ def _in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> list[_Key]:
-    """Keys, ascending, between which about `rows` rows of all runs lie."""
+    """Ascending keys with about `rows` rows of all runs between two of them."""
     sampled: list[_Key] = []
     step = max(1, rows // _SAMPLES_OF_A_RUN)
     for run in runs:
@@ -100,7 +100,7 @@ def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> lis
 
 
 def _cuts(run: pa.Table, keys: Sequence[str], bounds: list[_Key]) -> list[int]:
-    """Where a sorted run is cut: a portion begins with its bound."""
+    """Where to cut a sorted run: a portion begins with its bound."""
     places = range(run.num_rows)
     return [0, *(bisect_left(places, bound, key=lambda place: _key(run, keys, place)) for bound in bounds), run.num_rows]
 

@@ -1,6 +1,6 @@
-"""Taking away the cast of an operand beside constants that the operand's own type can express exactly.
+"""Removes the cast of an operand that is compared with constants, if the operand's own type can express the constants exactly.
 
-`cast(i as bigint) = 5L` is `i = 5`: a column without a cast is what statistics speak of, and costs nothing to compare.
+`cast(i as bigint) = 5L` becomes `i = 5`: statistics describe a column without a cast, and it costs nothing to compare.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from delta_py.expressions.tree import Cast, Literal
 from delta_py.expressions.value_casts import cast_can_fail, holds_all
 from delta_py.types.schema import DOUBLE, FLOAT, INTEGER, DataType, DecimalType
 
-_WIDE = decimal.Context(prec=200)  # decimals of 38 digits at any scale, exactly
+_WIDE = decimal.Context(prec=200)  # exact for decimals of 38 digits at any scale
 
 
 def narrowed(left: Node, right: Node) -> tuple[Node, Node]:
-    """Without the cast of the left operand, where the constant to the right can be said in the operand's own type."""
+    """Removes the cast of the left operand, if the operand's own type can express the constant on the right."""
     if not isinstance(right.expression, Literal):
         return left, right
     inner, literals = narrow_all(left, [right.expression])
@@ -47,7 +47,7 @@ def _is_lossless(source: DataType, target: DataType) -> bool:
 
 
 def _narrow(literal: Literal, target: DataType) -> Literal | None:
-    """The same value in a narrower type; None where that type cannot express it."""
+    """The same value in a narrower type; None if that type cannot express it."""
     value = literal.value
     if value is None:
         return Literal(None, target)
@@ -76,5 +76,5 @@ def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     low, high = INTEGRAL_RANGE[target]
-    whole = int(value)
-    return Literal(whole, target) if whole == value and low <= whole <= high else None
+    integer = int(value)
+    return Literal(integer, target) if integer == value and low <= integer <= high else None

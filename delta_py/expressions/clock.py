@@ -1,6 +1,6 @@
-"""Expressions whose value depends on when they are evaluated: `current_timestamp()`, `current_date()` and the like.
+"""Expressions whose value depends on when they are evaluated: `current_timestamp()`, `current_date()` and similar functions.
 
-They are given one time for a whole write, and then are constants. CHECK constraints and generated columns may not have
+They get one time for a whole write, and then are constants. CHECK constraints and generated columns may not contain
 them; defaults of columns may.
 """
 
@@ -24,9 +24,9 @@ def is_deterministic(expression: Expression) -> bool:
 
 
 def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
-    """The expression with the clock's functions replaced by their values at `now`, which is aware of its zone.
+    """The expression with the clock's functions replaced by their values at `now`, a datetime with a time zone.
 
-    Dates and wall clocks are those of session_timezone. Done once for a whole write, every row gets the same time.
+    Dates and wall clocks are those of session_timezone. Called once per write, so every row gets the same time.
     """
     if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
         return _value(expression.name, now.astimezone(datetime.UTC), session_timezone)

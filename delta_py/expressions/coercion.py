@@ -1,6 +1,6 @@
-"""What Spark's analyzer makes of types under ANSI rules: the common type of operands, the types of decimal results.
+"""The type rules of Spark's analyzer under ANSI: the common type of operands, the types of decimal results.
 
-Types in, types out; None where Spark refuses the combination.
+Types in, types out; None if Spark refuses the combination.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def is_atomic(data_type: DataType) -> bool:
 
 
 def decimal_of(data_type: DataType) -> DecimalType | None:
-    """The decimal that holds every value of an integral type; decimals as they are."""
+    """The decimal that holds every value of an integral type; a decimal is returned unchanged."""
     return data_type if isinstance(data_type, DecimalType) else _INTEGRAL_AS_DECIMAL.get(data_type)
 
 
 def decimal_of_value(value: int) -> DecimalType:
-    """The smallest decimal that holds an integer, as Spark types integer literals beside decimals."""
+    """The smallest decimal that holds an integer, as Spark types integer literals next to decimals."""
     return DecimalType(max(1, len(str(abs(value)))), 0)
 
 
 def decimal_of_number(number: decimal.Decimal) -> DecimalType | None:
-    """The type of a decimal literal: its own digits; None when it has too many."""
+    """The type of a decimal literal: its own digits; None if it has too many."""
     exponent: Any = number.as_tuple().exponent
     scale = max(0, -exponent)
     precision = max(len(number.as_tuple().digits) + max(0, exponent), scale, 1)
@@ -112,9 +112,9 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
     common: DataType = VOID
-    given = list(types)
-    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in given)
-    for item in dict.fromkeys(given) if hashed else given:  # there may be very many of few types
+    type_list = list(types)
+    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in type_list)
+    for item in dict.fromkeys(type_list) if hashed else type_list:  # there may be very many items of few types
         wider = common_type(common, item)
         if wider is None:
             return None
@@ -124,7 +124,7 @@ def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
 
 def _common_number(first: DataType, second: DataType) -> DataType:
     if is_fractional(first) or is_fractional(second):
-        return DOUBLE  # two floats are equal types and never come here
+        return DOUBLE  # two floats have equal types and are handled before
     if is_integral(first) and is_integral(second):
         return max(first, second, key=INTEGRAL.index)
     left, right = decimal_of(first), decimal_of(second)
@@ -141,7 +141,7 @@ def _common_with_text(other: DataType) -> DataType | None:
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
-    """Holds both; where that needs over 38 digits, the integral digits are kept and the scale shrinks."""
+    """Holds both. If that needs more than 38 digits, the integral digits are kept and the scale shrinks."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
     if integral + scale <= MAX_PRECISION:
@@ -153,8 +153,8 @@ def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
 
 
 def up_casts(source: DataType, target: DataType) -> bool:
-    """Whether Spark takes each value of one type for one of another without being asked (its "up-cast"). Fields of structs go by
-    their places."""
+    """Whether Spark implicitly converts each value of one type to another without loss (its "up-cast"). Fields of structs are
+    matched by position."""
     match source, target:
         case StructType(), StructType():
             pairs = zip(source.fields, target.fields, strict=False)
@@ -165,8 +165,8 @@ def up_casts(source: DataType, target: DataType) -> bool:
             return up_casts(source.key_type, target.key_type) and up_casts(source.value_type, target.value_type)
     if source in (target, VOID) or (target == STRING and is_atomic(source)):
         return True
-    if is_decimal(target) and (held := decimal_of(source)) is not None:
-        return wider_decimal(held, target) == target  # type: ignore[arg-type]
+    if is_decimal(target) and (source_decimal := decimal_of(source)) is not None:
+        return wider_decimal(source_decimal, target) == target  # type: ignore[arg-type]
     if is_decimal(source):
         return False
     if is_numeric(source) and is_numeric(target):
@@ -198,7 +198,7 @@ def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalTyp
 
 
 def _adjusted(precision: int, scale: int) -> DecimalType:
-    """Spark's `allowPrecisionLoss`: over 38 digits the scale gives way, down to 6."""
+    """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, down to 6."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
     kept_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))

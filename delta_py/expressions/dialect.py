@@ -1,8 +1,8 @@
 """Spark's grammar of expressions for sqlglot: SQL text -> sqlglot's syntax tree. Imported only when SQL text is parsed.
 
-sqlglot's own Spark dialect reads much that Spark refuses, turns functions into its own, and differs in the precedence of
-operators. Here only Spark's words are keywords (so that every other word may name a column), every function comes as
-`exp.Anonymous` with its arguments as written, literals keep their text, and the operators bind as in Spark's grammar:
+sqlglot's own Spark dialect accepts much that Spark refuses, replaces functions by its own, and differs in the precedence of
+operators. In this dialect only Spark's words are keywords (so that every other word may name a column), every function is an
+`exp.Anonymous` with its arguments as written, literals keep their text, and operator precedence is that of Spark's grammar:
 OR, AND, NOT, predicates (BETWEEN, IN, LIKE, IS), comparisons, `|`, `^`, `&`, shifts, `+ - ||`, `* / % DIV`, signs, `::`.
 """
 
@@ -48,7 +48,7 @@ _SYMBOLS = {
     **{"<=": TokenType.LTE, ">=": TokenType.GTE, "!>": TokenType.LTE, "!<": TokenType.GTE},
     **{"||": TokenType.DPIPE, "::": TokenType.DCOLON, "->": TokenType.ARROW, "=>": TokenType.FARROW},
 }
-# A word right before a text that makes it a value of another type.
+# A word directly before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
 _KEPT_CHARACTERS = 100_000
 _BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
@@ -68,9 +68,9 @@ _PRODUCTS: _Binary = {
 
 def syntax_tree(sql: str) -> exp.Expression:
     """The whole text as one expression, which the caller must not change: a rule is read several times in one write, and its
-    tree is kept. An operand may stand in several places of it.
+    tree is cached. An operand may occur in several places of the tree.
 
-    Raises ExpressionError: PARSE_SYNTAX_ERROR naming the place, or what is not supported by its name.
+    Raises ExpressionError: PARSE_SYNTAX_ERROR with the position, or the name of what is not supported.
     """
     return _kept_tree(sql) if len(sql) <= _KEPT_CHARACTERS else _parsed(sql)
 
@@ -106,9 +106,9 @@ def _unexpected(sql: str, error: ParseError) -> ExpressionError:
 
 
 def tokens(sql: str) -> list[Token]:
-    """The tokens of a statement: where each stands in the text, and the values of texts in quotes, each its own.
+    """The tokens of a statement: the position of each in the text, and the value of each quoted text.
 
-    Hints are passed over as comments are. Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not
+    Hints are skipped like comments. Raises ExpressionError (PARSE_SYNTAX_ERROR) for a text, name or comment that is not
     closed.
     """
     try:
@@ -122,8 +122,8 @@ def _why(error: TokenError) -> str:
 
 
 def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
-    """The tokens with literals as Spark reads them: escapes of texts undone, neighbouring texts of an expression joined, numbers
-    with their suffixes as written. Raises ExpressionError for what sqlglot passes over and Spark does not."""
+    """The tokens with literals as Spark reads them: escapes in texts are resolved, adjacent texts of an expression joined,
+    numbers keep their suffixes as written. Raises ExpressionError for errors that sqlglot ignores and Spark does not."""
     result: list[Token] = []
     end = 0  # of the text before the next token
     for token in tokens:
@@ -137,11 +137,11 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             token, end = _text(sql, token)
             if of_expression and result and result[-1].token_type == TokenType.STRING:
-                before = result.pop()
-                token = _replaced(before, TokenType.STRING, before.text + token.text, end)
+                previous = result.pop()
+                token = _replaced(previous, TokenType.STRING, previous.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
-            if end <= token.end:  # sqlglot takes 1.5k for one word
+            if end <= token.end:  # sqlglot reads 1.5k as one word
                 text = sql[token.start : token.end + 1][:40]
                 raise not_an_expression(sql, f"{text!r} at character {token.start + 1} is no number")
             token = _replaced(token, TokenType.NUMBER, number.group(), end)
@@ -164,7 +164,7 @@ def _number_at(sql: str, place: int) -> re.Match[str] | None:
 
 
 def _replaced(token: Token, token_type: TokenType, text: str, end: int) -> Token:
-    """end: behind it in the text."""
+    """end: the position after it in the text."""
     return Token(token_type, text, token.line, token.col, token.start, end - 1)
 
 
@@ -174,15 +174,15 @@ def _ends_operand(tokens: list[Token]) -> bool:
 
 
 def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
-    """Between tokens there are blanks and comments; sqlglot takes more for a comment than Spark does."""
+    """Between tokens there may be only blanks and comments; sqlglot accepts more kinds of comments than Spark."""
     if "{#" in gap or (of_expression and "/*+" in gap):
         raise not_an_expression(sql, "it holds a hint or a template")
     if "--" in gap and "\\\n" in gap:
         raise not_an_expression(sql, "a comment goes on after a backslash at the end of its line")
 
 
-def _check(sql: str, token: Token, before: Token | None) -> None:
-    kind, kind_before = token.token_type, None if before is None else before.token_type
+def _check(sql: str, token: Token, previous: Token | None) -> None:
+    kind, kind_before = token.token_type, None if previous is None else previous.token_type
     if kind_before == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
         raise not_supported(SUBQUERY)
     is_empty_item = kind in _CLOSING and kind_before in _BEFORE_ITEMS
@@ -203,7 +203,7 @@ _FUNCTION_PARSERS = {
 _COLUMN_OPERATORS = {kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)}
 _LITERALS = (TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR)
 _PRIMARIES = {kind: SparkParser.PRIMARY_PARSERS[kind] for kind in _LITERALS}
-# Words that may also name a column, where an operand stands.
+# Words that may also name a column in the place of an operand.
 _NAMES = {
     *(TokenType.VAR, *_TYPES.values(), TokenType.ALIAS, TokenType.ESCAPE, TokenType.DIV, TokenType.FOR, TokenType.END),
     *(TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.IS, TokenType.BETWEEN, TokenType.RLIKE),
@@ -276,7 +276,7 @@ class _Parser(SparkParser):
         return self.expression(exp.In(this=this, expressions=options))
 
     def _option(self) -> Any:
-        """One of what may be very many: a number or a text that stands alone is read without asking for operators."""
+        """One of possibly very many options: a number or a text alone is read without looking for operators."""
         kind = self._curr.token_type
         if kind not in (TokenType.NUMBER, TokenType.STRING) or self._next.token_type not in _CLOSING:
             return self._parse_select_or_expression()
@@ -303,13 +303,13 @@ class _Parser(SparkParser):
         return self.expression(exp.Between(this=operand, low=low, high=self._parse_comparison()))
 
     def _pattern(self, kind: type[exp.Expression], operand: Any, negated: Any) -> Any:
-        """LIKE and ILIKE; with ANY or SOME an OR, with ALL an AND of the matches, each negated by NOT."""
+        """LIKE and ILIKE; with ANY or SOME an OR of the matches, with ALL an AND; NOT negates each match."""
         if not (self._next.token_type == TokenType.L_PAREN and self._match_texts(("ANY", "SOME", "ALL"))):
             predicate = self._parse_escape(self.expression(kind(this=operand, expression=self._parse_comparison())))
             return self.expression(exp.Not(this=predicate)) if negated else predicate
         connective = exp.And if self._prev.text.upper() == "ALL" else exp.Or
         patterns = self._parse_wrapped(lambda: self._parse_csv(self._parse_comparison))
-        # One operand for all patterns: copies of copies would be exponentially many.
+        # All patterns share one operand: copies of copies would be exponentially many.
         matches = [kind(this=operand, expression=pattern) for pattern in patterns]
         parts = [exp.Not(this=match) if negated else match for match in matches]
         return exp.Paren(this=reduce(lambda left, right: connective(this=left, expression=right), parts))
@@ -376,7 +376,7 @@ class _Parser(SparkParser):
         return self._parse_column()
 
     def _interval_parts(self) -> str:
-        """What follows INTERVAL, with one blank between the words: `1 DAY 2 HOURS`, `'1-2' YEAR TO MONTH`, `'1 day'`."""
+        """The text after INTERVAL, with one blank between the words: `1 DAY 2 HOURS`, `'1-2' YEAR TO MONTH`, `'1 day'`."""
         parts = []
         while self._curr.token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
             sign = "-" if self._match(TokenType.DASH) else ""

@@ -1,11 +1,11 @@
 """An expression over a batch of rows -> an Arrow array, exactly as Spark evaluates it under ANSI rules.
 
-In: a tree and rows with logical columns. Out: one value a row; null is SQL's null. Logic is three-valued, NaN equals NaN
-and is larger than any number, -0.0 equals 0.0, text is ordered by its bytes. What may raise (division, overflow, casts)
-is evaluated only for the rows that ask for it: the right side of AND and OR, the branches of IF, CASE and COALESCE.
+In: a tree and rows with logical columns. Out: one value per row; null is SQL's null. Logic is three-valued, NaN equals NaN
+and is larger than any number, -0.0 equals 0.0, text is ordered by its bytes. Parts that may raise (division, overflow, casts)
+are evaluated only for the rows that need them: the right side of AND and OR, the branches of IF, CASE and COALESCE.
 
-Whatever cannot be done exactly raises ExpressionError naming it. Timestamps are read in UTC; parse.py writes a session's
-other time zone into the tree.
+Everything that cannot be computed exactly raises an ExpressionError that names it. Timestamps are read in UTC; parse.py writes a
+session's other time zone into the tree.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def evaluate(
     now: datetime.datetime | None = None,
     time_zone: str = "UTC",
 ) -> Any:
-    """One value a row: an Array for a RecordBatch, a ChunkedArray for a Table.
+    """One value per row: an Array for a RecordBatch, a ChunkedArray for a Table.
 
-    now: what current_timestamp() is, with dates and wall clocks in time_zone; without it such an expression is refused.
-    For many batches of one write, call clock.at_time once instead: what is prepared for an expression is then kept.
-    Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for what cannot be evaluated, and for
-    what ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
+    now: the value of current_timestamp(), with dates and wall clocks in time_zone; without it such an expression is refused.
+    For many batches of one write, call clock.at_time once instead: then the prepared expression is cached.
+    Raises SchemaMismatchError for a column that the batch lacks, ExpressionError for expressions that cannot be evaluated, and
+    for values that ANSI SQL refuses (ARITHMETIC_OVERFLOW, DIVIDE_BY_ZERO, CAST_INVALID_INPUT, ...).
     """
     if now is not None:
         expression = at_time(expression, now, time_zone)
@@ -82,7 +82,7 @@ def evaluate(
 
 
 def can_evaluate(expression: Expression, schema: StructType) -> bool:
-    """Whether rows of the schema can be evaluated; a value may still be refused (overflow, text that is no number)."""
+    """Whether rows of the schema can be evaluated. A value may still be refused (overflow, text that is not a number)."""
     try:
         root = resolve(expression, schema)
     except DeltaError:
@@ -102,7 +102,7 @@ def _is_evaluable(node: Node) -> bool:
 
 
 class _Plan:
-    """A resolved expression, with its constants as Arrow values. Immutable once made, so threads may share it."""
+    """A resolved expression, with its constants as Arrow values. Immutable, so threads may share it."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -118,7 +118,7 @@ class _Plan:
     # ------------------------------------------------------------ nodes
 
     def value(self, node: Node, batch: pa.RecordBatch) -> Any:
-        """An Array, or a Scalar where all rows have the same value."""
+        """An Array, or a Scalar if all rows have the same value."""
         match node.expression:
             case Literal():
                 return self._constants[id(node)]
@@ -171,19 +171,19 @@ class _Plan:
         is_member = pc.if_else(pc.is_valid(values), is_member, None)
         return pc.if_else(is_member, True, None) if has_null else is_member
 
-    # ------------------------------------------------------------ only the rows that ask
+    # ------------------------------------------------------------ evaluation of some rows only
 
     def _strict(self, node: Node, batch: pa.RecordBatch) -> list[Any]:
-        """The values of two operands of which one null is enough for null: the second is not asked for then. Division
-        asks for the divisor first."""
+        """The values of two operands for a function that is null if either is null: if the first is null, the second is not
+        evaluated. Division evaluates the divisor first."""
         order = list(node.children)
         if len(order) != 2 or (not order[0].can_fail and not order[1].can_fail):
             return [self.value(child, batch) for child in order]
         divides = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
         first, second = reversed(order) if divides else order
         value = self.value(first, batch)
-        rest = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
-        return [rest, value] if divides else [value, rest]
+        other_value = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
+        return [other_value, value] if divides else [value, other_value]
 
     def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
         """AND (neutral: true) and OR (neutral: false), from left to right."""
@@ -210,31 +210,33 @@ class _Plan:
 
     def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
         cases = cases_of(node)
-        left: Any = pa.scalar(True)  # rows that no condition took so far
-        taken = []
+        remaining_rows: Any = pa.scalar(True)  # rows that no condition has selected yet
+        branches = []
         for condition, value in zip(cases.conditions, cases.values, strict=True):
-            holds = self._for_rows(condition, batch, left) if condition.can_fail else self.value(condition, batch)
-            mine = pc.and_(left, pc.fill_null(holds, False))
-            taken.append((mine, self._for_rows(value, batch, mine) if value.can_fail else self.value(value, batch)))
-            left = pc.and_not(left, mine)
+            holds = self._for_rows(condition, batch, remaining_rows) if condition.can_fail else self.value(condition, batch)
+            is_selected = pc.and_(remaining_rows, pc.fill_null(holds, False))
+            branches.append(
+                (is_selected, self._for_rows(value, batch, is_selected) if value.can_fail else self.value(value, batch))
+            )
+            remaining_rows = pc.and_not(remaining_rows, is_selected)
         result: Any = pa.scalar(None, to_arrow_type(node.data_type))
         if cases.otherwise is not None:
-            rest = cases.otherwise
-            result = self._for_rows(rest, batch, left) if rest.can_fail else self.value(rest, batch)
-        for mine, values in reversed(taken):
-            result = pc.if_else(mine, values, result)
+            otherwise = cases.otherwise
+            result = self._for_rows(otherwise, batch, remaining_rows) if otherwise.can_fail else self.value(otherwise, batch)
+        for is_selected, values in reversed(branches):
+            result = pc.if_else(is_selected, values, result)
         return result
 
     def _for_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
         """The node's values where `rows` is true (never null), null elsewhere."""
         if isinstance(rows, pa.Scalar):
             return self.value(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
-        wanted = rows.true_count
-        if wanted == batch.num_rows:
+        needed_count = rows.true_count
+        if needed_count == batch.num_rows:
             return self.value(node, batch)
-        if wanted:
+        if needed_count:
             needed = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
-            values = _broadcast(self.value(node, _filtered(needed, rows)), wanted)
+            values = _broadcast(self.value(node, _filtered(needed, rows)), needed_count)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
         flags = rows.to_numpy(zero_copy_only=False)
@@ -252,11 +254,11 @@ def _constants(node: Node) -> Any:
 
 def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
     """The options without null as an array, and whether there was a null."""
-    given = [option.value for option in options if option.value is not None]
-    values = pa.array(given, to_arrow_type(data_type))
+    valid_options = [option.value for option in options if option.value is not None]
+    values = pa.array(valid_options, to_arrow_type(data_type))
     if is_fractional(data_type):
         values = pc.add(values, pa.scalar(0.0, values.type))
-    return values, len(given) < len(options)
+    return values, len(valid_options) < len(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +272,7 @@ class _KeptPlan:
 
 
 class _Plans:
-    """Plans by expression and schema, found by the expression's identity: comparing large trees would cost more."""
+    """Plans by expression and schema. An expression is found by identity: comparing large trees would cost more."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, _KeptPlan] = OrderedDict()
@@ -280,7 +282,7 @@ class _Plans:
         key = id(expression)
         with self._lock:
             entry = self._kept.get(key)
-        # The entry keeps the expression alive, so its id belongs to no other.
+        # The entry keeps the expression alive, so no other expression has its id.
         is_known = entry is not None and entry.expression is expression
         names = entry.names if entry is not None and is_known else tuple(sorted({path[0] for path in columns_of(expression)}))
         needed = _columns_named(schema, names)
@@ -299,14 +301,14 @@ _plan = _Plans().get
 
 
 def _columns_named(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """The schema of these columns alone, so that an expression costs the same whatever other columns there are. All columns where
-    a name is not exactly that of one column."""
+    """The schema of only these columns, so that the cost of an expression does not depend on other columns. All columns if
+    a name does not match exactly one column."""
     places = [schema.get_field_index(name) for name in names]
     return schema if -1 in places else pa.schema([schema.field(place) for place in places])
 
 
 def _schema_of(schema: pa.Schema) -> StructType:
-    """Only columns of types that Delta has can be named in an expression."""
+    """An expression can only use columns of types that Delta has."""
     try:
         return from_arrow_schema(schema)
     except DeltaError:
@@ -336,7 +338,7 @@ def _broadcast(value: Any, row_count: int) -> Any:
 
 
 def _on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:
-    """Calls what wants at least one Array; where all are Scalars, gives a Scalar."""
+    """Calls a function that needs at least one Array; if all arguments are Scalars, returns a Scalar."""
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         return run(*(pa.repeat(argument, 1) for argument in arguments))[0]
     return run(*arguments)
@@ -361,7 +363,7 @@ def compare(op: str, left: Any, right: Any, data_type: DataType) -> Any:
 
 
 def _compare_doubles(op: str, left: Any, right: Any) -> Any:
-    """IEEE's answer, but NaN equals NaN and is above everything else."""
+    """The IEEE result, except that NaN equals NaN and is above everything else."""
     if op in ("<", "<="):
         return _compare_doubles({"<": ">", "<=": ">="}[op], right, left)
     ieee = _KERNELS[op](left, right)
@@ -373,7 +375,7 @@ def _compare_doubles(op: str, left: Any, right: Any) -> Any:
 
 
 def _extreme(name: str, arguments: list[Any], data_type: DataType) -> Any:
-    """GREATEST and LEAST leave nulls out; of equal values the first stays."""
+    """GREATEST and LEAST ignore nulls; the first of equal values is returned."""
     result = arguments[0]
     for value in arguments[1:]:
         better = compare(">" if name == "greatest" else "<", value, result, data_type)

@@ -1,4 +1,4 @@
-"""The errors of expressions: text that is no expression, types that do not go together, values that ANSI SQL refuses.
+"""The errors of expressions: text that is not an expression, types that do not match, values that ANSI SQL refuses.
 
 Each is an ExpressionError with the condition name that Spark's users know.
 """
@@ -12,7 +12,7 @@ from delta_py.types.schema import DataType, type_name
 from delta_py.visible_text import is_visible
 
 MAX_NODES = 100_000
-"""Parts of one expression. Operands may be needed in several places, and so a short text may mean very many."""
+"""The maximum number of parts of one expression. A part counts in each of its places, so a short text may have very many."""
 
 SUBQUERY = "A subquery"
 
@@ -20,8 +20,8 @@ _SHOWN_CHARACTERS = 100
 
 
 class BadRows(Exception):
-    """Why a value was refused, as the error's cause: `rows` flags (true) all rows that fail in the same way, so that the
-    `try_` functions can make them null."""
+    """The reason why a value was refused, as the error's cause: `rows` flags (true) all rows that fail in the same way, so that
+    the `try_` functions can make them null."""
 
     def __init__(self, rows: Any) -> None:
         super().__init__("rows that fail")
@@ -59,9 +59,9 @@ def mismatch(what: str, *types: DataType) -> ExpressionError:
     )
 
 
-def wrong_argument_count(name: str, given: int, wanted: str) -> ExpressionError:
+def wrong_argument_count(name: str, actual_count: int, expected: str) -> ExpressionError:
     return ExpressionError(
-        f"{name} takes {wanted} arguments, not {given}.", error_class="WRONG_NUM_ARGS", sql_state="42605", function=name
+        f"{name} takes {expected} arguments, not {actual_count}.", error_class="WRONG_NUM_ARGS", sql_state="42605", function=name
     )
 
 
@@ -104,6 +104,6 @@ def does_not_fit(value: object, target: DataType) -> ExpressionError:
 
 
 def shown(text: str) -> str:
-    """The text for a message: quoted, cut off when long."""
+    """The text for a message: quoted, and cut off if it is long."""
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
     return f"'{cut}'" if is_visible(cut) else ascii(cut)

@@ -1,7 +1,7 @@
-"""What is known of an operand's values in each of many files: bounds, and whether there are nulls.
+"""The known range of an operand's values in each of many files: bounds, and whether there are nulls.
 
-Bounds of a column come from statistics or partition values; casts and functions that keep the order of their argument
-carry them on. Everything is one Arrow value a file.
+Bounds of a column come from statistics or partition values. Casts and functions that keep the order of their argument
+pass the bounds on. Everything is one Arrow value per file.
 Protocol: Per-file Statistics.
 """
 
@@ -26,7 +26,7 @@ from delta_py.statistics.stats import FileStats
 from delta_py.types.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
 from delta_py.types.schema import DataType, DecimalType, Path
 
-# How far a wall clock may go back while time goes on: no zone ever turned its clocks back by more than a day.
+# How far a wall clock may go back while time goes on: no zone ever set its clocks back by more than a day.
 _ZONE_SLACK_MICROS = 25 * 3600 * 1_000_000
 _FAILURES = (ExpressionError, pa.ArrowException)
 
@@ -47,7 +47,7 @@ _IN_ORDER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """lower, upper: an Array with one value a file (null: unknown), a Scalar for a constant, or None: unknown everywhere.
+    """lower, upper: an Array with one value per file (null: unknown), a Scalar for a constant, or None: unknown for all files.
 
     all_null: files in which every row is null. may_be_null: files in which some row may be null. Both boolean Arrays.
     hidden_nan: NaN, which is above everything, may be among the values although `upper` is a number.
@@ -67,7 +67,7 @@ class Bounds:
 class FileBounds:
     """Bounds of resolved operands over the files of some statistics.
 
-    stats and partition_values are by the paths that the operands' columns have.
+    The keys of stats and partition_values are the paths in the operands' columns.
     """
 
     def __init__(self, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
@@ -110,7 +110,7 @@ class FileBounds:
         upper = None if upper is None else within_four_digit_years(upper, 1)
         all_null, may_be_null = self._nulls(path)
         if lower is not None and upper is not None:
-            # Bounds that contradict each other are damage: they say nothing.
+            # Bounds that contradict each other are damaged, so they count as unknown.
             crossed = pc.greater(lower, upper)
             if pc.any(crossed).as_py():
                 lower, upper = (pc.if_else(crossed.fill_null(False), None, side) for side in (lower, upper))
@@ -120,8 +120,8 @@ class FileBounds:
         return Bounds(lower, upper, all_null, may_be_null, hidden_nan=floating)
 
     def _nulls(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-        """A count that is 0 or all rows is right even where bounds are wide; one in between then says nothing, and is
-        never used to say more."""
+        """A null count of 0 or of all rows is right even if bounds are wide. Any other count then means nothing, and is
+        not used to conclude more."""
         nulls, rows = self._stats.null_count.get(path), self._stats.num_records
         if nulls is None:
             return self.no, self.yes
@@ -136,11 +136,11 @@ class FileBounds:
             return Bounds(None, None, self.no, self.no, hidden_nan=True)
         return Bounds(scalar, scalar, self.no, self.no)
 
-    # ------------------------------------------------------------ what keeps order
+    # ------------------------------------------------------------ operations that keep order
 
     def _cast(self, operand: Node, target: DataType) -> Bounds:
         inner, source = self.of(operand), operand.data_type
-        # Only NaN and infinities become null in a cast, and only as decimals.
+        # Only NaN and infinities become null in a cast, and only in a cast to decimals.
         nulls = self.yes if is_fractional(source) and isinstance(target, DecimalType) else inner.may_be_null
         nothing = Bounds(None, None, inner.all_null, nulls, hidden_nan=True)
         if (kind(source), kind(target)) not in _IN_ORDER:
@@ -165,7 +165,7 @@ class FileBounds:
             return self.unknown()
         inner = self.of(operand)
         if inner.hidden_nan and not is_fractional(node.data_type):
-            return self.unknown()  # what NaN becomes (0, in floor) may lie anywhere
+            return self.unknown()  # the value that NaN becomes (0, in floor) may be anywhere
         return self._through(node, varying[0], inner) or self.unknown()
 
     def _through(self, node: Node, varying: int, inner: Bounds) -> Bounds | None:
@@ -183,7 +183,7 @@ class FileBounds:
         return _apply(inner, lambda side: _of_side(side, run))
 
     def _in_zone(self, name: str, node: Node, operand: Node) -> Bounds:
-        """Wall clocks go back at the end of daylight saving time: bounds give way by more than that."""
+        """Wall clocks go back at the end of daylight saving time: the bounds are widened by more than that."""
         moved = self._through(node, 0, self.of(operand)) if operand is node.children[0] else None
         if moved is None:
             return self.unknown()
@@ -194,12 +194,13 @@ class FileBounds:
 
 
 def _adds_constant(name: str, node: Node, varying: int) -> bool:
-    """`x + c`, `c + x` and `x - c` keep order; on dates they wrap, so those are left out."""
+    """`x + c`, `c + x` and `x - c` keep order. On dates they wrap, so dates are excluded."""
     return len(node.children) == 2 and (name == "+" or (name == "-" and varying == 0))
 
 
 def _apply(inner: Bounds, change: Any) -> Bounds | None:
-    """The bounds with both sides changed; None where a side cannot be, or becomes null: values between may become null too."""
+    """The bounds with both sides changed; None if a side cannot be changed, or becomes null: then values between
+    may become null too."""
     try:
         lower, upper = change(inner.lower), change(inner.upper)
     except _FAILURES:

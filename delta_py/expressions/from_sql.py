@@ -1,6 +1,6 @@
-"""sqlglot's syntax tree -> our tree, not yet resolved. Imported only when SQL text is parsed.
+"""Converts sqlglot's syntax tree to a tree of tree.py, not yet resolved. Imported only when SQL text is parsed.
 
-What Spark's grammar has and this library does not do is refused by name.
+Parts of Spark's grammar that this library does not support are refused by name.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _FIELDS = {
 
 
 def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
-    """The tree that the text says. fold: resolves a tree, so that constants come back as Literals.
+    """The tree of the text. fold: resolves a tree, so that constants come back as Literals.
 
-    Raises ExpressionError for text that is no expression or asks for what is not supported; RecursionError for text that
-    is nested too deeply.
+    Raises ExpressionError for text that is not an expression or uses something that is not supported; RecursionError for text
+    that is nested too deeply.
     """
     return _Converter(sql, schema, fold).tree(syntax_tree(sql))
 
@@ -73,15 +73,15 @@ class _Converter:
         self._sql = sql
         self._schema = schema
         self._fold = fold
-        self._trees_of_nodes: dict[int, Expression] = {}  # a node that stands in several places is read once
+        self._trees_of_nodes: dict[int, Expression] = {}  # a node that occurs in several places is converted once
 
     def tree(self, node: exp.Expression) -> Expression:
         if isinstance(node, exp.Literal):
             return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
-        known = self._trees_of_nodes.get(id(node))
-        if known is None:
-            known = self._trees_of_nodes[id(node)] = self._read(node)
-        return known
+        converted = self._trees_of_nodes.get(id(node))
+        if converted is None:
+            converted = self._trees_of_nodes[id(node)] = self._read(node)
+        return converted
 
     def _read(self, node: exp.Expression) -> Expression:
         match node:
@@ -147,7 +147,7 @@ class _Converter:
         return literal
 
     def _named(self, node: exp.Expression) -> Expression:
-        """A column by its path, or a field of what another expression gives."""
+        """A column by its path, or a field of another expression's result."""
         if isinstance(node, exp.Dot):
             inner = self.tree(node.this)
             name = self._name(node.expression)
@@ -228,7 +228,7 @@ class _Converter:
     # ------------------------------------------------------------ operators and functions
 
     def _grammar(self, node: exp.Expression) -> Expression | None:
-        """What has a grammar of its own: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
+        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
         operator = _OPERATORS.get(type(node))
         if operator is not None:
             return Call(operator, self._trees([node.this, *filter(None, [node.args.get("expression")])]))
@@ -246,11 +246,11 @@ class _Converter:
                 name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
                 return Call(name, self._trees(filter(None, [node.this, node.args.get("expression")])))
             case exp.Substring():
-                given = [node.this, node.args.get("start"), node.args.get("length")]
-                return Call("substring", self._trees(filter(None, given)))
+                parts = [node.this, node.args.get("start"), node.args.get("length")]
+                return Call("substring", self._trees(filter(None, parts)))
             case exp.StrPosition():
-                given = [node.args["substr"], node.this, node.args.get("position")]
-                return Call("position", self._trees(filter(None, given)))
+                parts = [node.args["substr"], node.this, node.args.get("position")]
+                return Call("position", self._trees(filter(None, parts)))
         return None
 
     def _case(self, node: exp.Case) -> Expression:
@@ -280,7 +280,7 @@ class _Converter:
 
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a chain of one connective, which may be very long, from left to right."""
+    """The operands of a (possibly very long) chain of one connective, from left to right."""
     operands, kind = [], type(node)
     while type(node) is kind:
         operands.append(node.expression)

@@ -1,4 +1,4 @@
-"""Literals of Spark's SQL as they are written -> their values: escapes in text, and the types that numbers have."""
+"""Literals as written in Spark's SQL -> their values: escapes in text, and the types of numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from delta_py.expressions.evaluation_errors import not_an_expression
 from delta_py.expressions.tree import Literal
 from delta_py.types.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType
 
-# A number as written, and what follows it is no letter or digit.
+# A number as written, without a letter or digit after it.
 NUMBER = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w)", re.ASCII)
 
-# A text with its quotes; a doubled quote inside stands for itself.
+# A text with its quotes; a doubled quote inside means one quote.
 TEXT = re.compile(r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | [rR]'[^']*' | [rR]"[^"]*\"""", re.VERBOSE | re.DOTALL)
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
@@ -48,7 +48,7 @@ def _character(sql: str, escape: re.Match[str]) -> str:
 
 
 def _encodable(sql: str, value: str) -> str:
-    """Pairs of surrogates as the character they mean; raises for a surrogate that stands alone."""
+    """Replaces pairs of surrogates by the character that they encode; raises for a surrogate without its pair."""
     try:
         return value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
@@ -58,21 +58,21 @@ def _encodable(sql: str, value: str) -> str:
 # ---------------------------------------------------------------- numbers
 
 
-def number(sql: str, written: str) -> Literal:
-    """A numeric literal, perhaps with a minus sign before it. Its suffix, digits and exponent decide its type."""
-    digits = written.rstrip("lLsSyYfFdDbB")
-    suffix = written[len(digits) :].upper()
+def number(sql: str, number_text: str) -> Literal:
+    """A numeric literal, with or without a minus sign. Its suffix, digits and exponent decide its type."""
+    digits = number_text.rstrip("lLsSyYfFdDbB")
+    suffix = number_text[len(digits) :].upper()
     if suffix in _INTEGRAL_SUFFIX:
         if not digits.lstrip("-").isdigit():
-            raise not_an_expression(sql, f"{written} has a fraction and the suffix {suffix}")
+            raise not_an_expression(sql, f"{number_text} has a fraction and the suffix {suffix}")
         return _integral(sql, digits, _INTEGRAL_SUFFIX[suffix])
     if suffix in ("F", "D") or (not suffix and "e" in digits.lower()):
         return _floating(sql, digits, FLOAT if suffix == "F" else DOUBLE)
     if not suffix and digits.lstrip("-").isdigit() and len(digits) <= 20:
-        whole = int(digits)
+        integer = int(digits)
         for data_type in (INTEGER, LONG):
-            if INTEGRAL_RANGE[data_type][0] <= whole <= INTEGRAL_RANGE[data_type][1]:
-                return Literal(whole, data_type)
+            if INTEGRAL_RANGE[data_type][0] <= integer <= INTEGRAL_RANGE[data_type][1]:
+                return Literal(integer, data_type)
     return _decimal(sql, digits)
 
 

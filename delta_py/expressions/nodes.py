@@ -1,4 +1,4 @@
-"""Resolved expressions: a tree of nodes that know their types, and how nodes of each kind are made."""
+"""Resolved expressions: a tree of nodes with types, and functions that make nodes of each kind."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_CONSTANT_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A resolved expression with its type. can_fail: evaluating it may raise for some row. size: how many nodes there are to
-    walk, one that stands in several places counted in each.
+    """A resolved expression with its type. can_fail: evaluating it may raise for some row. size: the number of nodes to
+    visit; a node that occurs in several places counts in each.
 
-    Raises ExpressionError when they are more than MAX_NODES.
+    Raises ExpressionError if the size exceeds MAX_NODES.
     """
 
     expression: Expression
@@ -103,12 +103,12 @@ def operand_of(node: Node) -> Operand:
 
 
 def literal_scalar(literal: Literal) -> Any:
-    """The constant as an Arrow scalar of its type. Raises ExpressionError when the value is not of that type."""
+    """The constant as an Arrow scalar of its type. Raises ExpressionError if the value is not of that type."""
     return literal_array([literal], literal.data_type)[0]
 
 
 def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
-    """Constants of one type as an Arrow array. Raises ExpressionError when a value is not of the type."""
+    """Constants of one type as an Arrow array. Raises ExpressionError if a value is not of the type."""
     try:
         return array([literal.value for literal in literals], to_arrow_type(data_type))
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
@@ -119,15 +119,15 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
 
 
 def compute(node: Node) -> Any:
-    """The value of a cast or call whose children are literals. Raises ExpressionError for one that cannot be had, and for a
-    text that is better made where rows are evaluated than carried along."""
+    """The value of a cast or call whose children are literals. Raises ExpressionError if there is no value, and for a
+    text so long that it is better computed where rows are evaluated than stored in the tree."""
     arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
     arrays = [pa.repeat(argument, 1) for argument in arguments]
     if isinstance(node.expression, Cast):
         return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
     assert isinstance(node.expression, Call)
     name = node.expression.name
-    if name not in FUNCTIONS:  # conditionals are left to evaluation
+    if name not in FUNCTIONS:  # evaluation computes conditionals
         raise not_supported(name)
     constants = [constant_value(child) for child in node.children]
     with growth_limit(_MOST_CONSTANT_BYTES):

@@ -1,6 +1,6 @@
 """SQL text in Spark's dialect -> a resolved tree: constraints, generated columns, `filter` options, replaceWhere.
 
-The text is read by sqlglot (`dialect.py`), which is imported when there is text to read and not before.
+sqlglot reads the text (`dialect.py`). It is imported only when there is text to read.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from delta_py.types.schema import DataType, Path, StructType
 
 __all__ = ["parse_expression", "parse_named", "parse_predicate", "to_sql", "type_of"]
 
-_MAX_DEPTH = 100  # so that whoever walks the tree later stays far from Python's recursion limit
+_MAX_DEPTH = 100  # keeps later recursion over the tree far from Python's recursion limit
 
 
 def parse_predicate(sql: str, schema: StructType, *, session_timezone: str = "UTC") -> Expression:
-    """The condition that the text says about rows of the schema; of type boolean.
+    """The text as a condition on rows of the schema; its type is boolean.
 
-    Columns get the schema's own spelling (found ignoring case), literals the type they are compared in, and the casts
+    Columns get the schema's own spelling (found ignoring case), literals the type in which they are compared, and the casts
     that Spark inserts are in the tree. session_timezone: for text, dates and wall clocks compared with timestamps.
-    Raises ExpressionError for text that is no such condition or needs what is not supported (named), and
+    Raises ExpressionError for text that is not a condition or needs something that is not supported (named), and
     SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for an unknown column.
     """
     return _resolved(sql, schema, session_timezone, resolve_condition).expression
 
 
 def parse_expression(sql: str, schema: StructType, *, session_timezone: str = "UTC") -> Expression:
-    """As parse_predicate, for an expression of any type (generated columns, defaults). type_of gives its type."""
+    """As parse_predicate, for an expression of any type (generated columns, defaults). type_of returns its type."""
     return _resolved(sql, schema, session_timezone, resolve).expression
 
 
@@ -44,10 +44,11 @@ def parse_named(
     condition: bool = False,
     session_timezone: str = "UTC",
 ) -> Expression:
-    """As parse_expression, or with `condition` as parse_predicate, where names in the text are not those of the rows' columns.
+    """As parse_expression, or with `condition` as parse_predicate, for text whose names are not those of the rows' columns.
 
-    column: the column of `rows` that a name as it is written means, or an error. names: all columns that can be written by their
-    name alone: such a name is never a word like current_date.
+    column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
+    their
+    name alone: such a name is never read as a word like current_date.
     """
 
     def fold(part: Expression) -> Expression:
@@ -59,7 +60,7 @@ def parse_named(
 
 
 def type_of(expression: Expression, schema: StructType) -> DataType:
-    """The type of a tree that parse_expression made against the same schema."""
+    """The type of a tree that parse_expression made with the same schema."""
     return resolve(expression, schema).data_type
 
 
@@ -68,7 +69,7 @@ def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Express
 
 
 def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
-    from delta_py.expressions.from_sql import tree_of  # sqlglot costs more to import than a small read takes
+    from delta_py.expressions.from_sql import tree_of  # importing sqlglot takes longer than a small read
 
     try:
         tree = tree_of(sql, schema, fold)
@@ -79,7 +80,7 @@ def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]
 
 
 def _check_depth(tree: Expression) -> None:
-    """An operand that stands in several places is looked at once a level: there may be exponentially many such places."""
+    """An operand that occurs in several places is checked once per level: there may be exponentially many places."""
     level: list[Expression] = [tree]
     for _ in range(_MAX_DEPTH):
         parts = (part for parent in level for part in ((parent.operand,) if isinstance(parent, In) else children(parent)))

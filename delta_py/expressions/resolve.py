@@ -1,10 +1,10 @@
-"""A tree and a schema -> the same tree with every type decided: what Spark's analyzer does under ANSI rules.
+"""A tree and a schema -> the same tree with all types decided, as Spark's analyzer does under ANSI rules.
 
-Columns get the schema's own spelling. Casts that Spark inserts are put in, also those that depend on the session's time
-zone (as from_utc_timestamp and to_utc_timestamp, so that what is resolved means the same everywhere). Constants are
-computed. A cast of a column beside a constant that the column's own type can express exactly is taken away again
-(`cast(i as bigint) = 5L` is `i = 5`), which makes columns comparable with statistics. A resolved tree may be resolved again in
-UTC, which changes nothing; in another time zone its times would be turned into wall clocks twice.
+Columns get the schema's own spelling. Casts that Spark inserts are added. Casts that depend on the session's time zone become
+from_utc_timestamp and to_utc_timestamp, so that a resolved tree means the same everywhere. Constants are computed. If a cast
+column is compared with a constant that the column's own type can express exactly, the cast is removed
+(`cast(i as bigint) = 5L` becomes `i = 5`), which makes columns comparable with statistics. A resolved tree may be resolved again
+in UTC, which changes nothing; in another time zone its times would be converted to wall clocks twice.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ from delta_py.types.schema import (
 from delta_py.types.zones import check_zone
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# Characters of the constants beside a char(n) column, padded as its values are.
+# The maximum number of characters of the constants compared with a char(n) column, after padding like its values.
 _MOST_PADDED = 1 << 27
-# Functions whose first argument is asked for its wall clock in the session's time zone.
+# Functions that read the wall clock of their first argument in the session's time zone.
 _CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
 _SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
 
 
 def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
-    """Raises SchemaMismatchError for a column that is not there, ExpressionError for types that do not go together, an
-    unknown function, a time zone that is not known, and nesting that is too deep."""
+    """Raises SchemaMismatchError for a column that does not exist, ExpressionError for types that do not match, an
+    unknown function, an unknown time zone, and nesting that is too deep."""
     check_zone(session_timezone)
     try:
         return _Resolver(schema, session_timezone).node(expression)
@@ -104,8 +104,8 @@ def resolve_cast(expression: Expression, schema: StructType, target: DataType, s
 
 
 def _filled(literal: Literal, length: int, beside: int = 1) -> Literal:
-    """A text, filled up with blanks as the values of char(length). beside: how many there are. Raises ExpressionError where they
-    all would be too long."""
+    """A text, padded with blanks like the values of char(length). beside: the number of such texts. Raises ExpressionError if
+    they would be too long in total."""
     if length * beside > _MOST_PADDED:
         raise not_supported(f"A comparison of a column of type char({length}) with {beside} constants", "They would be too long.")
     return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
@@ -116,15 +116,15 @@ class _Resolver:
         self._schema = schema
         self._zone = zone
         self._in_utc = is_utc(zone)
-        self._resolved: dict[int, tuple[Expression, Node]] = {}  # an operand that stands in several places is resolved once
+        self._resolved: dict[int, tuple[Expression, Node]] = {}  # an operand that occurs in several places is resolved once
 
     # ------------------------------------------------------------ the tree
 
     def node(self, expression: Expression) -> Node:
-        known = self._resolved.get(id(expression))
-        if known is None:
-            known = self._resolved[id(expression)] = (expression, self._node(expression))
-        return known[1]
+        resolved = self._resolved.get(id(expression))
+        if resolved is None:
+            resolved = self._resolved[id(expression)] = (expression, self._node(expression))
+        return resolved[1]
 
     def _node(self, expression: Expression) -> Node:
         match expression:
@@ -177,8 +177,8 @@ class _Resolver:
     # ------------------------------------------------------------ casts
 
     def cast(self, node: Node, target: DataType, *, explicit: bool = False) -> Node:
-        """CAST(node AS target) in the session's time zone. A constant is computed; one that fails is an error now when
-        the cast is implicit, and when a row asks for it otherwise."""
+        """CAST(node AS target) in the session's time zone. A constant is computed. If that fails, an implicit cast raises
+        now, and an explicit one raises when a row needs it."""
         source = node.data_type
         if source == target:
             return node
@@ -203,13 +203,13 @@ class _Resolver:
             return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
         return cast_node(node, target)
 
-    def _accepted(self, name: str, node: Node, wanted: DataType) -> Node:
-        if not (is_atomic(node.data_type) or node.data_type in (VOID, wanted)):
+    def _accepted(self, name: str, node: Node, target: DataType) -> Node:
+        if not (is_atomic(node.data_type) or node.data_type in (VOID, target)):
             raise mismatch(name, node.data_type)
         return node
 
     def _computed(self, node: Node, *, strict: bool = False) -> Node:
-        """The node as a literal where it is a cast or call of literals only."""
+        """The node as a literal, if it is a cast or call of literals only."""
         children = node.children
         if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
             return node
@@ -219,7 +219,7 @@ class _Resolver:
             if strict:
                 raise
             return node
-        except (pa.ArrowException, ValueError, OverflowError):  # a date outside of what Python's own types hold
+        except (pa.ArrowException, ValueError, OverflowError):  # a date outside the range of Python's types
             return node
         return literal_node(Literal(value, node.data_type))
 
@@ -236,7 +236,7 @@ class _Resolver:
         return Node(expression, BOOLEAN, (left, right), left.can_fail or right.can_fail)
 
     def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
-        """Both operands in the type in which Spark compares them."""
+        """Both operands converted to the type in which Spark compares them."""
         left_type, right_type = _beside_decimal(left, right), _beside_decimal(right, left)
         common = coercion.common_type(left_type, right_type)
         if common is None:
@@ -248,7 +248,8 @@ class _Resolver:
         return self.cast(left, common), self.cast(right, common)
 
     def _padded(self, text: Node, beside: Node) -> Node:
-        """A literal, or a shorter char column, beside a char(n) column, filled up with spaces as the column's values are."""
+        """A literal, or a shorter char column, that is compared with a char(n) column: padded with spaces like the
+        column's values."""
         length = self._char_length(beside)
         if length is None:
             return text
@@ -279,7 +280,7 @@ class _Resolver:
         return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
 
     def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
-        """The options in one type; those of one other type are cast together, as there may be very many."""
+        """The options in one type. Options of the same other type are cast together, because there may be very many."""
         result = [Literal(None, target) if o.value is None else o for o in options]
         for source in {o.data_type for o in result} - {target}:
             places = [place for place, o in enumerate(result) if o.data_type == source]
@@ -328,7 +329,7 @@ class _Resolver:
         return self.cases("if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
 
     def is_condition(self, name: str, arguments: list[Node]) -> Node:
-        """`x IS TRUE`: x must be a condition, and stays as it is."""
+        """`x IS TRUE`: x must be a condition, and is returned unchanged."""
         return self.condition(arguments[0], "IS TRUE")
 
     def type_of(self, name: str, arguments: list[Node]) -> Node:
@@ -341,7 +342,7 @@ class _Resolver:
         return self._function("locate", arguments)
 
     def equal_to_any(self, name: str, arguments: list[Node]) -> Node:
-        """IN with options that are no constants: all are compared in the one type that they have in common."""
+        """IN with options that are not constants: all are compared in their common type."""
         operand, *options = arguments
         common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
         if common is None:
@@ -357,11 +358,11 @@ class _Resolver:
         return call_node(name, common, tuple(self._cast_if_needed(argument, common) for argument in arguments))
 
     def _cast_if_needed(self, node: Node, target: DataType) -> Node:
-        """As cast, for values that a conditional may never ask for: failing constants fail only when asked."""
+        """As cast, for values that a conditional may never evaluate: failing constants fail only when they are evaluated."""
         return self.cast(node, target, explicit=True)
 
     def cases(self, name: str, arguments: Sequence[Node]) -> Node:
-        """`if` and `case`: pairs of condition and value, then perhaps what is left."""
+        """`if` and `case`: pairs of condition and value, then optionally the ELSE value."""
         pairs = len(arguments) // 2
         for condition in arguments[0 : 2 * pairs : 2]:
             if condition.data_type not in (BOOLEAN, VOID):
@@ -377,7 +378,7 @@ class _Resolver:
     # ------------------------------------------------------------ nested values
 
     def element(self, name: str, arguments: list[Node]) -> Node:
-        """What is in a value, by its place, key or field: a field of a column is a column itself."""
+        """A part of a value, by its position, key or field: a field of a column is a column itself."""
         if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
             return self._function(name, arguments)
         struct, field = arguments
@@ -386,14 +387,14 @@ class _Resolver:
         return self._function("get_field", [struct, field])
 
     def struct(self, name: str, arguments: list[Node]) -> Node:
-        """struct(a, b): fields are called by their columns, or col1, col2, ... by their places."""
+        """struct(a, b): fields get the names of their columns, or col1, col2, ... by their positions."""
         parts: list[Node] = []
         for place, argument in enumerate(arguments):
-            named = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
-            parts += [literal_node(Literal(named, STRING)), argument]
+            field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
+            parts += [literal_node(Literal(field_name, STRING)), argument]
         return self._function("named_struct", parts)
 
-    # ------------------------------------------------------------ what becomes another expression
+    # ------------------------------------------------------------ calls that become another expression
 
     def try_cast(self, name: str, arguments: list[Node]) -> Node:
         return self._try_cast(arguments[0], arguments[1].data_type)
@@ -417,7 +418,7 @@ class _Resolver:
         return Node(StringMatch("like", text.expression, constant_value(pattern)), BOOLEAN, (text,), text.can_fail)
 
     def time_conversion(self, name: str, arguments: list[Node]) -> Node:
-        """Functions between text, numbers and times, perhaps with a pattern."""
+        """Functions between text, numbers and times, with or without a pattern."""
         first, *pattern = arguments
         if name == "from_unixtime":
             shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
@@ -468,7 +469,7 @@ class _Resolver:
         return self._computed(call_node(name, signature.result, children))
 
     def _zoned_call(self, name: str, result: DataType, children: tuple[Node, ...]) -> Node:
-        """Functions of the wall clock, asked in the session's time zone."""
+        """Functions of the wall clock, evaluated in the session's time zone."""
         zone = literal_node(Literal(self._zone, STRING))
         if name in _CLOCK_FIELDS:
             local = self._computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone)))
@@ -490,7 +491,7 @@ class _Resolver:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How calls of a name are resolved that is no plain function. least, most: how many arguments; None: any number."""
+    """How to resolve calls of a name that is not a plain function. least, most: the number of arguments; None: any number."""
 
     resolve: Callable[[_Resolver, str, list[Node]], Node]
     least: int = 0
@@ -530,17 +531,17 @@ _RULES: Mapping[str, _Rule] = {
     "-": _Rule(_Resolver.sum_or_difference),
 }
 
-_OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # no names of functions that a text can call
+_OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # a text cannot call functions by these names
 
 
 def _unknown_function(name: str) -> ExpressionError:
-    near = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    similar_names = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
+    hint = f" Did you mean {similar_names[0]}?" if similar_names else ""
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
 
 
 def _beside_decimal(node: Node, other: Node) -> DataType:
-    """An integer literal beside a decimal has only its own digits."""
+    """An integer literal next to a decimal has only its own digits."""
     if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value
         return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type

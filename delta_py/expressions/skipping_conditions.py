@@ -1,11 +1,11 @@
 """A predicate on rows -> which files may hold a row for which it is true.
 
-In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean a file.
-Every condition is asked two questions, vectorised over the files: may it be true for some row, may it be false for some
-row (which NOT needs). Whatever is not known answers yes, so a file is left out only when no row of it can match.
+In: the predicate with physical paths, statistics and typed partition values of many files. Out: one boolean per file.
+Every condition is evaluated in two ways, vectorised over the files: may it be true for some row, and may it be false for some
+row (which NOT needs)? Unknown means yes, so a file is left out only if no row of it can match.
 
-NaN is larger than every number in Spark, and writers leave it out of bounds: an upper bound of a floating point column
-says nothing about rows above a value.
+NaN is larger than every number in Spark, and writers leave it out of bounds: so the upper bound of a floating point column
+does not show whether there are rows above a value.
 Protocol: Per-file Statistics.
 """
 
@@ -54,9 +54,9 @@ _FLIPPED = {">": "<", ">=": "<="}
 def keep_mask(predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> pa.BooleanArray:
     """True for each file that may hold a row for which the predicate is true; never null.
 
-    partition_values: every file's typed value of each partition column that the predicate names.
+    partition_values: every file's typed value of each partition column in the predicate.
     For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none;
-    an ExpressionError is raised when a partition value cannot be evaluated.
+    an ExpressionError is raised if a partition value cannot be evaluated.
     """
     return _Files(predicate, stats, partition_values).may_be(predicate, True)
 
@@ -94,9 +94,9 @@ def _is_plain(expression: Expression) -> bool:
 
 
 class _Files:
-    """The files that a predicate is asked about.
+    """The files for which a predicate is evaluated.
 
-    Inside, columns have flat names, so that nested paths and types that no file's statistics tell need no schema.
+    Internally, columns have flat names, so that nested paths and types without statistics need no schema.
     """
 
     def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
@@ -108,32 +108,32 @@ class _Files:
 
     def _fields(self, stats: FileStats) -> Iterator[StructField]:
         for path, flat in self._flat.items():
-            known = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
-            if known is not None:
-                yield StructField(flat[0], from_arrow_type(known.type))
+            known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
+            if known_values is not None:
+                yield StructField(flat[0], from_arrow_type(known_values.type))
 
     # ------------------------------------------------------------ logic
 
-    def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
-        """Files in which the condition may be `wanted` (true or false) for some row."""
-        decided = self._by_partitions(expression, wanted)
+    def may_be(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+        """Files in which the condition may be `outcome` (true or false) for some row."""
+        decided = self._by_partitions(expression, outcome)
         if decided is not None:
             return decided
         match expression:
             case And(operands) | Or(operands):
-                # What makes an AND true, and an OR false, is all of its operands.
-                needs_all = isinstance(expression, And) == wanted
+                # An AND is true, and an OR false, only if all operands are.
+                needs_all = isinstance(expression, And) == outcome
                 result = self._bounds.yes if needs_all else self._bounds.no
                 for operand in operands:
-                    answer = self.may_be(operand, wanted)
+                    answer = self.may_be(operand, outcome)
                     result = pc.and_(result, answer) if needs_all else pc.or_(result, answer)
                 return result
             case Not(operand):
-                return self.may_be(operand, not wanted)
-        return self._leaf(expression, wanted)
+                return self.may_be(operand, not outcome)
+        return self._leaf(expression, outcome)
 
-    def _by_partitions(self, expression: Expression, wanted: bool) -> pa.BooleanArray | None:
-        """The exact answer where only partition columns are named; None otherwise, or if it cannot be evaluated."""
+    def _by_partitions(self, expression: Expression, outcome: bool) -> pa.BooleanArray | None:
+        """The exact answer if only partition columns are named; None otherwise, or if it cannot be evaluated."""
         columns = columns_of(expression)
         if not columns or not columns <= self._partitions.keys():
             return None
@@ -145,23 +145,23 @@ class _Files:
         except DeltaError:
             if _is_plain(expression):
                 raise
-            return None  # a cast may fail for a partition that the query never reaches: no partition is left out
-        return pc.fill_null(values if wanted else pc.invert(values), FALSE)
+            return None  # the query may never evaluate a failing cast for this partition, so the file is kept
+        return pc.fill_null(values if outcome else pc.invert(values), FALSE)
 
     def _flattened(self, expression: Expression) -> Expression:
         return transform_columns(expression, lambda path: Column(self._flat[path]))
 
-    def _leaf(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+    def _leaf(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
         try:
             node = resolve_condition(self._flattened(expression), self._schema)
         except DeltaError:
-            return self._by_nulls(expression, wanted)
-        return self._node(node, wanted)
+            return self._by_nulls(expression, outcome)
+        return self._node(node, outcome)
 
-    def _by_nulls(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
-        """For columns whose types are not known, so that there are no bounds."""
+    def _by_nulls(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+        """For columns of unknown types, which have no bounds."""
         match expression:
-            case IsNull(Column(path)) if wanted:
+            case IsNull(Column(path)) if outcome:
                 return self._bounds.column(path).may_be_null
             case (
                 Comparison("=" | "<" | "<=" | ">" | ">=", Column(path), _)
@@ -175,23 +175,23 @@ class _Files:
 
     # ------------------------------------------------------------ conditions
 
-    def _node(self, node: Node, wanted: bool) -> pa.BooleanArray:
+    def _node(self, node: Node, outcome: bool) -> pa.BooleanArray:
         match node.expression:
             case Not():
-                return self._node(node.children[0], not wanted)
+                return self._node(node.children[0], not outcome)
             case Literal(value, _):
-                return self._bounds.yes if value is wanted else self._bounds.no
+                return self._bounds.yes if value is outcome else self._bounds.no
             case Comparison(op, _, _):
-                return self._compared(op, node, wanted)
+                return self._compared(op, node, outcome)
             case In(_, options):
-                return self._in(node, options, wanted)
+                return self._in(node, options, outcome)
             case IsNull():
                 bounds = self._of(node.children[0])
-                return bounds.may_be_null if wanted else pc.invert(bounds.all_null)
+                return bounds.may_be_null if outcome else pc.invert(bounds.all_null)
             case StringMatch(how, _, pattern):
-                return self._matched(node, prefix_of(how, pattern), wanted)
+                return self._matched(node, prefix_of(how, pattern), outcome)
             case Column() | Cast() | Call():
-                scalar = pa.scalar(wanted)
+                scalar = pa.scalar(outcome)
                 same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
                 return self._equal(self._of(node), same)
         return self._bounds.yes
@@ -199,15 +199,15 @@ class _Files:
     def _of(self, node: Node) -> Bounds:
         return self._bounds.of(_unflattened(node, self._paths))
 
-    def _compared(self, op: str, node: Node, wanted: bool) -> pa.BooleanArray:
+    def _compared(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
         left, right = (self._of(child) for child in node.children)
         if op in ("=", "<=>"):
-            if wanted:
+            if outcome:
                 equal = self._equal(left, right)
                 return pc.or_(equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else equal
             differ = self._differ(left, right)
             return pc.or_(differ, _one_null(left, right)) if op == "<=>" else differ
-        op = op if wanted else _NEGATED[op]
+        op = op if outcome else _NEGATED[op]
         if op in _FLIPPED:
             op, left, right = _FLIPPED[op], right, left
         beyond = pc.greater_equal if op == "<" else pc.greater
@@ -219,14 +219,14 @@ class _Files:
         return pc.invert(pc.or_(left.all_null, right.all_null))
 
     def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """A hidden NaN equals nothing but NaN, so beside a number (a constant, a bound of a type without NaN) it is no match."""
+        """A hidden NaN equals only NaN, so it does not match a number (a constant, a bound of a type without NaN)."""
         hidden = left.hidden_nan and right.hidden_nan
         above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
         below = self._surely(pc.less, None if hidden else left.upper, right.lower)
         return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
 
     def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """Not in files where both sides have one and the same value in all rows."""
+        """False for files in which both sides have one and the same value in all rows."""
         valued = self._both_valued(left, right)
         if left.hidden_nan or right.hidden_nan:
             return valued
@@ -234,40 +234,40 @@ class _Files:
         return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
 
     def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
-        """Where the test holds for two bounds; false where either is unknown."""
+        """Whether the test holds for two bounds; false if either is unknown."""
         if left is None or right is None:
             return self._bounds.no
-        held = test(left, right)
-        if isinstance(held, pa.Scalar):
-            return self._bounds.yes if held.as_py() else self._bounds.no
-        return held.fill_null(FALSE) if held.null_count else held
+        is_true = test(left, right)
+        if isinstance(is_true, pa.Scalar):
+            return self._bounds.yes if is_true.as_py() else self._bounds.no
+        return is_true.fill_null(FALSE) if is_true.null_count else is_true
 
     # ------------------------------------------------------------ IN
 
-    def _in(self, node: Node, options: tuple[Literal, ...], wanted: bool) -> pa.BooleanArray:
+    def _in(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
         bounds = self._of(node.children[0])
         values = [option.value for option in options if option.value is not None]
-        if not wanted and len(values) < len(options):
+        if not outcome and len(values) < len(options):
             return self._bounds.no  # x NOT IN (..., null) is never true
         if not values:
-            return self._bounds.no if wanted else pc.invert(bounds.all_null)
+            return self._bounds.no if outcome else pc.invert(bounds.all_null)
         valued = pc.invert(bounds.all_null)
         if bounds.lower is None or bounds.upper is None or bounds.is_constant:
             return valued
         sought = _sorted_options(values, bounds.lower.type)
-        if sought is None or (not wanted and bounds.hidden_nan):
+        if sought is None or (not outcome and bounds.hidden_nan):
             return valued
-        if wanted:
+        if outcome:
             return pc.and_(valued, self._reaches(sought, bounds))
         same = self._surely(pc.equal, bounds.lower, bounds.upper)
         return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
 
     def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
-        """Files between whose bounds there is one of the sorted values: the first that is not below the lower bound is
-        found by halving, for all files at once."""
+        """Files with one of the sorted values between their bounds. The first value that is not below the lower bound is
+        found by binary search, for all files at once."""
         outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
-        known = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-        open_files = pc.and_not(known, outside)
+        has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
+        open_files = pc.and_not(has_bounds, outside)
         result = pc.invert(outside)
         if len(sought) == 1 or not open_files.true_count:
             return result
@@ -279,15 +279,15 @@ class _Files:
 
     # ------------------------------------------------------------ text
 
-    def _matched(self, node: Node, prefix: tuple[str, bool], wanted: bool) -> pa.BooleanArray:
-        """wanted: text between the bounds may begin with the prefix. Otherwise: not all of it does."""
+    def _matched(self, node: Node, prefix: tuple[str, bool], outcome: bool) -> pa.BooleanArray:
+        """outcome: text between the bounds may begin with the prefix. Otherwise: some of it may not begin with it."""
         bounds = self._of(node.children[0])
         valued = pc.invert(bounds.all_null)
         text, is_whole_test = prefix
-        if not text and not (is_whole_test and not wanted):
+        if not text and not (is_whole_test and not outcome):
             return valued
         start = scalar(text, pa.string())
-        if wanted:
+        if outcome:
             below = self._surely(pc.less, bounds.upper, start)
             above = self._surely(pc.greater, bounds.lower, start)
             return pc.and_not(valued, pc.or_(below, pc.and_not(above, self._begins(bounds.lower, text))))
@@ -305,12 +305,12 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _top(bounds: Bounds) -> Any:
-    """The upper bound of all values, NaN included."""
+    """The upper bound of all values, including NaN."""
     return None if bounds.hidden_nan else bounds.upper
 
 
 def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
-    """Files in which one side may be null where the other is not."""
+    """Files in which one side may be null while the other is not."""
     only_left = pc.and_not(left.may_be_null, right.all_null)
     return pc.or_(only_left, pc.and_not(right.may_be_null, left.all_null))
 
@@ -322,7 +322,7 @@ def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
 
 
 def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
-    """The distinct values in order; None when there is NaN among them, which no bound tells."""
+    """The distinct values in order; None if NaN is among them, because bounds do not contain it."""
     options = pc.unique(array(values, arrow_type))
     if pa.types.is_floating(arrow_type):
         if pc.any(pc.is_nan(options)).as_py():
@@ -332,7 +332,8 @@ def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | No
 
 
 def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each bound, the position of the first of the sorted values that is not below it; their number if there is none."""
+    """For each bound, the position of the first of the sorted values that is not below it; the number of values if
+    there is none."""
     if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
         places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
         return places
@@ -348,6 +349,6 @@ def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.d
 
 
 def _numbers(values: pa.Array) -> Any:
-    """Numbers, dates or timestamps as what numpy compares as fast."""
+    """Numbers, dates or timestamps in a form that numpy compares fast."""
     types = {32: pa.int32(), 64: pa.int64()}
     return to_numpy(values.cast(types[values.type.bit_width]) if pa.types.is_temporal(values.type) else values)

@@ -1,19 +1,19 @@
-"""The door through which the text of a table's rule reaches Spark: SQL text -> checked text that Spark may compute.
+"""Checks the SQL text of a table's rule before Spark computes it: SQL text -> checked text that Spark may compute.
 
     checked = checked_sql("hash(id) % 2 = 0", schema)
     checked.text       # ((system.builtin.`hash`(`id`) % 2) = 0)
 
-A table is somebody else's data, and so is the text of its rules: it may be hostile. Nothing of it goes to Spark as it is
-written. It is read by our parser, each node of the tree must be of a kind that is printed here, each function in a list of
-built-ins that depend on their arguments alone, each column in the schema; and Spark gets what is printed from that tree:
+A table comes from somebody else, and so does the text of its rules: it may be hostile. No part of it goes to Spark as it is
+written. pydelta's parser reads it. Each node of the tree must be of a kind that is printed here, each function in a list of
+built-ins that depend only on their arguments, each column in the schema. Spark gets the text that is printed from that tree:
 
-- functions as `system.builtin.name`, which neither functions of the session nor of a catalog can take the place of; so BETWEEN
-  too, which Spark looks up as a function;
-- names in backticks; texts that are more than letters, digits and blanks as bytes in hexadecimal, so that nothing depends on
-  the settings of Spark's parser, which replaces `${...}` by variables of the environment in any text, names in backticks too;
-- lambda variables under names of our own, and parentheses around every operator.
+- functions as `system.builtin.name`, which functions of the session or of a catalog cannot replace; this includes BETWEEN,
+  which Spark looks up as a function;
+- names in backticks; texts with characters other than letters, digits and blanks as bytes in hexadecimal, so that nothing depends
+  on the settings of Spark's parser, which replaces `${...}` by environment variables in any text, even in names in backticks;
+- lambda variables under names that this module chooses, and parentheses around every operator.
 
-Pure: text in, text out. Imported only when there is such a rule.
+Pure: text in, text out. Imported only if there is such a rule.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _MAX_DEPTH = 100
 _MAX_CHARACTERS = 100_000
 _VARIABLE = "__pydelta_x"
 
-# Built-ins of Spark 4.2 and later whose value depends on their arguments alone (and on the session's settings, such as its time
-# zone). Nothing that runs code by its name, reads a file or its name, the clock, the user, a key, a random number, or XML.
+# Built-ins of Spark 4.2 and later whose value depends only on their arguments (and on the session's settings, such as its time
+# zone). No function that runs code by its name, reads a file or its name, the clock, the user, a key, a random number, or XML.
 _FUNCTION_NAMES = """
     coalesce nvl ifnull nvl2 nullif if greatest least between isnull isnotnull isnan nanvl equal_null typeof
     tinyint smallint int bigint float double decimal string boolean binary date timestamp
@@ -72,14 +72,14 @@ _FUNCTION_NAMES = """
     aggregate exists filter forall map_filter map_zip_with reduce transform transform_keys transform_values zip_with
 """
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
-# Without arguments they are of the clock.
+# Without arguments they read the clock.
 _OF_THE_CLOCK = frozenset({"unix_timestamp", "to_unix_timestamp"})
-# For defaults, which are computed once a statement: what asks the clock or the session.
+# For defaults, which are computed once per statement: functions that read the clock or the session.
 _USERS = frozenset({"current_user", "session_user", "user"})
 _STATEMENT_FUNCTIONS = frozenset(
     {*CLOCK_FUNCTIONS, "now", "curdate", *_USERS, "current_catalog", "current_database", "current_schema", "version"}
 )
-_BARE_WORDS = CLOCK_FUNCTIONS | _USERS  # which are functions without parentheses too
+_BARE_WORDS = CLOCK_FUNCTIONS | _USERS  # they are functions without parentheses too
 
 _INFIX: Mapping[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
@@ -95,7 +95,7 @@ _LITERAL_PREFIXES = {
 
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:/+%-]*", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]*", re.ASCII)
-_TIME = re.compile(r"[+-]?[0-9][A-Za-z0-9_:.+/ -]*", re.ASCII)  # not `now` and its like, which are of the clock
+_TIME = re.compile(r"[+-]?[0-9][A-Za-z0-9_:.+/ -]*", re.ASCII)  # excludes `now` and similar words, which read the clock
 _FIELD = re.compile(r"[A-Z_]+", re.ASCII)
 _LENGTH = r"-?(?:[0-9]+(?:\.[0-9]+)?|'[A-Za-z0-9.: +-]*')(?: [A-Z]+(?: TO [A-Z]+)?)?"
 _INTERVAL = re.compile(f"{_LENGTH}(?: {_LENGTH})*", re.ASCII)
@@ -103,17 +103,17 @@ _INTERVAL = re.compile(f"{_LENGTH}(?: {_LENGTH})*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CheckedSql:
-    """text: for Spark, to be resolved against a frame with the schema's columns. columns: the paths that it names, in the
-    schema's spelling, each once, sorted."""
+    """text: for Spark, to be resolved against a DataFrame with the schema's columns. columns: the paths in the text, in the
+    schema's spelling, without duplicates, sorted."""
 
     text: str
     columns: tuple[Path, ...]
 
 
 def checked_sql(text: str, schema: StructType) -> CheckedSql:
-    """The expression that `text` says about rows of the schema, as Spark may be given it.
+    """The expression in `text` over rows of the schema, in a form that is safe for Spark.
 
-    Raises ExpressionError, by its name, for what is not allowed or is no expression at all; SchemaMismatchError
+    Raises ExpressionError, with the name, for something that is not allowed or is not an expression; SchemaMismatchError
     (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for an unknown column.
     """
     printer = _Printer(text, schema)
@@ -121,8 +121,8 @@ def checked_sql(text: str, schema: StructType) -> CheckedSql:
 
 
 def checked_default(text: str) -> str:
-    """The value that a column's default gives, as Spark may be given it: an expression without columns, which may ask the
-    clock and the session (current_date(), current_user() and the like).
+    """The value of a column's default, in a form that is safe for Spark: an expression without columns, which may read the
+    clock and the session (current_date(), current_user() and similar functions).
 
     Raises as checked_sql.
     """
@@ -142,7 +142,8 @@ def _printed(printer: _Printer, text: str) -> str:
 
 
 def spark_type_name(data_type: DataType) -> str:
-    """A simple type as Spark's SQL has it, whatever the session takes TIMESTAMP for. Raises ExpressionError for others."""
+    """The name of a simple type in Spark's SQL, independent of the session's meaning of TIMESTAMP. Raises
+    ExpressionError for others."""
     if isinstance(data_type, StructType | ArrayType | MapType):
         raise not_supported(f"A cast to {type_name(data_type)[:40]}")
     return "TIMESTAMP_LTZ" if data_type == TIMESTAMP else type_name(data_type).upper()
@@ -161,7 +162,7 @@ def type_text(data_type: DataType) -> str:
 
 
 def null_if_empty(column: str) -> str:
-    """The value of a column of texts or bytes, null for an empty one. Raises ExpressionError as checked_sql."""
+    """The value of a column of texts or bytes, null if it is empty. Raises ExpressionError as checked_sql."""
     name = _quoted(column)
     return f"CASE WHEN system.builtin.`length`({name}) > 0 THEN {name} END"
 
@@ -205,7 +206,7 @@ class _Printer:
         return not_supported(f"{node.key.upper()} in a rule", "It is not among what Spark may compute for a table's rule.")
 
     def _infix(self, node: exp.Expression) -> str:
-        """A chain of one operator, which may be long, is no deep tree: all of them bind from the left, as Spark's do."""
+        """A chain of one operator, which may be long, without recursion: all operators bind from the left, as in Spark."""
         kind, operands = type(node), []
         while type(node) is kind:
             operands.append(node.expression)
@@ -236,11 +237,11 @@ class _Printer:
                 return self._field(node)
         return None
 
-    def _number(self, written: str) -> str:
-        literals.number(self._sql, written)
-        if not literals.NUMBER.fullmatch(written.removeprefix("-")):
-            raise not_an_expression(self._sql, f"{written[:40]!r} is no number")
-        return f"({written})" if written.startswith("-") else written
+    def _number(self, number_text: str) -> str:
+        literals.number(self._sql, number_text)
+        if not literals.NUMBER.fullmatch(number_text.removeprefix("-")):
+            raise not_an_expression(self._sql, f"{number_text[:40]!r} is no number")
+        return f"({number_text})" if number_text.startswith("-") else number_text
 
     def _prefixed(self, prefix: str, text: str) -> str:
         if prefix == "X" and _HEXADECIMAL.fullmatch(text):
@@ -265,7 +266,7 @@ class _Printer:
         return ".".join(_quoted(name) for name in path)
 
     def _field(self, node: exp.Dot) -> str:
-        """A field of what another expression gives; of a column, it is one of the column's path."""
+        """A field of another expression's result; for a column, the field is part of the column's path."""
         parts: list[exp.Expression] = []
         inner: exp.Expression = node
         while isinstance(inner, exp.Dot):
@@ -341,7 +342,7 @@ class _Printer:
 
     def _trim(self, node: exp.Trim) -> str:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
-        characters = node.args.get("expression")  # which Spark's functions take first
+        characters = node.args.get("expression")  # Spark's functions take the characters first
         return self._function(name, [node.this] if characters is None else [characters, node.this])
 
     def _case(self, node: exp.Case) -> str:
@@ -354,12 +355,12 @@ class _Printer:
     # ------------------------------------------------------------ functions
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
-        lower, given = name.lower(), list(arguments)
-        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not given:
+        lower, argument_list = name.lower(), list(arguments)
+        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not argument_list:
             return f"system.builtin.`{lower}`()"
-        if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not given):
+        if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not argument_list):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")
-        return f"system.builtin.`{lower}`({self._list(given)})"
+        return f"system.builtin.`{lower}`({self._list(argument_list)})"
 
     def _lambda(self, node: exp.Lambda) -> str:
         with self._scope([self._name(parameter) for parameter in node.expressions]) as variables:
@@ -380,7 +381,7 @@ class _Printer:
 
 
 def _text(value: str) -> str:
-    """Bytes in hexadecimal for all that Spark's parser might read as something else."""
+    """Bytes in hexadecimal for all text that Spark's parser might read as something else."""
     return f"'{value}'" if _PLAIN_TEXT.fullmatch(value) else f"cast(X'{value.encode().hex().upper()}' AS STRING)"
 
 

@@ -37,7 +37,7 @@ _TYPES: dict[object, DataType] = {
     _KINDS.BIGINT: LONG,
     _KINDS.FLOAT: FLOAT,
     _KINDS.DOUBLE: DOUBLE,
-    _KINDS.TEXT: STRING,  # also char(n) and varchar(n), whose lengths a cast in Spark leaves out
+    _KINDS.TEXT: STRING,  # also char(n) and varchar(n): a cast in Spark ignores their lengths
     _KINDS.BOOLEAN: BOOLEAN,
     _KINDS.BINARY: BINARY,
     _KINDS.DATE: DATE,
@@ -48,21 +48,21 @@ _TYPES: dict[object, DataType] = {
 }
 
 
-def data_type_of(sql: str, written: exp.Expression, depth: int = 0) -> DataType:
-    """The type that a cast in `sql` names. Raises ExpressionError for one that nothing is cast to here."""
-    kind = written.this if isinstance(written, exp.DataType) else None
-    if kind in (_KINDS.ARRAY, _KINDS.MAP, _KINDS.STRUCT) and written.expressions:
-        return _nested(sql, kind, written.expressions, depth + 1)
-    data_type = _TYPES.get(written.this) if isinstance(written, exp.DataType) else None
+def data_type_of(sql: str, type_node: exp.Expression, depth: int = 0) -> DataType:
+    """The type in a cast in `sql`. Raises ExpressionError for a type to which this library does not cast."""
+    kind = type_node.this if isinstance(type_node, exp.DataType) else None
+    if kind in (_KINDS.ARRAY, _KINDS.MAP, _KINDS.STRUCT) and type_node.expressions:
+        return _nested(sql, kind, type_node.expressions, depth + 1)
+    data_type = _TYPES.get(type_node.this) if isinstance(type_node, exp.DataType) else None
     if data_type is None:
-        raise not_supported(f"A cast to {written.sql('spark')[:40]}")
-    if written.args.get("collate") is not None:
+        raise not_supported(f"A cast to {type_node.sql('spark')[:40]}")
+    if type_node.args.get("collate") is not None:
         raise not_supported("A cast to a type with a collation")
-    parameters = [_whole_number(sql, parameter) for parameter in written.expressions]
+    parameters = [_whole_number(sql, parameter) for parameter in type_node.expressions]
     if isinstance(data_type, DecimalType):
         return _decimal(sql, parameters) if parameters else data_type
     if parameters:
-        raise not_an_expression(sql, f"the type {written.sql('spark')[:40]} takes no parameters")
+        raise not_an_expression(sql, f"the type {type_node.sql('spark')[:40]} takes no parameters")
     return data_type
 
 

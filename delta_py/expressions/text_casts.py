@@ -1,7 +1,7 @@
-"""Text to numbers, booleans, dates and timestamps and back, by Spark's rules under ANSI.
+"""Casts from text to numbers, booleans, dates and timestamps and back, by Spark's rules under ANSI.
 
-Arrays in, arrays out, null for null. Text that is no such value raises ExpressionError (CAST_INVALID_INPUT) naming it.
-Everything is done on whole arrays; only time zone names, of which a column has few, are looked up one by one.
+Arrays in, arrays out, null for null. Text that is not a value of the type raises an ExpressionError (CAST_INVALID_INPUT) that
+names it. All work is done on whole arrays; only time zone names, of which a column has few, are looked up one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from delta_py.types.zones import INSTANT, WALL_CLOCK, region, to_instants
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
-_BLANK = "".join(map(chr, range(0x21))) + "\x7f"  # what Spark trims: white space and control characters of ASCII
+_BLANK = "".join(map(chr, range(0x21))) + "\x7f"  # the characters that Spark trims: white space and control characters of ASCII
 _INTEGER = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _JAVA_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
@@ -83,7 +83,7 @@ def to_fractional(texts: Any, target: DataType) -> Any:
 
 
 def to_wide_decimal(texts: Any, target: DataType) -> Any:
-    """Decimals with 38 digits after the point, still to be rounded and fitted to the target."""
+    """Decimals with 38 digits after the point, before they are rounded and fitted to the target."""
     stripped = trimmed(texts)
     _refuse_unlike(_NUMBER, stripped, texts, target)
     try:
@@ -128,12 +128,12 @@ def to_timestamp(texts: Any, zone: str) -> Any:
 
 
 def to_timestamp_ntz(texts: Any) -> Any:
-    """Wall clocks; a zone in the text is checked and left out."""
+    """Wall clocks; a zone in the text is checked and ignored."""
     return _wall_clocks(texts, TIMESTAMP_NTZ)[0]
 
 
 def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
-    """Wall clocks, and the zone's name in each text ('' where it has none)."""
+    """Wall clocks, and the zone's name in each text ('' if it has none)."""
     stripped = trimmed(texts)
     if pc.any(pc.match_substring_regex(stripped, _TIME_ONLY)).as_py():
         raise not_supported("A time of day without a date in text")
@@ -170,7 +170,7 @@ def _is_zone(name: str) -> bool:
 
 
 def _text(parts: Any, name: str) -> Any:
-    """One group of an extract_regex, '' where it did not take part or the row is null."""
+    """One group of an extract_regex, '' if it did not take part or the row is null."""
     return pc.struct_field(parts, name).fill_null("")
 
 
@@ -181,7 +181,7 @@ def _number(parts: Any, name: str, otherwise: int) -> _Int64:
 
 
 def _days(parts: Any) -> tuple[_Int64, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Days since 1970-01-01 of year, month, day in the proleptic Gregorian calendar, and whether there is such a day."""
+    """Days since 1970-01-01 of year, month, day in the proleptic Gregorian calendar, and whether that day exists."""
     year, month, day = (_number(parts, name, 1) for name in ("year", "month", "day"))
     year = np.where(pc.equal(_text(parts, "sign"), "-").to_numpy(zero_copy_only=False), -year, year)
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
@@ -194,7 +194,7 @@ def _days(parts: Any) -> tuple[_Int64, np.ndarray[Any, np.dtype[np.bool_]]]:
 
 def days_of(year: _Int64, month: _Int64, day: _Int64) -> _Int64:
     """Days since 1970-01-01 of days that exist."""
-    # Years begin in March here, so that the leap day is a year's last.
+    # Here years begin in March, so that the leap day is the last day of a year.
     march_year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
@@ -228,7 +228,7 @@ def date_text(values: Any) -> Any:
 
 
 def timestamp_text(values: Any) -> Any:
-    """`yyyy-MM-dd HH:mm:ss`, with the fraction's digits up to the last that is not zero."""
+    """`yyyy-MM-dd HH:mm:ss`, and the fraction's digits up to the last non-zero one."""
     wall_clocks = values.cast(pa.int64()).cast(WALL_CLOCK)
     _refuse_far_years(wall_clocks)
     return pc.replace_substring_regex(wall_clocks.cast(pa.string()), r"\.?0*$", "")

@@ -1,5 +1,5 @@
-"""A tree -> SQL text in Spark's dialect, for messages and explain(). Resolved trees come out such that parsing the text
-against the same schema gives the same tree."""
+"""A tree -> SQL text in Spark's dialect, for messages and explain(). If a resolved tree's text is parsed against the same schema,
+the result is the same tree."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def to_sql(expression: Expression) -> str:
 
 
 def _operand(expression: Expression) -> str:
-    """In parentheses unless it stands for itself."""
+    """In parentheses unless it needs none."""
     text = to_sql(expression)
     if isinstance(expression, Column | Literal | Cast):
         return text
@@ -133,8 +133,8 @@ def _call(name: str, arguments: tuple[Expression, ...]) -> str:
     if name == "case":
         pairs = len(arguments) // 2
         parts = [f"WHEN {to_sql(arguments[2 * i])} THEN {to_sql(arguments[2 * i + 1])}" for i in range(pairs)]
-        rest = [f"ELSE {to_sql(arguments[-1])}"] if len(arguments) % 2 else []
-        return " ".join(["CASE", *parts, *rest, "END"])
+        else_part = [f"ELSE {to_sql(arguments[-1])}"] if len(arguments) % 2 else []
+        return " ".join(["CASE", *parts, *else_part, "END"])
     if name == "try_cast" and isinstance(arguments[1], Literal):
         return f"try_cast({to_sql(arguments[0])} AS {type_name(arguments[1].data_type)})"
     if name == "~":

@@ -1,8 +1,8 @@
 """Predicates and expressions over rows, as frozen values.
 
-They come from SQL text (`parse.py`) or from the filters that Spark hands over (`spark_plugin/schema_conversion.py`), are turned
-into "may this file match" by `skipping_conditions.py`, and into Arrow arrays by `evaluate.py`. Columns are named by their logical
-path from the table's top, as in the schema (case already resolved where a schema was at hand).
+They come from SQL text (`parse.py`) or from the filters that Spark passes (`spark_plugin/schema_conversion.py`).
+`skipping_conditions.py` converts them to "may this file match", and `evaluate.py` to Arrow arrays. Columns are named by their
+logical path from the table's top, as in the schema (with the schema's case if a schema was available).
 
 Logic is SQL's, three-valued: null is unknown.
 """
@@ -113,7 +113,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the expression names."""
     paths: set[tuple[str, ...]] = set()
-    visited: dict[int, Expression] = {}  # an operand may stand in exponentially many places
+    visited: dict[int, Expression] = {}  # an operand may occur in exponentially many places
     waiting: list[Expression] = [expression]
     while waiting:
         node = waiting.pop()
@@ -126,7 +126,7 @@ def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
 
 
 def nodes_of(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of."""
+    """The expression and all its parts."""
     yield expression
     for child in children(expression):
         yield from nodes_of(child)
@@ -140,19 +140,19 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression:
-    """AND of the parts, without needless nesting; TRUE for none."""
+    """AND of the parts, without needless nesting; TRUE if there are none."""
     return parts[0] if len(parts) == 1 else And(parts)
 
 
 def transform_columns(expression: Expression, change: Callable[[tuple[str, ...]], Expression]) -> Expression:
-    """The expression with every column replaced by what `change` makes of its path."""
+    """The expression with every column replaced by the result of `change` for its path."""
     if isinstance(expression, Column):
         return change(expression.path)
     return map_children(expression, lambda child: transform_columns(child, change))
 
 
 def map_children(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The same node over changed children; the options of IN, which are constants, stay."""
+    """The same node with changed children; the options of IN, which are constants, do not change."""
     match expression:
         case Column() | Literal():
             return expression

@@ -1,8 +1,8 @@
 """CAST on Arrow arrays, as Spark does it under ANSI rules.
 
 In: an array of `to_arrow_type(source)`. Out: an array of `to_arrow_type(target)`, null where the input is null. A value
-that does not fit raises ExpressionError naming it. Timestamps are read and written in UTC. Text is read and written by
-text_casts.py.
+that does not fit raises an ExpressionError that names it. Timestamps are read and written in UTC. text_casts.py reads and writes
+text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
 
 
 def kind(data_type: DataType) -> str:
-    """The family that decides how a cast works; '' for nested types, which are cast part by part, and for those without casts."""
+    """The family that decides how a cast works; '' for nested types, which are cast part by part, and for types without casts."""
     if is_integral(data_type):
         return "integral"
     if is_fractional(data_type):
@@ -55,7 +55,7 @@ def kind(data_type: DataType) -> str:
 
 
 def check_cast(source: DataType, target: DataType) -> None:
-    """Raises ExpressionError when the cast is not SQL's (DATATYPE_MISMATCH) or cannot be done exactly as Spark does."""
+    """Raises ExpressionError if SQL does not have the cast (DATATYPE_MISMATCH) or it cannot be done exactly as in Spark."""
     if source == target or (kind(source) == "void" and (kind(target) or isinstance(target, StructType | ArrayType | MapType))):
         return
     parts = nested_pairs(source, target)
@@ -72,7 +72,7 @@ def check_cast(source: DataType, target: DataType) -> None:
 
 
 def nested_pairs(source: DataType, target: DataType) -> _Pairs | None:
-    """What is inside of both types, part by part: fields by their places. None for types that are not nested alike."""
+    """The inner types of both, part by part: fields by position. None for types that are not nested in the same way."""
     match source, target:
         case StructType(), StructType() if len(source.fields) == len(target.fields):
             return tuple((s.data_type, t.data_type) for s, t in zip(source.fields, target.fields, strict=True))
@@ -84,7 +84,7 @@ def nested_pairs(source: DataType, target: DataType) -> _Pairs | None:
 
 
 def needs_zone(source: DataType, target: DataType) -> bool:
-    """Whether the cast turns times of the session's time zone and instants into each other."""
+    """Whether the cast converts between instants and times of the session's time zone."""
     parts = nested_pairs(source, target)
     if parts is None:
         return source != target and TIMESTAMP in (source, target) and "void" not in (kind(source), kind(target))
@@ -119,10 +119,13 @@ def cast_can_fail(source: DataType, target: DataType) -> bool:
 
 def holds_all(source: DataType, target: DataType) -> bool:
     """Whether a decimal target holds every value of an integral or decimal source without rounding."""
-    held = decimal_of(source)
-    if held is None or not isinstance(target, DecimalType):
+    source_decimal = decimal_of(source)
+    if source_decimal is None or not isinstance(target, DecimalType):
         return False
-    return held.scale <= target.scale and held.precision - held.scale <= target.precision - target.scale
+    return (
+        source_decimal.scale <= target.scale
+        and source_decimal.precision - source_decimal.scale <= target.precision - target.scale
+    )
 
 
 def cast_values(values: Any, source: DataType, target: DataType) -> Any:
@@ -143,12 +146,12 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
-    """TRY_CAST(values AS target): null where the cast would raise."""
+    """TRY_CAST(values AS target): null if the cast would raise."""
     return without_failures(lambda given: cast_values(given, source, target), values)
 
 
 def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
-    """run(values), with null where it would raise for a value. `run` works value by value and raises with BadRows."""
+    """run(values), with null for a value for which it would raise. `run` works value by value and raises with BadRows."""
     while True:
         try:
             return run(values)
@@ -162,7 +165,7 @@ def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
 
 
 def _struct(values: Any, source: StructType, target: StructType) -> Any:
-    """Fields by their places. What lies below a null struct is null, so that it cannot fail."""
+    """Fields by position. Values below a null struct become null, so that they cannot fail."""
     pairs = zip(values.flatten(), source.fields, target.fields, strict=True)
     children = [cast_values(child, s.data_type, t.data_type) for child, s, t in pairs]
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=values.is_null())
@@ -182,12 +185,12 @@ def _map(values: Any, source: MapType, target: MapType) -> Any:
 
 
 def _held(values: Any) -> tuple[Any, Any]:
-    """Of lists or maps: offsets from 0 on, and where the elements are that belong to a row which is not null."""
-    before = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    """For lists or maps: offsets from 0 on, and the positions of the elements that belong to a row which is not null."""
+    list_offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     valid = values.is_valid().to_numpy(zero_copy_only=False)
-    lengths = np.where(valid, np.diff(before), 0)
+    lengths = np.where(valid, np.diff(list_offsets), 0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(before[:-1] - offsets[:-1], lengths)
+    places = np.arange(offsets[-1]) + np.repeat(list_offsets[:-1] - offsets[:-1], lengths)
     return pa.array(offsets, pa.int32()), pa.array(places, pa.int64())
 
 
@@ -214,9 +217,9 @@ def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> 
         inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
     raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
     saturated = numbers >= float(high)
-    whole = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
-    whole[saturated] = high
-    return with_validity_of(pa.array(whole).cast(to_arrow_type(target)), values)
+    integers = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
+    integers[saturated] = high
+    return with_validity_of(pa.array(integers).cast(to_arrow_type(target)), values)
 
 
 def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
@@ -224,15 +227,15 @@ def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _boolean_to_number(values: Any, source: DataType, target: DataType) -> Any:
-    whole = values.cast(pa.int64())
-    return fit_decimal(whole, target) if isinstance(target, DecimalType) else whole.cast(to_arrow_type(target))
+    integers = values.cast(pa.int64())
+    return fit_decimal(integers, target) if isinstance(target, DecimalType) else integers.cast(to_arrow_type(target))
 
 
 # ---------------------------------------------------------------- decimals
 
 
 def wide_decimal(values: Any) -> Any:
-    """Integers or decimals with all the digits that Arrow has, scale kept."""
+    """Integers or decimals with the maximum number of digits in Arrow, scale unchanged."""
     if pa.types.is_integer(values.type):
         return values.cast(pa.int64()).cast(pa.decimal256(76, 0))
     return values.cast(pa.decimal256(76, values.type.scale))
@@ -266,23 +269,23 @@ def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
 
 def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
     assert isinstance(target, DecimalType)
-    held = decimal_of(source)
-    if held is not None and holds_all(source, target):
+    source_decimal = decimal_of(source)
+    if source_decimal is not None and holds_all(source, target):
         return values.cast(to_arrow_type(target))
     return fit_decimal(values, target)
 
 
 def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any:
     low, high = INTEGRAL_RANGE[target]
-    whole = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
+    integers = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
     bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
-    outside = pc.or_(pc.less(whole, bounds[0]), pc.greater(whole, bounds[1]))
+    outside = pc.or_(pc.less(integers, bounds[0]), pc.greater(integers, bounds[1]))
     raise_first(outside, values, lambda value: does_not_fit(value, target))
-    return whole.cast(to_arrow_type(target))
+    return integers.cast(to_arrow_type(target))
 
 
 def _decimal_to_fractional(values: Any, source: DataType, target: DataType) -> Any:
-    """The nearest double: one division of exact doubles where the digits allow, the decimal's text otherwise."""
+    """The nearest double: one division of exact doubles if the digits allow it, the decimal's text otherwise."""
     assert isinstance(source, DecimalType)
     if target == DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS:
         quotient = unscaled_int64(values).astype(np.float64) / 10.0**source.scale
@@ -302,8 +305,8 @@ def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> A
     fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
     if not pc.any(large).as_py():
         return fractions
-    whole = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
-    return pc.if_else(large, fit_decimal(whole, target), fractions)
+    integers = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
+    return pc.if_else(large, fit_decimal(integers, target), fractions)
 
 
 def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
@@ -312,7 +315,7 @@ def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def unscaled_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The digits of decimals of at most 18 digits as integers; anything where the decimal is null."""
+    """The digits of decimals of at most 18 digits as integers; arbitrary values for null."""
     words = np.frombuffer(values.buffers()[1], np.int64)
     return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
 
@@ -325,7 +328,7 @@ def _to_date(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
-    """From dates, wall clocks (all read in UTC) and back; the microseconds stay the same."""
+    """From dates, wall clocks (all read in UTC) and back; the microseconds do not change."""
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.int64()).cast(to_arrow_type(target))
     try:
@@ -425,7 +428,7 @@ _CASTS: dict[tuple[str, str], _Cast] = {
     ("timestamp_ntz", "timestamp"): _to_instant,
     ("timestamp_ntz", "string"): _datetime_to_string,
 }
-# Casts that Spark has and that are not done here: Java's text of a double depends on the Java version; the others are rare.
+# Casts that Spark has and this library does not: Java's text of a double depends on the Java version; the others are rare.
 _KNOWN_TO_SPARK = frozenset(
     {
         ("fractional", "string"),
@@ -452,11 +455,11 @@ def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionErr
     value = values.filter(bad_values)[0]
     try:
         shown: object = value.as_py()
-    except (ValueError, OverflowError):  # a date outside of what Python's own types hold
+    except (ValueError, OverflowError):  # a date outside the range of Python's types
         shown = str(value.cast(pa.int64()))
     raise failure(shown) from BadRows(bad_values)
 
 
 def with_validity_of(values: Any, source: Any) -> Any:
-    """The values, null where the source is."""
+    """The values, null where the source is null."""
     return values if source.null_count == 0 else pc.if_else(pc.is_valid(source), values, None)

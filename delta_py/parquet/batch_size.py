@@ -1,7 +1,7 @@
 """How many rows to decode at a time, so that a batch stays within the scan's bounds in rows and in bytes.
 
-A footer tells how large columns are encoded, not how large they are decoded (a dictionary may hold one long text for
-all rows). So reading starts from the footer's figures, with few rows, and follows what batches turn out to be.
+A footer contains the encoded size of columns, not the decoded size (a dictionary may hold one long text for
+all rows). So reading starts from the footer's figures, with few rows, and then follows the size of the decoded batches.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _GROWTH = 16
 
 
 class BatchSizer:
-    """Lives as long as a scan: what one file's rows took is the best guess for the next file's."""
+    """Used for a whole scan: the row size of one file is the best estimate for the next file."""
 
     def __init__(self, max_rows: int, max_bytes: int) -> None:
         self._max_rows = max(1, max_rows)
         self._max_bytes = max(1, max_bytes)
-        self._row_bytes: float | None = None  # decoded, as last seen
-        self._encoded_row_bytes = 0.0  # the footer's figure where that was seen
+        self._row_bytes: float | None = None  # decoded, of the last batch
+        self._encoded_row_bytes = 0.0  # the footer's figure for the same rows
         self.rows = 0
 
     def start(self, row_count: int, byte_count: int, dictionary_bytes: int) -> int:
-        """Rows of the first batch of a stretch of rows that takes byte_count bytes encoded, and of which every row may
-        in the worst case take dictionary_bytes besides."""
+        """The row count of the first batch, for a range of rows that takes byte_count bytes encoded. In the worst case every row
+        takes another dictionary_bytes."""
         encoded = byte_count / max(1, row_count)
         guess, limit = encoded, min(_FIRST_ROWS, self._max_rows)
         if self._row_bytes is not None:
@@ -40,7 +40,8 @@ class BatchSizer:
         return self.rows
 
     def follow(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """A decoded batch in pieces within the bounds (a single row may exceed them); `rows` becomes the next one's."""
+        """Split a decoded batch into pieces within the bounds (a single row may exceed them), and set `rows` for
+        the next batch."""
         if batch.num_rows == 0:
             return []
         self._row_bytes = batch.nbytes / batch.num_rows
@@ -53,7 +54,7 @@ class BatchSizer:
 
 
 def dictionary_bytes(row_group: Any, leaves: Iterable[int]) -> int:
-    """About how many bytes the dictionaries of these (text or binary) columns take: no single value is larger.
+    """The approximate size in bytes of these columns' (text or binary) dictionaries: no single value is larger.
 
     row_group: pyarrow.parquet.RowGroupMetaData.
     """

@@ -1,4 +1,4 @@
-"""Arrow arrays seen as numpy arrays and buffers, and back, without copying where it can be."""
+"""Arrow arrays as numpy arrays and buffers, and back, without copying if possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ndarray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def fixed_values(array: pa.Array, dtype: Any) -> Ndarray:
-    """The values of a fixed-width array, one an element of `dtype`; what stands under a null is arbitrary."""
+    """The values of a fixed-width array, one per element of `dtype`; the value of a null is arbitrary."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), dtype)
@@ -20,13 +20,13 @@ def fixed_values(array: pa.Array, dtype: Any) -> Ndarray:
 
 
 def from_values(arrow: pa.DataType, values: Ndarray, nulls_of: pa.Array | None = None) -> pa.Array:
-    """The inverse of fixed_values. nulls_of: an array of the same length of which the nulls are taken over."""
+    """The inverse of fixed_values. nulls_of: an array of the same length whose nulls are copied."""
     bitmap = None if nulls_of is None else validity(nulls_of)
     return pa.Array.from_buffers(arrow, len(values), [bitmap, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def validity(array: pa.Array) -> pa.Buffer | None:
-    """The validity bitmap whose first bit is the array's first row; None when no row is null."""
+    """The validity bitmap whose first bit is the array's first row; None if no row is null."""
     if array.null_count == 0:
         return None
     if array.offset == 0:
@@ -37,7 +37,7 @@ def validity(array: pa.Array) -> pa.Buffer | None:
 
 
 def int32_offsets(array: pa.Array) -> Ndarray:
-    """The offsets of a binary, string, list or map array: one more than it has rows, not necessarily from 0."""
+    """The offsets of a binary, string, list or map array: one more than the number of rows, not necessarily from 0."""
     buffer = array.buffers()[1]
     if len(array) == 0 or buffer is None:
         return np.zeros(len(array) + 1, np.int32)
@@ -45,7 +45,7 @@ def int32_offsets(array: pa.Array) -> Ndarray:
 
 
 def list_parts(array: pa.Array) -> tuple[Ndarray, pa.Array]:
-    """(offsets from 0, exactly the values that they span) of a list or map array."""
+    """(offsets from 0, exactly the values between them) of a list or map array."""
     offsets = int32_offsets(array)
     start, end = int(offsets[0]), int(offsets[-1])
     values = array.values
@@ -55,7 +55,7 @@ def list_parts(array: pa.Array) -> tuple[Ndarray, pa.Array]:
 
 
 def bytes_of(array: pa.Array) -> tuple[Ndarray, Ndarray]:
-    """(all bytes that the array's buffer holds as uint8, the rows' offsets into them) of a binary or string array."""
+    """(all bytes of the array's buffer as uint8, the rows' offsets into them) of a binary or string array."""
     buffer = array.buffers()[2]
     data = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
     return data, int32_offsets(array)
@@ -68,10 +68,10 @@ def binary_array(data: Ndarray, offsets: Ndarray, bitmap: pa.Buffer | None = Non
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with texts and bytes in buffers of their own where they are views, at any depth.
+    """The batch without views: texts and bytes get buffers of their own, at any depth.
 
-    A file whose writer worked with views (it says so in an Arrow schema in the footer) is decoded into them, and Arrow has
-    no kernels to pick rows of views.
+    If a file's writer used views (an Arrow schema in the footer records it), the file is decoded into views, and Arrow has
+    no kernels to select rows of views.
     """
     plain = [_plain_type(kind) for kind in batch.schema.types]
     if plain == batch.schema.types:

@@ -1,8 +1,8 @@
-"""Columns as a Parquet file holds them -> columns of the table's types, without touching a row where types agree.
+"""Converts columns of a Parquet file to the table's types, without touching a row if the types agree.
 
 Two steps, both done once for all files of the same schema: `match_columns` finds the columns' fields in the file, by name
 or by id, and `converter` makes a function over arrays. A field that the file lacks is null, at any depth. None in place
-of a function means that the file's array is already what is wanted.
+of a function means that the file's array needs no conversion.
 Protocol: Reader Requirements for Column Mapping; Type Widening.
 """
 
@@ -40,9 +40,9 @@ Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A value of the table and where the file has it. source: None where the file lacks it.
+    """A value of the table and its field in the file. source: None if the file lacks it.
 
-    parts: of a struct its fields, of an array its element, of a map its key and value.
+    parts: the fields of a struct, the element of an array, the key and value of a map.
     """
 
     path: str
@@ -57,9 +57,9 @@ class Match:
 def match_columns(
     columns: Iterable[tuple[StructField, StructField] | None], schema: FileSchema, *, by_id: bool
 ) -> list[Match | None]:
-    """Find columns in a file. columns: logical and physical field of each; None for one that is not of the file.
+    """Find columns in a file. columns: logical and physical field of each; None for a column that is not stored in the file.
 
-    Raises CannotRead when one is there twice, or is of another shape, or when ids are asked for and the file has none."""
+    Raises CannotRead if a column exists twice or has another structure, or if by_id is set and the file has no ids."""
     siblings = SiblingFields(schema.fields)
     matches: list[Match | None] = []
     for column in columns:
@@ -84,7 +84,7 @@ def _match_field(path: str, logical: DataType, physical: StructField, siblings: 
 
 
 def _find(path: str, physical: StructField, siblings: SiblingFields, by_id: bool) -> FileField | None:
-    """By id where the field has one and ids count; else by exact name; else by name ignoring case."""
+    """By id if the field has one and by_id is set; else by exact name; else by name ignoring case."""
     field_id = physical.metadata.get(COLUMN_ID) if by_id else None
     return _only(path, siblings.named(physical.name) if field_id is None else siblings.with_id(field_id))
 
@@ -127,14 +127,14 @@ def _expect(path: str, logical: DataType, source: FileField, shape: Shape) -> No
 
 
 def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
-    """Parquet leaf columns to decode for a value. Of a struct, list or map at least one, which tells nulls and lengths."""
+    """Parquet leaf columns to decode for a value. A struct, list or map needs at least one, which contains nulls and lengths."""
     if match.source is None:
         return set()
     if not match.parts:
         needed = set() if isinstance(match.data_type, StructType) else set(match.source.leaves)
     else:
         needed = set().union(*(needed_leaves(part, schema) for part in match.parts))
-    if match.source.shape is Shape.MAP:  # Arrow makes a map only when both sides are read
+    if match.source.shape is Shape.MAP:  # Arrow builds a map only if both sides are read
         for side in match.source.children:
             if needed.isdisjoint(side.leaves):
                 needed.add(schema.cheapest_leaf(side))
@@ -146,21 +146,21 @@ def needed_leaves(match: Match, schema: FileSchema) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What converting needs to know of a file besides types. selected: all leaf columns that are decoded."""
+    """Facts about a file that the conversion needs besides types. selected: all leaf columns that are decoded."""
 
     schema: FileSchema
     calendar: LegacyCalendar
     selected: AbstractSet[int]
 
     def positions(self, fields: Sequence[FileField]) -> dict[int, int]:
-        """Where each field of which anything is decoded stands among what Arrow returns, by the field's first leaf."""
+        """The position of each (partly) decoded field in Arrow's result, by the field's first leaf."""
         decoded = [f for f in fields if not self.selected.isdisjoint(f.leaves)]
         return {f.first_leaf: position for position, f in enumerate(decoded)}
 
 
 def converter(match: Match, arrow: pa.DataType, context: FileContext) -> Convert | None:
     """A function from the file's decoded array (of type `arrow`, which holds only the decoded leaves) to the table's
-    type. Raises CannotRead when the types do not go together."""
+    type. Raises CannotRead if the types do not match."""
     if isinstance(arrow, pa.BaseExtensionType):
         inner = converter(match, arrow.storage_type, context)
         return (lambda array: array.storage) if inner is None else (lambda array: inner(array.storage))
@@ -204,7 +204,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
         if inner is None:
             return values
         if array.null_count and not arrow.field(position).nullable:
-            # Below a null struct stands anything at all where the file requires a value: it must not fail to convert.
+            # If the file requires a value, the values below a null struct are arbitrary: their conversion must not fail.
             values = pc.if_else(pc.is_valid(array), values, pa.scalar(None, values.type))
         return inner(values)
 

@@ -1,7 +1,7 @@
-"""Single values as a Parquet file holds them -> a column's type: widening, units, legacy calendar, text without a mark.
+"""Converts single values of a Parquet file to a column's type: widening, units, legacy calendar, binary without the UTF8 mark.
 
-Only conversions that keep every value are made; anything else is refused by name, and a value that does not fit is an
-error, never another value. Times finer than a microsecond are cut down toward the past.
+Only conversions that keep every value are allowed. All others are refused by name, and a value that does not fit is an
+error, never another value. Times finer than a microsecond are rounded down toward the past.
 Protocol: Type Widening.
 """
 
@@ -25,15 +25,15 @@ _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000}
 
 
 class CannotRead(Exception):
-    """A column's data in a file do not go with the table; the message goes after the file's name."""
+    """A column's data in a file do not match the table; the message follows the file's name."""
 
 
 def value_converter(
     path: str, data_type: DataType, arrow: pa.DataType, calendar: LegacyCalendar, *, int96: bool
 ) -> Convert | None:
-    """A function from decoded arrays of `arrow` to arrays of the type; None when they are the same.
+    """A function from decoded arrays of `arrow` to arrays of the type; None if they are the same.
 
-    Raises CannotRead for types that do not go together.
+    Raises CannotRead for types that do not match.
     """
     if pa.types.is_dictionary(arrow):
         inner = value_converter(path, data_type, arrow.value_type, calendar, int96=int96)
@@ -72,7 +72,7 @@ Steps: TypeAlias = tuple[Convert | None, ...] | None
 
 
 def _plain(data_type: DataType, arrow: pa.DataType, target: pa.DataType) -> Steps:
-    """None: not allowed."""
+    """Returns None if the conversion is not allowed."""
     types = pa.types
     if isinstance(data_type, DecimalType):
         return _decimal(arrow, target)
@@ -107,7 +107,7 @@ def _decimal(arrow: pa.DataType, target: pa.DataType) -> Steps:
 
 
 def _bytes(arrow: pa.DataType, target: pa.DataType) -> Steps:
-    """Text and bytes have the same layout; bytes that are not UTF-8 stay as they are, as Spark keeps them."""
+    """Text and bytes have the same layout; bytes that are not UTF-8 are not changed, as in Spark."""
     types = pa.types
     if arrow in (pa.string(), pa.binary()):
         return (lambda array: array.view(target),)
@@ -122,7 +122,7 @@ def _bytes(arrow: pa.DataType, target: pa.DataType) -> Steps:
 
 
 def _temporal(data_type: DataType, arrow: pa.DataType, target: pa.DataType, calendar: LegacyCalendar, int96: bool) -> Steps:
-    """None: not allowed."""
+    """Returns None if the conversion is not allowed."""
     if pa.types.is_timestamp(arrow):
         return _timestamp(arrow, target, calendar, int96) if pa.types.is_timestamp(target) else None
     as_date: Convert | None = None
@@ -153,7 +153,7 @@ def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: Lega
 
 
 def floor_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Times in nanoseconds cut down to microseconds, toward the past. target: a timestamp type of this unit."""
+    """Times in nanoseconds rounded down to microseconds, toward the past. target: a timestamp type of this unit."""
     return from_values(target, fixed_values(array, np.int64) // 1_000, nulls_of=array)
 
 

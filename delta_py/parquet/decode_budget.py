@@ -1,4 +1,4 @@
-"""How much may be decoded where nobody waits for more: of a table of any size, rows that a query wants at once."""
+"""Limits for decoding when a query wants rows of a table of any size at once, and nobody would wait for more."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from delta_py.scan.scan_state import ScanFile
 
 
 class OverBudgetError(Exception):
-    """What is asked for takes more than the budget. It says nothing of what is there."""
+    """The request needs more than the budget. The error says nothing about the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """rows: of row groups, deleted ones too. values: of their columns that are read, nulls and elements of lists too.
-    encoded_bytes: of these, not compressed. decoded_bytes: in Arrow, which nobody knows before. vector_bytes: of deletion
-    vectors."""
+    """rows: of row groups, including deleted ones. values: of the columns that are read, including nulls and elements of lists.
+    encoded_bytes: of these columns, uncompressed. decoded_bytes: in Arrow, which is not known before decoding. vector_bytes: of
+    deletion vectors."""
 
     rows: int
     values: int
@@ -28,10 +28,10 @@ class Limits:
 
 
 class DecodeBudget:
-    """Of one reading: what is spent is not given back.
+    """The budget of one read: spent amounts are not returned.
 
-    stops_early: the reader takes the first rows and goes. Then only what has been decoded counts; else also all that will be, as
-    footers say, before any of it is.
+    stops_early: the reader takes the first rows and stops. Then only decoded rows count. Otherwise all rows that will be decoded
+    count before decoding starts, by the figures in the footers.
     """
 
     def __init__(self, limits: Limits, *, stops_early: bool = False) -> None:
@@ -39,13 +39,14 @@ class DecodeBudget:
         self._rows = self._decoded_rows = self._values = self._encoded_bytes = self._decoded_bytes = self._vector_bytes = 0
 
     def spend_on_vectors(self, file: ScanFile) -> None:
-        """Before they are read. Raises OverBudgetError."""
+        """Called before the deletion vectors are read. Raises OverBudgetError."""
         for descriptor in (file.deletion_vector, file.selection):
             self._vector_bytes += 0 if descriptor is None else descriptor.size_in_bytes
         _check(self._vector_bytes, self._limits.vector_bytes, "bytes of deletion vectors")
 
     def spend_on_runs(self, footer: Any, runs: Sequence[Run], leaves: Sequence[int]) -> None:
-        """Before they are decoded. footer: pyarrow.parquet.FileMetaData. leaves: places of columns. Raises OverBudgetError."""
+        """Called before the runs are decoded. footer: pyarrow.parquet.FileMetaData. leaves: positions of columns.
+        Raises OverBudgetError."""
         if self._stops_early:
             return
         self._rows += sum(run.row_count for run in runs)
@@ -60,7 +61,7 @@ class DecodeBudget:
         _check(self._encoded_bytes, self._limits.encoded_bytes, "encoded bytes")
 
     def spend_on_batch(self, row_count: int, byte_count: int) -> None:
-        """When it has been decoded. Raises OverBudgetError."""
+        """Called after the batch was decoded. Raises OverBudgetError."""
         self._decoded_rows += row_count
         self._decoded_bytes += byte_count
         _check(self._decoded_rows, self._limits.rows, "decoded rows")

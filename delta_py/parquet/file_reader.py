@@ -1,8 +1,8 @@
 """Reading data files on an executor: one ScanState and some ScanFiles in, Arrow batches of the logical columns out.
 
-A file is decoded in batches, only the leaf columns that are wanted, only the row groups that may hold wanted rows. Each
-batch loses its deleted rows, then those that the predicate rules out, and only then are columns converted to the
-table's types; columns that already have them pass as they are. Memory is a batch and the pages under it.
+A file is decoded in batches, only the requested leaf columns, and only the row groups that may hold requested rows. Each
+batch drops its deleted rows, then the rows that the predicate rules out, and only then columns are converted to the
+table's types; columns that already have them are not changed. Memory holds a batch and the pages that it comes from.
 Protocol: Reader Requirements for Deletion Vectors; Reader Requirements for Column Mapping; Row Tracking.
 """
 
@@ -36,11 +36,12 @@ from delta_py.types.schema import LONG, StructField, StructType, to_arrow_schema
 
 _log = logging.getLogger("delta_py")
 
-# Up to this size a file's column chunks are read whole, which is a little faster; beyond, through a buffer a column.
+# Up to this size the column chunks of a file are read whole, which is a little faster. Larger chunks are read through one buffer
+# per column.
 _WHOLE_CHUNKS_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 16 * 1024 * 1024
-# Of a file that is far away no more is fetched beside the row group that is decoded. So much at once, as each request takes its
-# time however little it asks for.
+# At most this many bytes of a remote file are fetched in addition to the row group being decoded. The limit is large, because
+# each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
 _MANY_ROWS_KEPT = 0.8
 _RECENT_PLANS = 8
@@ -49,12 +50,12 @@ _RECENT_PLANS = 8
 def read_files(
     state: ScanState, files: Iterable[ScanFile], *, use_threads: bool = False, budget: DecodeBudget | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the files, file after file and in each in the file's order.
+    """The rows of the files, file after file, and within a file in the file's order.
 
-    use_threads: decode columns in parallel. budget: None for any amount.
-    Every batch has exactly the schema to_arrow_schema gives for the logical fields of state.columns; batches without
-    rows are left out. A value that the table declares not null is null all the same where a file lacks its column.
-    Raises DataFileError for a file that is missing or cannot be decoded or does not go with the table's types,
+    use_threads: decode columns in parallel. budget: None for no limit.
+    Every batch has exactly the schema that to_arrow_schema returns for the logical fields of state.columns; batches without
+    rows are left out. If a file lacks a column, its values are null, even if the table declares it not null.
+    Raises DataFileError for a file that is missing, cannot be decoded or does not match the table's types,
     DeletionVectorError, ExpressionError for a predicate that cannot be evaluated, if state.drop_rows, and OverBudgetError.
     """
     reader = ScanReader(state, use_threads, budget)
@@ -63,9 +64,9 @@ def read_files(
 
 
 class ScanReader:
-    """Reads files of one scan, as read_files does, whenever they come. It holds what is the same for all of them.
+    """Reads files of one scan, as read_files does, at any time. It holds everything that is the same for all files.
 
-    `_columns` are all that are read, in this order: those that come out, those of the predicate, and the materialized row
+    `_columns` are all columns that are read, in this order: the output columns, those of the predicate, and the materialized row
     tracking columns.
     """
 
@@ -108,7 +109,7 @@ class ScanReader:
         self._warned = True
 
     def _open(self, file: ScanFile, stack: contextlib.ExitStack) -> _DataFile:
-        """A remote file whose footer is known is asked for nothing yet: that it is missing shows when it is read."""
+        """If the footer of a remote file is known, this sends no request: if the file is missing, the first read of it fails."""
         info = ObjectInfo(file.path, file.size_bytes, file.modification_time_ms)
         footer = self._objects.footer(info)
         source = stack.enter_context(self._objects.open_data(info, is_sure=footer is not None))
@@ -140,9 +141,9 @@ class ScanReader:
         columns = FileColumns(self._state, self._columns, self._chars, self._tracking, plan, file, valued)
         keep = in_part(footer, file.part, file.size_bytes)
         if self._group_filter is not None:
-            likely = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
-            if likely is not None:
-                keep = likely if keep is None else keep & likely
+            group_mask = self._group_filter.keep(footer, FileSide(plan.schema, plan.calendar, plan.matches, columns.constants()))
+            if group_mask is not None:
+                keep = group_mask if keep is None else keep & group_mask
         runs: Iterable[Run] = find_runs(footer, selection, keep)
         if self._budget is not None:
             runs = list(runs)
@@ -196,10 +197,11 @@ class ScanReader:
     def _matching_runs(
         self, file: ScanFile, data: _DataFile, plan: FilePlan, selection: RowSelection, runs: Iterable[Run]
     ) -> Iterator[Run]:
-        """The runs, or, where that is promising, of their row groups those in which the predicate is true of some row.
+        """The runs or, if that is likely to save work, only those of their row groups in which the predicate is true for some
+        row.
 
-        Finding out takes decoding the predicate's columns twice where it is, so it is tried where they are a small part
-        of what is decoded, and only as long as it goes on to save work.
+        For matching row groups the predicate's columns are decoded twice. So this is tried only if they are a small part
+        of the decoded data, and only as long as it continues to save work.
         """
         looker, parquet = self._looker, data.parquet
         needed = set() if self._row_filter is None else plan.leaves_of(self._row_filter.columns)
@@ -221,7 +223,7 @@ class ScanReader:
         return mask is None or bool(mask.any())
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
-        """The batch that comes out, None if no row is left. pick: the rows that are not deleted."""
+        """The output batch, None if no row remains. pick: the rows that are not deleted."""
         rows, known = decoded.picked(pick), {}
         if self._row_filter is not None:
             known = {place: columns.make(place, rows) for place in self._row_filter.columns}
@@ -243,14 +245,14 @@ class ScanReader:
 
 @dataclass(frozen=True, slots=True)
 class _DataFile:
-    """An open file. source: what parquet reads."""
+    """An open file. source: the input of the Parquet reader."""
 
     source: pa.NativeFile
     parquet: pq.ParquetFile
 
     def parts(self, run: Run, leaves: Sequence[int]) -> Iterator[Run]:
-        """What is decoded in one go: the run, or, of a file that is far away, one row group after the other, those behind it
-        fetched meanwhile."""
+        """The ranges that are decoded in one go: the run itself or, for a remote file, one row group after the other, while the
+        following ones are fetched."""
         if not is_prefetching(self.source):
             yield run
             return
@@ -258,7 +260,7 @@ class _DataFile:
         groups = list(split_run(footer, run))
         ranges = [column_ranges(footer, group.groups, leaves) for group in groups]
         sizes = [sum(length for _, length in of_group) for of_group in ranges]
-        end = 0  # of those that are fetched, or on their way
+        end = 0  # of the row groups that are fetched, or being fetched
         for number, group in enumerate(groups):
             if end <= number or (end < len(groups) and sum(sizes[number + 1 : end]) <= _AHEAD_BYTES // 2):
                 end = _end_of_window(sizes, number)
@@ -267,10 +269,10 @@ class _DataFile:
 
 
 def _end_of_window(sizes: Sequence[int], first: int) -> int:
-    """Behind the last row group that may be held beside the first."""
-    end, held = first + 1, 0
-    while end < len(sizes) and held + sizes[end] <= _AHEAD_BYTES:
-        held += sizes[end]
+    """The index after the last row group that may be in memory together with the first."""
+    end, window_bytes = first + 1, 0
+    while end < len(sizes) and window_bytes + sizes[end] <= _AHEAD_BYTES:
+        window_bytes += sizes[end]
         end += 1
     return end
 
@@ -278,13 +280,13 @@ def _end_of_window(sizes: Sequence[int], first: int) -> int:
 def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
     """The materialized row tracking columns that the metadata columns of the scan need, by metadata field."""
     names = {"row_id": state.row_id_column, "row_commit_version": state.row_commit_version_column}
-    wanted: set[str] = set()
+    needed_fields: set[str] = set()
     for column in (*state.columns, *state.filter_columns):
         if column.source is ColumnSource.METADATA and isinstance(column.logical.data_type, StructType):
-            wanted.update(column.logical.data_type.names)
+            needed_fields.update(column.logical.data_type.names)
     stored_columns = {}
     for metadata_field, name in names.items():
-        if name is not None and metadata_field in wanted:
+        if name is not None and metadata_field in needed_fields:
             stored = StructField(name, LONG)
             stored_columns[metadata_field] = ScanColumn(stored, stored)
     return stored_columns
@@ -295,7 +297,7 @@ def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
 
 @contextlib.contextmanager
 def _naming(file: ScanFile) -> Iterator[None]:
-    """Errors of decoding, in terms of the file."""
+    """Converts decoding errors to errors that name the file."""
     try:
         yield
     except CannotRead as error:
@@ -319,7 +321,7 @@ def _naming(file: ScanFile) -> Iterator[None]:
 
 
 def _missing(file: ScanFile, state: ScanState) -> DataFileError:
-    """A scan for a commit cannot leave a file out: the commit would take the file's rows out of the table for good."""
+    """A scan for a commit cannot skip a file: the commit would remove the file's rows from the table for good."""
     cure = (
         "Restore the file from a backup; or, to give its rows up, take it out of the table (FSCK REPAIR TABLE), which allows "
         "the change then. No option lets a change of the table leave missing files out."

@@ -1,8 +1,8 @@
-"""The fields of one Parquet file as a tree that knows which leaf columns belong to which field.
+"""The fields of one Parquet file as a tree that maps fields to leaf columns.
 
-Parquet's own paths are text joined with dots and so ambiguous; leaves are counted here by position, which is how
-`ParquetReader.iter_batches(column_indices=...)` takes them. Arrow's view of the schema is used for shapes (it has
-already understood legacy list and map layouts), the Parquet schema for what Arrow hides (INT96).
+Parquet's own paths are text joined with dots and so ambiguous. Here leaves are numbered by position, the form that
+`ParquetReader.iter_batches(column_indices=...)` takes. Structure comes from Arrow's view of the schema (which has
+already resolved legacy list and map layouts). The Parquet schema is used for facts that Arrow hides (INT96).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileField:
-    """One field at any depth. first_leaf, leaf_count: the range of Parquet leaf columns that it spans."""
+    """One field at any depth. first_leaf, leaf_count: its range of Parquet leaf columns."""
 
     name: str
     field_id: int | None
@@ -59,7 +59,7 @@ class SiblingFields:
         return self._by_id.get(field_id, ())
 
     def named(self, name: str) -> Sequence[FileField]:
-        """Those of exactly this name; if there are none, those whose names differ from it in case only."""
+        """Fields of exactly this name; if there are none, those whose names differ from it only in case."""
         same_name = self._by_name.get(name)
         return self._by_folded_name.get(name.lower(), ()) if same_name is None else same_name
 
@@ -76,7 +76,7 @@ class FileSchema:
         return bool(self.parquet.column(leaf).physical_type == "INT96")
 
     def cheapest_leaf(self, field: FileField) -> int:
-        """A leaf by which the presence and lengths of `field` can be told: the least repeated, fixed width if there is one."""
+        """A leaf that shows the presence and lengths of `field`: the least repeated one, of fixed width if possible."""
         return min(field.leaves, key=self._cost)
 
     def _cost(self, leaf: int) -> tuple[int, bool, int]:

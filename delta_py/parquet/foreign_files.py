@@ -1,9 +1,9 @@
-"""What the footers of files that other programs wrote say: columns and statistics of many files, as a table.
+"""Columns and statistics from the footers of files that other programs wrote, as a table with one row per file.
 
-    footers = read_footers(FooterReading(store, stats_columns, string_prefix=32), files)      # FOOTER_SCHEMA, a row a file
+    footers = read_footers(FooterReading(store, stats_columns, string_prefix=32), files)      # FOOTER_SCHEMA, one row per file
 
-Only footers are read. A file that cannot be taken over is a row too, which says why: whoever converts a directory wants to hear
-of all of them.
+Only footers are read. A file that cannot be converted also has a row, with the reason: a user who converts a directory needs
+all of these files.
 Protocol: Data Files; Per-file Statistics.
 """
 
@@ -23,19 +23,20 @@ from delta_py.types.schema import DataType, Path, StructType, schema_to_json
 
 _READERS = 16
 
-# Files as they are listed: path below the root, size (bytes), modification_time (ms since 1970).
+# Listed files: path below the root, size (bytes), modification_time (ms since 1970).
 LISTED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64())])
 
-# Beside these: schema: JSON of the file's columns; stats: JSON of its statistics, null where none are wanted; no_footer: why it
-# has
-# none; no_type: which column has a type that Delta has not. schema and stats are null where one of these two is not.
+# In addition to these: schema: JSON of the file's columns; stats: JSON of its statistics, null if none are requested; no_footer:
+# why the footer cannot be read; no_type: the column whose type Delta does not have. schema and stats are null if no_footer or
+# no_type is set.
 FOOTER_SCHEMA = pa.schema([*LISTED_SCHEMA, *((name, pa.string()) for name in ("schema", "stats", "no_footer", "no_type"))])
 
 
 @dataclass(frozen=True, slots=True)
 class FooterReading:
-    """How footers are read. Small, and travels pickled. stats_columns: paths of the table's leaves that get statistics, by names
-    that files may spell in another case; None for no statistics. string_prefix: characters kept of a text's bounds."""
+    """How footers are read. Small, and pickled for executors. stats_columns: paths of the table's leaves that get statistics, by
+    names that files may spell in another case; None for no statistics. string_prefix: characters of a text's bounds that are
+    kept."""
 
     store: ObjectStore
     stats_columns: tuple[Path, ...] | None = None
@@ -43,11 +44,11 @@ class FooterReading:
 
 
 def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
-    """files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError when the store fails."""
+    """files: LISTED_SCHEMA. Returns FOOTER_SCHEMA in their order. Raises OSError and StorageError if the store fails."""
     rows = files.to_pylist()
     with ThreadPoolExecutor(_READERS, "delta_py-footers") as pool:
-        found = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
-        columns = zip(*found, strict=True) if rows else iter([()] * 4)
+        footers = pool.map(lambda row: _footer(reading, row["path"], row["size"]), rows)
+        columns = zip(*footers, strict=True) if rows else iter([()] * 4)
         arrays = [pa.array(column, pa.string()) for column in columns]
     return pa.Table.from_arrays([*files.columns, *arrays], schema=FOOTER_SCHEMA)
 
@@ -56,9 +57,9 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
     """schema, stats, no_footer, no_type."""
     try:
         with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
-            found = read_columns(file)
-            stats = None if reading.stats_columns is None else _stats(file, found, reading)
-            return schema_to_json(found.schema), stats, None, None
+            file_columns = read_columns(file)
+            stats = None if reading.stats_columns is None else _stats(file, file_columns, reading)
+            return schema_to_json(file_columns.schema), stats, None, None
     except (NoDeltaType, UnsupportedOperationError) as error:
         return None, None, None, str(error)
     except DeltaError:
@@ -66,24 +67,24 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
     except (pa.ArrowException, UnicodeDecodeError) as error:
         return None, None, str(error), None
     except OSError as error:
-        if error.errno is not None:  # the storage's, not the decoder's
+        if error.errno is not None:  # from the storage, not from the decoder
             raise
         return None, None, str(error), None
 
 
-def _stats(file: pq.ParquetFile, found: FoundColumns, reading: FooterReading) -> str:
-    """Under the table's names."""
+def _stats(file: pq.ParquetFile, file_columns: FoundColumns, reading: FooterReading) -> str:
+    """The statistics under the table's names."""
     assert reading.stats_columns is not None
-    spelled = {_folded(path): path for path in found.leaves}
+    spelled = {_folded(path): path for path in file_columns.leaves}
     columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
-    leaves = {path: found.leaves[own] for path, own in columns.items()}
-    absent = [path for path in reading.stats_columns if not _has(found.schema, path)]
+    leaves = {path: file_columns.leaves[path_in_file] for path, path_in_file in columns.items()}
+    absent = [path for path in reading.stats_columns if not _has(file_columns.schema, path)]
     prefix = reading.string_prefix
-    return footer_stats(file.metadata, found.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
+    return footer_stats(file.metadata, file_columns.schema, leaves, tuple(columns), absent=absent, string_prefix=prefix)
 
 
 def _has(schema: DataType, path: Path) -> bool:
-    """Whether there is such a column, or a column that is no struct in its place."""
+    """Whether such a column exists, or a column in its place that is not a struct."""
     if not path or not isinstance(schema, StructType):
         return True
     f = schema.find(path[0])

@@ -2,9 +2,9 @@
 
     found = read_columns(pq.ParquetFile(source))       # found.schema: StructType; found.leaves: (path) -> Parquet column
 
-A type is taken only where every reader of Delta reads the same values: what Parquet has and Delta has not (unsigned integers,
-times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) is refused by name. All columns, elements and
-values may be null, as another file may lack them. Comments of columns come from the schema that Spark leaves in its files.
+A type is accepted only if every reader of Delta reads the same values. Types that Parquet has and Delta lacks (unsigned integers,
+times of day, nanoseconds, UUIDs, intervals, half floats, nulls without a type) are refused by name. All columns, elements and
+values are nullable, because another file may lack them. Column comments come from the schema that Spark stores in its files.
 Protocol: Delta Data Type to Parquet Type Mappings; Schema Serialization Format.
 """
 
@@ -62,12 +62,12 @@ _LONGEST_DECIMAL = 38
 
 
 class NoDeltaType(Exception):
-    """A column whose type Delta does not have; the message goes after the file's name."""
+    """A column has a type that Delta lacks; the message follows the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundColumns:
-    """leaves: the Parquet column of each leaf that is in no list or map, by its path of names."""
+    """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)
@@ -75,10 +75,10 @@ class FoundColumns:
 
 def read_columns(file: pq.ParquetFile) -> FoundColumns:
     """Raises NoDeltaType for a type that Delta does not have."""
-    found = read_file_schema(file)
+    file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
-    schema = StructType(tuple(_column(f, found.parquet, (f.name,), leaves) for f in found.fields))
+    schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
     spark = _spark_schema(file.metadata.metadata)
     return FoundColumns(schema if spark is None else _described(schema, spark, ()), leaves)
 
@@ -90,7 +90,7 @@ def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | No
 
 
 def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
-    """leaves: None inside of a list or map."""
+    """leaves: None inside a list or map."""
     match f.shape:
         case Shape.STRUCT:
             return StructType(tuple(_column(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
@@ -108,9 +108,9 @@ def _leaf_type(column: Any, path: Path) -> DataType:
     kind = column.logical_type.type
     if kind == "NONE":
         return _PHYSICAL[column.physical_type]
-    known = _LOGICAL.get(kind)
-    if known is not None:
-        return known
+    delta_type = _LOGICAL.get(kind)
+    if delta_type is not None:
+        return delta_type
     details = json.loads(column.logical_type.to_json())
     match kind:
         case "INT" if details["isSigned"]:
@@ -141,7 +141,7 @@ def _no_type(path: Path, name: str) -> NoDeltaType:
 
 
 def _refuse_durations(fields: Any, path: Path) -> None:
-    """Lengths of time stand in the file as plain integers, and come out as what they are."""
+    """The file stores durations as plain integers, and only its Arrow schema shows what they are."""
     for arrow in fields:
         inside = (*path, arrow.name)
         if pa.types.is_duration(arrow.type):
@@ -149,31 +149,31 @@ def _refuse_durations(fields: Any, path: Path) -> None:
         _refuse_durations([arrow.type.field(number) for number in range(arrow.type.num_fields)], inside)
 
 
-# ---------------------------------------------------------------- what Spark left in the file
+# ---------------------------------------------------------------- the schema that Spark stored in the file
 
 
 def _spark_schema(footer: Any) -> StructType | None:
     text = None if footer is None else footer.get(_SPARK_SCHEMA)
     try:
         return None if text is None else parse_schema(text)
-    except (CorruptTableError, UnsupportedOperationError):  # only a note of the writer's beside the file's own schema
+    except (CorruptTableError, UnsupportedOperationError):  # only a writer's note in addition to the file's own schema
         return None
 
 
 def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
-    """With the comments that Spark knows of. Raises NoDeltaType for variants, which look like structs here."""
-    known = {f.name: f for f in spark.fields}
-    return StructType(tuple(_with_notes(f, known.get(f.name), (*path, f.name)) for f in schema.fields))
+    """The schema with the comments from Spark's schema. Raises NoDeltaType for variants, which look like structs here."""
+    spark_fields = {f.name: f for f in spark.fields}
+    return StructType(tuple(_with_notes(f, spark_fields.get(f.name), (*path, f.name)) for f in schema.fields))
 
 
-def _with_notes(f: StructField, known: StructField | None, path: Path) -> StructField:
-    if known is None:
+def _with_notes(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
+    if spark_field is None:
         return f
     inner = f.data_type
-    if isinstance(inner, StructType) and isinstance(known.data_type, StructType):
-        inner = _described(inner, known.data_type, path)
-    elif VARIANT in all_types(known.data_type):
+    if isinstance(inner, StructType) and isinstance(spark_field.data_type, StructType):
+        inner = _described(inner, spark_field.data_type, path)
+    elif VARIANT in all_types(spark_field.data_type):
         raise NoDeltaType(f"column {'.'.join(path)} is or holds a variant, which cannot be taken over")
-    comment = known.metadata.get(_COMMENT)
+    comment = spark_field.metadata.get(_COMMENT)
     metadata = {_COMMENT: comment} if isinstance(comment, str) else {}
     return replace(f, data_type=inner, metadata=metadata)

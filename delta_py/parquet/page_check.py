@@ -1,9 +1,9 @@
-"""Whether all pages of a data file can be decoded and agree with their checksums.
+"""Checks that all pages of a data file can be decoded and match their checksums.
 
     fault = page_fault(source, size_bytes)      # why the file is damaged; None for a sound one
 
-All columns are read, also those that the table does not have. Of a page without a checksum, as some writers leave them, only
-whether it can be decoded is known. Memory: a batch of a row group, and the pages under it.
+All columns are read, also those that the table does not have. A page without a checksum (some writers omit it) is only
+checked for decoding. Memory: a batch of a row group, and the pages that it comes from.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from delta_py.parquet.batch_size import BatchSizer
 from delta_py.storage.arrow_files import is_prefetching
 
 _BATCH_ROWS, _BATCH_BYTES = 65_536, 8 << 20
-# Larger files are read through a buffer for each column: their column chunks may not fit into memory beside each other.
+# Larger files are read through a buffer for each column, because all column chunks of a row group may not fit into memory.
 _WHOLE_CHUNKS_BYTES, _BUFFER_BYTES = 16 << 20, 256 << 10
 
 
 def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None = None) -> str | None:
-    """size_bytes: of the file. count_rows: gets how many rows were read, and how many there are.
+    """size_bytes: of the file. count_rows: is called with the number of rows read, and the total number.
 
-    Raises OSError and StorageError where the storage failed, pa.ArrowNotImplementedError for a file of a kind that this pyarrow
-    does not read, and MemoryError: none of them says that the file is damaged.
+    Raises OSError and StorageError if the storage failed, pa.ArrowNotImplementedError for a kind of file that this pyarrow
+    does not read, and MemoryError: none of them means that the file is damaged.
     """
     try:
         _read_all(source, size_bytes, count_rows)
@@ -34,30 +34,30 @@ def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         return str(error)
     except OSError as error:
-        if error.errno is not None:  # of the operating system; what is wrong with Parquet has none
+        if error.errno is not None:  # from the operating system; Parquet errors have no errno
             raise
         return str(error)
     return None
 
 
 def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None) -> None:
-    """Asks the footer for nothing of single column chunks before they are read: pyarrow ends the process where that is damaged,
-    while its reader raises."""
+    """Reads no column chunk's metadata from the footer in advance: if it is damaged, pyarrow ends the process, but its reader
+    raises."""
     buffer_size = _BUFFER_BYTES if size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source) else 0
     sizer = BatchSizer(_BATCH_ROWS, _BATCH_BYTES)
     with pq.ParquetFile(
         source, buffer_size=buffer_size, pre_buffer=False, coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as parquet:
-        total, done = parquet.metadata.num_rows, 0
+        total, rows_read = parquet.metadata.num_rows, 0
         for number in range(parquet.num_row_groups):
             group = parquet.metadata.row_group(number)
-            # A dictionary may have all bytes of the group, and be of one value that all rows have.
+            # A dictionary may take all bytes of the group, and contain a single value that all rows share.
             rows = sizer.start(group.num_rows, group.total_byte_size, group.total_byte_size)
             for batch in parquet.reader.iter_batches(rows, row_groups=[number], use_threads=False):
                 sizer.follow(batch)
                 parquet.reader.set_batch_size(sizer.rows)
-                done += batch.num_rows
+                rows_read += batch.num_rows
                 if count_rows is not None:
-                    count_rows(done, total)
-        if done != total:
-            raise pa.ArrowInvalid(f"its row groups hold {done} rows where the footer says {total}")
+                    count_rows(rows_read, total)
+        if rows_read != total:
+            raise pa.ArrowInvalid(f"its row groups hold {rows_read} rows where the footer says {total}")

@@ -1,6 +1,6 @@
-"""The columns of a scan made from one file: from what was decoded, from the log's values, and from rows' positions.
+"""The columns of a scan for one file: made from decoded data, from the log's values, and from rows' positions.
 
-A plan holds what is the same for all files of one Parquet schema; files of a table mostly share one.
+A plan holds everything that is the same for all files of one Parquet schema; most files of a table share one schema.
 Protocol: Reader Requirements for Row Tracking.
 """
 
@@ -29,7 +29,7 @@ from delta_py.types.char_types import CharTypes
 from delta_py.types.schema import StructType, to_arrow_type, type_name
 
 _ARROW_SCHEMA = b"ARROW:schema"
-# A constant column is stored in the files that have no constant for it (change files hold their rows' change types).
+# A constant column is stored in the files that have no constant for it (change files contain their rows' change types).
 _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 
@@ -37,9 +37,9 @@ _STORED = (ColumnSource.DATA, ColumnSource.CONSTANT)
 
 
 class FilePlan:
-    """How the scan's columns stand in files of one schema. matches: one a column, None where it is not of the file.
-    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values have any length.
-    has_inner_dictionaries: Arrow decodes such a column of one row group at a time, as each has its own dictionary."""
+    """The mapping of the scan's columns to files of one schema. matches: one per column, None if it is not stored in the file.
+    leaves: Parquet leaf columns to decode, in order; text_leaves: those of them whose values vary in length.
+    has_inner_dictionaries: Arrow decodes such a column one row group at a time, because each has its own dictionary."""
 
     def __init__(
         self, parquet: pq.ParquetFile, schema: FileSchema, calendar: LegacyCalendar, matches: Sequence[Match | None]
@@ -56,15 +56,15 @@ class FilePlan:
         self._positions = [None if m is None or m.source is None else decoded[m.source.first_leaf] for m in self.matches]
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
-        """The plan for decoding no more than the columns at these places need."""
-        wanted = frozenset(places)
-        if wanted not in self._narrow:
-            matches = [match if place in wanted else None for place, match in enumerate(self.matches)]
-            self._narrow[wanted] = FilePlan(parquet, self.schema, self.calendar, matches)
-        return self._narrow[wanted]
+        """The plan for decoding only the leaves that the columns at these places need."""
+        place_set = frozenset(places)
+        if place_set not in self._narrow:
+            matches = [match if place in place_set else None for place, match in enumerate(self.matches)]
+            self._narrow[place_set] = FilePlan(parquet, self.schema, self.calendar, matches)
+        return self._narrow[place_set]
 
     def has_no_nulls(self, footer: pq.FileMetaData, place: int) -> bool:
-        """Whether the file says that each row has a value in the column, which is a single leaf of the file."""
+        """Whether the file's footer shows that each row has a value in the column, which is a single leaf of the file."""
         match = self.matches[place]
         if match is None or match.source is None or match.source.shape is not Shape.LEAF:
             return False
@@ -76,7 +76,7 @@ class FilePlan:
         return set().union(*(needed_leaves(match, self.schema) for match in matches if match is not None))
 
     def suits(self, parquet: pq.ParquetFile, calendar: LegacyCalendar) -> bool:
-        """Whether a file has the schema and the calendar that this plan is for."""
+        """Whether a file has the schema and the calendar of this plan."""
         return bool(
             parquet.schema.equals(self.schema.parquet)
             and _stored_arrow_schema(parquet) == self._arrow_schema
@@ -84,7 +84,7 @@ class FilePlan:
         )
 
     def position(self, place: int) -> int | None:
-        """Where in a decoded batch a column stands; None if the file lacks it."""
+        """The position of a column in a decoded batch; None if the file lacks it."""
         return self._positions[place]
 
     def convert(self, place: int, array: pa.Array) -> pa.Array:
@@ -99,7 +99,7 @@ class FilePlan:
 
 
 def _holds_dictionary(kind: pa.DataType) -> bool:
-    """Whether there is a dictionary somewhere in a nested type."""
+    """Whether a nested type contains a dictionary."""
     inner = [kind.field(place).type for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     return any(pa.types.is_dictionary(part) or _holds_dictionary(part) for part in inner)
 
@@ -119,7 +119,7 @@ def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: 
 
 
 class BatchRows:
-    """Decoded rows of a file from position `start` on, and which of them are wanted. decoded: None where no column of
+    """Decoded rows of a file from position `start` on, and which of them to return. decoded: None if no column of
     the file is needed."""
 
     def __init__(self, start: int, row_count: int, decoded: pa.RecordBatch | None, pick: RowPick | None = None) -> None:
@@ -135,7 +135,7 @@ class BatchRows:
 
     @property
     def byte_count(self) -> int:
-        """Of all that was decoded, in Arrow."""
+        """The size of all decoded data, in Arrow."""
         return 0 if self._decoded is None else int(self._decoded.nbytes)
 
     def column(self, position: int) -> pa.Array:
@@ -157,7 +157,8 @@ class BatchRows:
 
 
 class FileColumns:
-    """Makes columns of a scan, by their place among all that it reads, for rows of one file."""
+    """Makes columns of a scan for rows of one file. Columns are identified by their place among all columns that
+    the scan reads."""
 
     def __init__(
         self,
@@ -169,8 +170,8 @@ class FileColumns:
         file: ScanFile,
         valued: frozenset[int] = frozenset(),
     ) -> None:
-        """chars: of each column, by padded_chars. valued: places of columns that are not decoded, because all that is wanted of
-        them is that each row has a value."""
+        """chars: of each column, by padded_chars. valued: places of columns that are not decoded, because the scan only needs
+        to know that each row has a value."""
         self._state, self._columns, self._plan, self._file, self._valued = state, columns, plan, file, valued
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
         self._chars = chars
@@ -186,8 +187,8 @@ class FileColumns:
         return pad(values, self._chars[place])
 
     def _is_constant(self, column: ScanColumn) -> bool:
-        named = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
-        return named or column.source is ColumnSource.PARTITION
+        has_constant = column.source is ColumnSource.CONSTANT and column.logical.name in self._file.constants
+        return has_constant or column.source is ColumnSource.PARTITION
 
     def constants(self) -> dict[int, Any]:
         """Typed scalars of the partition columns and the constant ones, by place."""
@@ -220,7 +221,7 @@ class FileColumns:
         return self._constants[place]
 
     def _constant(self, place: int, row_count: int) -> pa.Array:
-        """One array for all batches of the file, cut to length."""
+        """One array for all batches of the file, sliced to length."""
         array = self._repeated.get(place)
         if array is None or len(array) < row_count:
             array = self._repeated[place] = _repeat(self._scalar(place), row_count)
@@ -259,17 +260,17 @@ class FileColumns:
         raise ValueError(f"no such metadata field: {name}")
 
     def _uri(self) -> str:
-        """Where the file is, as Spark's own sources of files write it."""
+        """The URI of the file, in the form of Spark's own file sources."""
         return encode_path(resolve(self._state.store.root, self._file.path))
 
     def _tracked(self, name: str, rows: BatchRows, fresh: pa.Array) -> pa.Array:
-        """What was materialized when the row was moved, and for rows where they were written what follows from the log."""
+        """The materialized value for rows that were moved; for all other rows the value that follows from the log."""
         place = self._tracking.get(name)
         return fresh if place is None else pc.coalesce(self._stored(place, rows), fresh)
 
 
 def _some_value(kind: pa.DataType) -> Any:
-    """Of a type whose values are stored as bytes of one length, or as any bytes."""
+    """For a type whose values are stored as bytes of one length, or as any bytes."""
     return pa.Array.from_buffers(kind, 1, [None, *[pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)])[0]
 
 

@@ -1,8 +1,8 @@
 """Dates and times written in the hybrid calendar: Julian before 1582-10-15, as Spark 2 and Hive count days.
 
-A file says in its footer whether its values need moving to the proleptic Gregorian calendar that Spark 3 and Arrow use:
-the day keeps its year, month and day of month, and so gets another number. Values from 1582-10-15 on stay (except that,
-outside UTC, the JVM's old time zone rules know no local mean time and so differ until 1900).
+The footer of a file shows whether its values must be moved to the proleptic Gregorian calendar that Spark 3 and Arrow use:
+the day keeps its year, month and day of month, and so gets another number. Values from 1582-10-15 on do not change (except that,
+outside UTC, the JVM's old time zone rules have no local mean time and so differ until 1900).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ PROLEPTIC = LegacyCalendar()
 
 
 def legacy_calendar(footer: Mapping[bytes, bytes] | None, session_zone: str = "UTC") -> LegacyCalendar:
-    """Spark's rule: a mark by the writer, or a Spark that knew no other calendar (before 3.0, for INT96 before 3.1).
-    Without a Spark version the values are taken as they are.
+    """Spark's rule: a mark by the writer, or a Spark version with only the hybrid calendar (before 3.0, for INT96 before 3.1).
+    Without a Spark version the values are not changed.
 
-    session_zone: taken for the writer's where the footer does not say it, as Spark does.
+    session_zone: used if the footer does not contain the writer's time zone, as in Spark.
     """
     if not footer or _VERSION_KEY not in footer:
         return PROLEPTIC
@@ -65,8 +65,8 @@ def legacy_calendar(footer: Mapping[bytes, bytes] | None, session_zone: str = "U
 
 
 def rebase_dates(dates: pa.Array) -> pa.Array:
-    """date32 in the hybrid calendar -> date32 in the proleptic Gregorian calendar. A 29 February that only the Julian
-    calendar has becomes 1 March."""
+    """date32 in the hybrid calendar -> date32 in the proleptic Gregorian calendar. A 29 February that exists only in the Julian
+    calendar becomes 1 March."""
     days = fixed_values(dates, np.int32)
     if not (days < _GREGORIAN_START_DAY).any():
         return dates
@@ -77,7 +77,7 @@ def rebase_timestamps(times: pa.Array, zone: str) -> pa.Array:
     """timestamp[us] in the hybrid calendar -> the instant with the same local date and time in `zone`.
 
     zone: a zone id or an offset, as Spark writes it into the footer.
-    Raises ValueError when there are old times and the zone is not known.
+    Raises ValueError if there are old times and the zone is not known.
     """
     micros = fixed_values(times, np.int64)
     old = micros < _LAST_LEGACY_ZONE_RULE
@@ -127,9 +127,9 @@ class _Zone:
     """Offsets are microseconds east of UTC.
 
     legacy_offset: before 1900 by the JVM's old rules, which use today's standard time for all earlier years.
-    starts, offsets: by today's rules, offsets[i] holds from the local time starts[i] on (a local time that came twice
-    is the later one, one that was skipped keeps the offset before the gap).
-    fixed: whether both are one and the same.
+    starts, offsets: by today's rules, offsets[i] applies from the local time starts[i] on (a local time that occurs twice
+    is the later one, a skipped one keeps the offset before the gap).
+    fixed: whether both are the same.
     """
 
     legacy_offset: int
@@ -172,7 +172,7 @@ def _changes_before_1900(rules: ZoneInfo) -> tuple[Ndarray, Ndarray]:
 
 
 def _find_change(rules: ZoneInfo, first: datetime, last: datetime) -> datetime:
-    """The second in which the offset of `last` begins, if it changes once in between."""
+    """The second in which the offset of `last` begins, if the offset changes once between the two."""
     while last - first > timedelta(seconds=1):
         middle = first + (last - first) // timedelta(seconds=2) * timedelta(seconds=1)
         if _offset(rules, middle) == _offset(rules, first):

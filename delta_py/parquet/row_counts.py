@@ -1,4 +1,4 @@
-"""How many rows a data file has, and its row groups, by its footer."""
+"""The number of rows of a data file and of its row groups, from its footer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow.parquet as pq
 from delta_py.storage.store import ObjectStore
 
 _END = struct.Struct("<I4s")
-"""Of a file: how many bytes its footer has, and the magic number."""
+"""The end of a file: the length of its footer in bytes, and the magic number."""
 
 
 def stored_row_count(store: ObjectStore, path: str, size_bytes: int) -> int:
-    """Rows behind deletion vectors among them. Raises OSError, pyarrow.ArrowException."""
+    """Counts deleted rows too. Raises OSError, pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         return int(pq.read_metadata(source).num_rows)
 
 
 def rows_of_first_group(store: ObjectStore, path: str, size_bytes: int, *, most_bytes: int) -> int | None:
-    """None for a file that says that it has no row group, or a footer of more than most_bytes. Raises OSError,
+    """None for a file without row groups, or with a footer of more than most_bytes. Raises OSError,
     pyarrow.ArrowException."""
     with store.open_input(path, size_bytes) as source:
         size = source.size()

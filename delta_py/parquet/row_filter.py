@@ -1,7 +1,7 @@
-"""Dropping rows for which the predicate is not true, while a file is read.
+"""Drops rows for which the predicate is not true, while a file is read.
 
-Where rows must be dropped the whole predicate is evaluated. Where they only may be (Spark filters again), the parts of
-it that can be evaluated exactly are, because a row that is dropped here need not be converted nor sent.
+If rows must be dropped, the whole predicate is evaluated. If rows may be dropped (Spark filters again), only the parts
+that can be evaluated exactly are evaluated, because a row that is dropped here need not be converted nor sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MUCH_SMALLER = 4
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """One column of the predicate: where it comes from, and the flat name under which the predicate sees it."""
+    """One column of the predicate: its source, and the flat name that the predicate uses for it."""
 
     name: str
     column: int
@@ -36,7 +36,7 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """predicate: over flat names. must_drop: rows for which it is not true must not come out."""
+    """predicate: over flat names. must_drop: rows for which it is not true must not be in the output."""
 
     predicate: Expression
     inputs: tuple[_Input, ...]
@@ -48,7 +48,7 @@ class RowFilter:
         return frozenset(each.column for each in self.inputs)
 
     def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
-        """One boolean a row: whether the predicate is true. None: not known, where rows need not be dropped."""
+        """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped."""
         from delta_py.expressions.evaluate import evaluate
 
         values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
@@ -58,7 +58,7 @@ class RowFilter:
         try:
             result = evaluate(self.predicate, batch)
         except ExpressionError:
-            # The query may never ask this of the row: whoever filters again decides, and reports.
+            # The query may never evaluate this for the row: Spark filters again, decides, and reports the error.
             if self.must_drop:
                 raise
             return None
@@ -67,24 +67,24 @@ class RowFilter:
 
 
 class LookAhead:
-    """Decides whether to look through the predicate's columns of a row group before the others are decoded."""
+    """Decides whether to evaluate the predicate on its columns of a row group before the other columns are decoded."""
 
     def __init__(self) -> None:
         self._looked = self._missed = 0
 
     def is_promising(self, footer: Any, needed: AbstractSet[int], leaves: Sequence[int]) -> bool:
-        """Whether the leaf columns that the predicate needs are small beside the others, and looking paid so far."""
+        """Whether the leaf columns of the predicate are small compared to the others, and looking ahead has saved work so far."""
         if self._looked >= _TRIES and self._missed * 2 < self._looked:
             return False
-        others = [leaf for leaf in leaves if leaf not in needed]
-        if not needed or not others:
+        other_leaves = [leaf for leaf in leaves if leaf not in needed]
+        if not needed or not other_leaves:
             return False
         group = footer.row_group(0)
         own_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
-        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in others))
+        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
     def found(self, has_match: bool) -> bool:
-        """Keeps count of what looking found; returns what it is given."""
+        """Records whether looking ahead found a match; returns its argument."""
         self._looked += 1
         self._missed += not has_match
         return has_match
@@ -95,10 +95,10 @@ def _nested(array: pa.Array, inner: Sequence[int]) -> pa.Array:
 
 
 def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilter | None:
-    """columns: of the scan, all that are read. None when there is nothing to evaluate.
+    """columns: all columns that the scan reads. None if there is nothing to evaluate.
 
     Raises SchemaMismatchError for a predicate over columns that are not read, and ExpressionError for one that cannot be
-    evaluated, where rows must be dropped.
+    evaluated, if rows must be dropped.
     """
     if state.predicate is None:
         return None
@@ -119,7 +119,7 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
     parts = [part for part in conjuncts(state.predicate) if columns_of(part) <= inputs.keys()]
     flat = [transform_columns(part, lambda path: Column((inputs[path].name,))) for part in parts]
     if not state.drop_rows:
-        from delta_py.expressions.evaluate import can_evaluate  # a scan without a predicate should not pay for it
+        from delta_py.expressions.evaluate import can_evaluate  # not needed by a scan without a predicate
 
         flat = [part for part in flat if can_evaluate(part, StructType(tuple(schema)))]
     if not flat:

@@ -1,8 +1,8 @@
-"""Which row groups of a file are decoded: those that may hold wanted rows, in runs that are read in one go.
+"""Which row groups of a file are decoded: those that may hold requested rows, in runs that are read in one go.
 
-A row group goes when all its rows are deleted or none is selected, or when its statistics or the file's partition
-values rule the predicate out. Statistics are used only for columns that a file holds as the table does; those of a
-legacy calendar, of INT96 and of nanoseconds say nothing. What is unknown keeps the row group.
+A row group is skipped if all its rows are deleted or none is selected, or if its statistics or the file's partition
+values rule the predicate out. Statistics are used only for columns that the file stores with the table's type. Statistics of a
+legacy calendar, of INT96 and of nanoseconds are not used. A row group with unknown values is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring row groups. first_row: position in the file. byte_count: of all their columns, encoded, not compressed."""
+    """Consecutive row groups. first_row: position in the file. byte_count: of all their columns, encoded, uncompressed."""
 
     groups: tuple[int, ...]
     first_row: int
@@ -37,7 +37,7 @@ class Run:
 
 
 def find_runs(footer: Any, selection: RowSelection, keep: Ndarray | None) -> Iterator[Run]:
-    """footer: pyarrow.parquet.FileMetaData. keep: one boolean a row group; None for all."""
+    """footer: pyarrow.parquet.FileMetaData. keep: one boolean per row group; None for all."""
     run: Run | None = None
     position = 0
     for index in range(footer.num_row_groups):
@@ -65,18 +65,18 @@ def split_run(footer: Any, run: Run) -> Iterator[Run]:
 
 
 def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | None:
-    """One boolean a row group: whether its middle lies in a part of the file (ScanFile.part). None for all. size: the file's as
-    the log has it, as those know that cut it; the last part has all that is behind.
+    """One boolean per row group: whether its middle lies in a part of the file (ScanFile.part). None for all. size: the file's
+    size in the log, by which the file was cut into parts. The last part also has everything after that size.
 
-    The rule is that of Parquet's readers on the JVM, which may have other parts: each row group is in one part.
+    Parquet's readers on the JVM use the same rule, but may have other parts: each row group is in exactly one part.
     """
     if part is None:
         return None
     start, length = part
     middles = np.array([_middle(footer.row_group(index)) for index in range(footer.num_row_groups)], np.int64)
-    behind = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
-    before = middles >= start if start else np.ones(len(middles), np.bool_)
-    result: Ndarray = before & behind
+    is_before_end = middles < start + length if start + length < size else np.ones(len(middles), np.bool_)
+    is_after_start = middles >= start if start else np.ones(len(middles), np.bool_)
+    result: Ndarray = is_after_start & is_before_end
     return result
 
 
@@ -103,13 +103,13 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """The predicate of a scan, ready to be asked of any file's row groups. Its columns are by physical path."""
+    """The predicate of a scan, ready to be evaluated on any file's row groups. Its columns are by physical path."""
 
     predicate: Expression
     leaves: Mapping[Path, _Leaf]
 
     def keep(self, footer: Any, file: FileSide) -> Ndarray | None:
-        """One boolean a row group; None when nothing can be told."""
+        """One boolean per row group; None if no row group can be ruled out."""
         count = footer.num_row_groups
         constants = {
             path: pa.repeat(file.constants[leaf.column], count)
@@ -120,7 +120,7 @@ class GroupFilter:
         stats = self._stats(footer, file, {path: match for path, match in matches.items() if match is not None})
         if stats is None and not constants:
             return None
-        from delta_py.expressions.skipping_conditions import keep_mask  # a scan without a predicate should not pay for it
+        from delta_py.expressions.skipping_conditions import keep_mask  # not needed by a scan without a predicate
 
         mask = keep_mask(self.predicate, stats or _only_counts(footer), constants)
         result: Ndarray = mask.to_numpy(zero_copy_only=False)
@@ -137,7 +137,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class FileSide:
-    """What a file adds. matches: of the scan's columns, None where they are not of the file.
+    """The facts of one file. matches: of the scan's columns, None if they are not stored in the file.
     constants: typed scalars of the columns that have one value in the whole file, by the column's place."""
 
     schema: FileSchema
@@ -146,7 +146,7 @@ class FileSide:
     constants: Mapping[int, Any]
 
     def is_telling(self, match: Match) -> bool:
-        """Whether the statistics of a leaf speak of the values that come out."""
+        """Whether the statistics of a leaf describe the values that are read."""
         assert match.source is not None
         if match.source.shape is not Shape.LEAF:
             return False
@@ -171,14 +171,14 @@ def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
 
 
 def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupFilter | None:
-    """columns: of the scan, in the order in which files will give their matches. None without a predicate."""
+    """columns: of the scan, in the order of the matches of each file. None without a predicate."""
     if state.predicate is None:
         return None
     leaves: dict[Path, _Leaf] = {}
     renamed: dict[Path, Path] = {}
     for path in columns_of(state.predicate):
         leaf = find_leaf(columns, path)
-        # A path that no file has stands for what is unknown; the empty name keeps it apart from the physical ones.
+        # A path that no file has stands for an unknown value; the empty name keeps it apart from the physical ones.
         renamed[path] = ("", *path)
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
             place, inner = leaf
@@ -201,8 +201,8 @@ def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int
     return None
 
 
-def _same(name: str, wanted: str, exact: bool) -> bool:
-    return name == wanted if exact else name.lower() == wanted.lower()
+def _same(name: str, expected_name: str, exact: bool) -> bool:
+    return name == expected_name if exact else name.lower() == expected_name.lower()
 
 
 def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:

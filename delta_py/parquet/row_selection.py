@@ -1,7 +1,7 @@
-"""Which rows of a file are read: all but those that a deletion vector names, or only those that a selection names.
+"""Which rows of a file are read: all except those in a deletion vector, or only those in a selection.
 
-Positions are 0-based rows of the Parquet file. They stay in the bitmap that was read, and only those of a stretch of rows are
-unfolded: a vector of some bytes may name more rows than memory holds.
+Positions are 0-based rows of the Parquet file. They stay in the bitmap that was read, and only those of one range of rows are
+expanded at a time: a vector of a few bytes may contain more rows than fit into memory.
 Protocol: Reader Requirements for Deletion Vectors.
 """
 
@@ -24,20 +24,20 @@ from delta_py.storage.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """dropped: rows left out. selected: if not None, only these are read (and of these not the dropped ones)."""
+    """dropped: rows to leave out. selected: if not None, only these are read (without the dropped ones)."""
 
     dropped: BitMap64 | None = None
     selected: BitMap64 | None = None
 
     def kept_count(self, start: int, stop: int) -> int:
-        """Of the rows from start to stop at most this many are read; 0 says that none is."""
+        """At most this many of the rows from start to stop are read; 0 means none."""
         count = stop - start
         if self.dropped is not None and self.dropped.range_cardinality(start, stop) == count:
             return 0
         return count if self.selected is None else self.selected.range_cardinality(start, stop)
 
     def pick(self, start: int, stop: int) -> RowPick | None:
-        """The rows to read of those from start to stop; None for all of them."""
+        """The rows to read from start to stop; None for all of them."""
         dropped = None if self.dropped is None else _between(self.dropped, start, stop)
         if self.selected is None and (dropped is None or len(dropped) == 0):
             return None
@@ -59,7 +59,7 @@ ALL_ROWS = RowSelection()
 
 
 def load_selection(store: ObjectStore, file: ScanFile, row_count: int) -> RowSelection:
-    """Read the file's deletion vector and selection. row_count: of the Parquet file; positions beyond it say nothing.
+    """Read the file's deletion vector and selection. row_count: of the Parquet file; positions beyond it have no effect.
 
     Raises DeletionVectorError for a vector that is missing or damaged.
     """
@@ -87,9 +87,9 @@ def _positions(
             deletion_vector=descriptor.path,
         ) from error
     if bitmap and bitmap.max() >= row_count:
-        # Such vectors are in tables that everyone else reads, and of the rows that are there none is in doubt.
+        # Tables with such vectors exist, and all other implementations read them. The existing rows are not in doubt.
         _log.warning(
-            "The deletion vector of data file %s names row %d of %d; what it names beyond the file's rows is passed over.",
+            "The deletion vector of data file %s names row %d of %d; rows beyond the end of the file are ignored.",
             file.path,
             bitmap.max(),
             row_count,
@@ -101,8 +101,8 @@ def _positions(
 class RowPick:
     """Some rows of a batch, in order. indices: their positions in the batch (int32). row_count: of the batch.
 
-    Arrow has two kernels for this; which is faster was measured: `take` when many rows go, or when values have a fixed
-    width and no nulls; `filter` otherwise, above all for text of which most stays.
+    Arrow has two kernels for this, and measurements showed which is faster: `take` if many rows are dropped, or if values have a
+    fixed width and no nulls; `filter` otherwise, above all for text of which most rows remain.
     """
 
     indices: Ndarray
@@ -121,10 +121,10 @@ class RowPick:
         return len(self.indices)
 
     def narrowed(self, keep: Ndarray) -> RowPick:
-        """Of the picked rows those for which keep (one a picked row) is true."""
-        whole = np.zeros(self.row_count, bool)
-        whole[self.indices[keep]] = True
-        return RowPick.of(whole)
+        """The picked rows for which keep (one per picked row) is true."""
+        row_mask = np.zeros(self.row_count, bool)
+        row_mask[self.indices[keep]] = True
+        return RowPick.of(row_mask)
 
     def rows_of(self, array: pa.Array) -> pa.Array:
         picked, total = len(self.indices), self.row_count

@@ -1,4 +1,4 @@
-"""All rows of a version looked at once, in threads: for commands that must know something of each row and keep none.
+"""Reads all rows of a version once, in threads: for commands that need some fact about each row, but no row itself.
 
 counts = over_rows(transaction.scan(None, ["id"]), lambda batches: sum(batch.num_rows for batch in batches))
 """
@@ -24,8 +24,8 @@ _GROUP_BYTES, _OPEN_COST_BYTES = 128 << 20, 4 << 20
 
 
 def over_rows(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list[T]:
-    """What the step makes of each group of files; a thread holds one batch at a time. Pages are compared with their checksums:
-    what a command finds out here, the table keeps."""
+    """The step's result for each group of files; a thread holds one batch at a time. Pages are compared with their checksums,
+    because the command stores its results in the table."""
     state = replace(scan.state, verify_checksums=True)
     groups = scan.pack(max_group_bytes=_GROUP_BYTES, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=_THREADS)
 

@@ -1,9 +1,9 @@
-"""Columns of a Parquet file that the table's schema does not have: what a dropped column left behind, at any depth.
+"""Columns of a Parquet file that the table's schema lacks, at any depth: data of a dropped column.
 
     UnknownColumns.of(config).are_in(pq.ParquetFile(source))
 
-Fields are known by their ids where the table maps columns by id and the file has ids, and else by their physical names, ignoring
-case. The materialized columns of row tracking are known. What stands inside a variant is one value.
+Fields are identified by their ids if the table maps columns by id and the file has ids, and else by their physical names,
+ignoring case. The materialized columns of row tracking are known. The content of a variant counts as one value.
 Protocol: Column Mapping; Row Tracking.
 """
 
@@ -25,7 +25,7 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """schema: with physical names. others: names of top-level columns that are known besides, lower case."""
+    """schema: with physical names. others: lower-case names of other known top-level columns."""
 
     schema: StructType
     by_id: bool
@@ -34,8 +34,12 @@ class UnknownColumns:
     @classmethod
     def of(cls, config: TableConfig) -> Self:
         mode = config.column_mapping_mode
-        others = (config.properties.get(name) for name in _MATERIALIZED)
-        return cls(to_physical(config.schema, mode), mode == "id", frozenset(name.lower() for name in others if name is not None))
+        materialized_columns = (config.properties.get(name) for name in _MATERIALIZED)
+        return cls(
+            to_physical(config.schema, mode),
+            mode == "id",
+            frozenset(name.lower() for name in materialized_columns if name is not None),
+        )
 
     def are_in(self, file: pq.ParquetFile) -> bool:
         columns = read_file_schema(file)
@@ -43,9 +47,9 @@ class UnknownColumns:
         return self._beyond(fields, self.schema, columns)
 
     def _beyond(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
-        known = self._known(struct, columns)
+        known_fields = self._known(struct, columns)
         for field in fields:
-            data_type = known.get(field.field_id if self._uses_ids(columns) else field.name.lower())
+            data_type = known_fields.get(field.field_id if self._uses_ids(columns) else field.name.lower())
             if data_type is None or self._inside(field, data_type, columns):
                 return True
         return False

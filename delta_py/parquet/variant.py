@@ -1,7 +1,7 @@
 """Variant columns of a Parquet file -> struct<value, metadata> of variant binary, a batch at a time.
 
-An unshredded variant already is that struct. Of a shredded one, parts of the value stand in typed columns; they are
-encoded here and put back into objects and arrays. All rows go at once through numpy and Arrow; the loops are over the
+An unshredded variant already is that struct. In a shredded variant, typed columns hold parts of the value. This module
+encodes them and puts them back into objects and arrays. numpy and Arrow process all rows at once; the loops are over the
 fields of the file's shredding schema and over the bytes of an integer.
 
 Within this module a value is one element of a binary array, and null means missing.
@@ -24,14 +24,14 @@ from delta_py.types.schema import VARIANT_ARROW
 
 _NULL = b"\x00"
 _OBJECT, _ARRAY = 2, 3
-# Rows are rebuilt in pieces of about this many bytes: gathering bytes takes some ten times their size for a moment.
+# Rows are rebuilt in pieces of about this many bytes: gathering bytes briefly takes about ten times their size.
 _PIECE_BYTES = 4 * 1024 * 1024
 
 
 def variant_converter(path: str, arrow: pa.StructType) -> Callable[[pa.Array], pa.Array] | None:
-    """From decoded arrays of a variant's group to arrays of VARIANT_ARROW; None when they are the same.
+    """From decoded arrays of a variant's group to arrays of VARIANT_ARROW; None if they are the same.
 
-    Raises CannotRead, here or for an array, for what is no variant.
+    Raises CannotRead, here or for an array, for data that is not a variant.
     """
     names = [f.name for f in arrow]
     if "metadata" not in names or not {"value", "typed_value"} & set(names):
@@ -51,7 +51,7 @@ def _rebuild(path: str, array: pa.StructArray) -> pa.Array:
 
 def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
     try:
-        # Below a null variant Arrow leaves empty bytes where the file requires a value.
+        # If the file requires a value, Arrow has empty bytes below a null variant.
         stored = pc.if_else(pc.is_valid(array), _child(array, "metadata"), pa.scalar(None, pa.binary()))
         metadata = stored.dictionary_encode()
         codes = fixed_values(pc.fill_null(metadata.indices, 0), np.int32)
@@ -61,7 +61,7 @@ def _rebuild_piece(path: str, array: pa.StructArray) -> pa.Array:
 
 
 def _complete(value: pa.Array, array: pa.StructArray) -> pa.Array:
-    """Where a variant is there but its value is missing, it is the variant null."""
+    """If a variant exists but its value is missing, it is the variant null."""
     missing = pc.and_(pc.is_valid(array), pc.is_null(value))
     return pc.if_else(missing, pa.scalar(_NULL, pa.binary()), value) if pc.any(missing).as_py() else value
 
@@ -105,7 +105,8 @@ def _check(sound: Ndarray | bool, what: str) -> None:
 
 
 class _Keys:
-    """The dictionaries of field names of all rows; a row is given by its code, the number of its distinct metadata."""
+    """The dictionaries of field names of all rows. A row is given by its code, the index of its metadata among the
+    distinct ones."""
 
     def __init__(self, metadata: pa.Array) -> None:
         data, offsets = bytes_of(metadata)
@@ -115,7 +116,7 @@ class _Keys:
         widths = (data[starts].astype(np.int64) >> 6) + 1
         self.counts = _unsigned(data, starts + 1, widths)
         bases = starts + 1 + widths * (self.counts + 2)
-        _check((bases <= ends) | (self.counts == 0), "its metadata is cut short")  # some end an empty one early
+        _check((bases <= ends) | (self.counts == 0), "its metadata is cut short")  # some writers end an empty one early
         self._first = np.cumsum(self.counts) - self.counts
         self._owner, within = _expand(self.counts)
         places = starts[self._owner] + 1 + widths[self._owner] * (1 + within)
@@ -131,9 +132,9 @@ class _Keys:
     def ids(self, name: str, codes: Ndarray) -> Ndarray:
         """The id of a field name in each row's dictionary."""
         id_of_code = np.full(len(self.counts), -1)
-        wanted = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
-        if wanted is not None:
-            entries = np.flatnonzero(self._name_of == wanted)[::-1]  # of names given twice the first counts
+        name_index = pc.index_in(pa.scalar(name.encode(), pa.binary()), self._names).as_py()
+        if name_index is not None:
+            entries = np.flatnonzero(self._name_of == name_index)[::-1]  # if a name occurs twice, the first counts
             id_of_code[self._owner[entries]] = entries - self._first[self._owner[entries]]
         _check(id_of_code[codes] >= 0, f"its metadata lacks the shredded field {name!r}")
         return id_of_code[codes]
@@ -147,43 +148,45 @@ class _Keys:
 # ---------------------------------------------------------------- values
 
 
-def _encode(node: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+def _encode(node: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
     """The values of a group with `value` and `typed_value`, either of which the file may lack.
 
-    wanted: rows whose value is looked at; below a null anything may stand. codes: one a row.
+    is_needed: rows whose value is read; below a null the value is arbitrary. codes: one per row.
     """
     value, typed = _child(node, "value"), _child(node, "typed_value")
     if typed is None:
         assert value is not None
         return value
     if pa.types.is_struct(typed.type):
-        built = _encode_objects(value, typed, wanted, codes, keys)
+        built = _encode_objects(value, typed, is_needed, codes, keys)
     elif pa.types.is_list(typed.type):
-        built = _encode_arrays(typed, wanted, codes, keys)
+        built = _encode_arrays(typed, is_needed, codes, keys)
     else:
         built = _encode_primitives(typed)
     return built if value is None else pc.coalesce(built, value)
 
 
-def _encode_arrays(lists: pa.ListArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
-    is_array = pc.and_(wanted, pc.is_valid(lists))
+def _encode_arrays(lists: pa.ListArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
+    is_array = pc.and_(is_needed, pc.is_valid(lists))
     offsets, elements = list_parts(lists)
     owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
     encoded = _encode(elements, is_array.take(pa.array(owner)), codes[owner], keys)
     return _assemble(_Entries(owner, None, pc.fill_null(encoded, pa.scalar(_NULL, pa.binary()))), is_array)
 
 
-def _encode_objects(rest: pa.Array | None, typed: pa.StructArray, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> pa.Array:
-    """Objects from their shredded fields and, where there are more, from the fields of the objects in `rest`."""
-    is_object = pc.and_(wanted, pc.is_valid(typed))
+def _encode_objects(
+    residual_values: pa.Array | None, typed: pa.StructArray, is_needed: pa.Array, codes: Ndarray, keys: _Keys
+) -> pa.Array:
+    """Objects from their shredded fields and, if they have other fields, from the fields of the objects in `residual_values`."""
+    is_object = pc.and_(is_needed, pc.is_valid(typed))
     parts = []
     for position, field in enumerate(typed.type):
         values = _encode(_without_layout(typed.field(position)), is_object, codes, keys)
         present = pc.and_(is_object, pc.is_valid(values))
         rows = np.flatnonzero(present.to_numpy(zero_copy_only=False))
         parts.append(_Entries(rows, keys.ids(field.name, codes[rows]), values.filter(present)))
-    if rest is not None:
-        parts.append(_object_fields(rest, is_object, codes, keys))
+    if residual_values is not None:
+        parts.append(_object_fields(residual_values, is_object, codes, keys))
     if not parts:
         return _assemble(_Entries(np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], pa.binary())), is_object)
     return _assemble(_sorted_fields(parts, codes, keys), is_object)
@@ -191,7 +194,8 @@ def _encode_objects(rest: pa.Array | None, typed: pa.StructArray, wanted: pa.Arr
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Fields of objects or elements of arrays, one a row of these arrays. rows: whose. ids: of names; None in arrays."""
+    """Fields of objects or elements of arrays, one per row of these arrays. rows: the row of each. ids: of names;
+    None in arrays."""
 
     rows: Ndarray
     ids: Ndarray | None
@@ -199,7 +203,7 @@ class _Entries:
 
 
 def _sorted_fields(parts: list[_Entries], codes: Ndarray, keys: _Keys) -> _Entries:
-    """All fields, each row's together and in the order of their names; of a name given twice the first part's."""
+    """All fields, grouped by row and ordered by name; if a name occurs twice, the field of the first part."""
     rows = np.concatenate([part.rows for part in parts])
     ids = np.concatenate([part.ids for part in parts])
     values = pa.concat_arrays([part.values for part in parts])
@@ -211,10 +215,10 @@ def _sorted_fields(parts: list[_Entries], codes: Ndarray, keys: _Keys) -> _Entri
     return _Entries(rows[order], ids[order], values.take(pa.array(order)))
 
 
-def _object_fields(values: pa.Array, wanted: pa.Array, codes: Ndarray, keys: _Keys) -> _Entries:
-    """The fields of the encoded objects in `values`, of the wanted rows; values that are no objects have none."""
+def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> _Entries:
+    """The fields of the encoded objects in `values`, for the wanted rows; values that are not objects have none."""
     data, offsets = bytes_of(values)
-    rows = np.flatnonzero(pc.and_(wanted, pc.is_valid(values)).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(pc.and_(is_needed, pc.is_valid(values)).to_numpy(zero_copy_only=False))
     _check(offsets[rows + 1] > offsets[rows], "an empty value")
     rows = rows[data[offsets[rows]] & 3 == _OBJECT]
     start, end = offsets[rows].astype(np.int64), offsets[rows + 1].astype(np.int64)
@@ -233,7 +237,7 @@ def _object_fields(values: pa.Array, wanted: pa.Array, codes: Ndarray, keys: _Ke
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the parts of objects or arrays stand: byte positions, counts and widths."""
+    """The layout of objects or arrays: byte positions, counts and widths."""
 
     counts: Ndarray
     ids: Ndarray
@@ -256,7 +260,8 @@ def _layout(data: Ndarray, start: Ndarray) -> _Layout:
     return _Layout(counts, ids, id_width, offsets, offset_width, offsets + (counts + 1) * offset_width)
 
 
-# Bytes of a primitive by its type number, header byte included; text and binary hold their length; unknown ones are 0.
+# The size in bytes of a primitive by its type number, including the header byte; text and binary contain their length; unknown
+# ones are 0.
 _PRIMITIVE_SIZES = np.zeros(64, np.int64)
 _PRIMITIVE_SIZES[:21] = [1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5, 5, 5, 9, 9, 9, 17]
 
@@ -279,7 +284,7 @@ def _sizes(data: Ndarray, start: Ndarray) -> Ndarray:
 
 
 def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
-    """Objects (entries with ids) or arrays, null where not present. entries: each row's together, in order."""
+    """Objects (entries with ids) or arrays, null where not present. entries: grouped by row, in order."""
     row_count, rows = len(present), entries.rows
     counts = np.bincount(rows, minlength=row_count)
     first = np.cumsum(counts) - counts
@@ -305,8 +310,8 @@ def _assemble(entries: _Entries, present: pa.Array) -> pa.Array:
     _write(headers, offsets_at + counts * offset_width, totals, offset_width)
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), entries.values)
     nothing = pa.scalar(b"", pa.binary())
-    whole = binary_array(headers, np.append(starts, len(headers)))
-    joined = pc.binary_join_element_wise(whole, pc.binary_join(lists, nothing), nothing)
+    encoded = binary_array(headers, np.append(starts, len(headers)))
+    joined = pc.binary_join_element_wise(encoded, pc.binary_join(lists, nothing), nothing)
     return pc.if_else(present, joined, pa.scalar(None, pa.binary()))
 
 
@@ -370,14 +375,14 @@ def _encode_text(typed: pa.Array) -> pa.Array:
 
 
 def _with_header(first: Ndarray, typed: pa.Array, *, long: Ndarray) -> pa.Array:
-    """A header byte, where `long` the length in four bytes, and the bytes."""
+    """A header byte, the length in four bytes if `long`, and the bytes."""
     lengths = np.where(long, 5, 1)
     starts = np.cumsum(lengths) - lengths
     headers = np.zeros(int(lengths.sum()), np.uint8)
     headers[starts] = first
     _write(headers, starts[long] + 1, np.diff(int32_offsets(typed))[long], 4)
-    whole = binary_array(headers, np.append(starts, len(headers)))
-    return pc.binary_join_element_wise(whole, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
+    encoded = binary_array(headers, np.append(starts, len(headers)))
+    return pc.binary_join_element_wise(encoded, typed.view(pa.binary()), pa.scalar(b"", pa.binary()))
 
 
 def _prefixed(first: int, values: Ndarray) -> Ndarray:
@@ -386,7 +391,7 @@ def _prefixed(first: int, values: Ndarray) -> Ndarray:
 
 
 def _fixed(typed: pa.Array, rows: Ndarray) -> pa.Array:
-    """A matrix of bytes, one row a value -> values, null where `typed` is."""
+    """A matrix of bytes, one row per value -> values, null where `typed` is."""
     width = rows.shape[1]
     return binary_array(rows.reshape(-1), np.arange(len(rows) + 1) * width, validity(typed))
 
@@ -402,8 +407,8 @@ def _unsigned(data: Ndarray, positions: Ndarray, widths: Ndarray) -> Ndarray:
     _check(positions + widths <= len(data), "it is cut short")
     last = len(data) - 1
     for byte in range(4):
-        taken = data[np.minimum(positions + byte, last)].astype(np.int64)
-        numbers += np.where(byte < widths, taken, 0) << (8 * byte)
+        byte_values = data[np.minimum(positions + byte, last)].astype(np.int64)
+        numbers += np.where(byte < widths, byte_values, 0) << (8 * byte)
     return numbers
 
 
@@ -424,6 +429,6 @@ def _expand(counts: Ndarray) -> tuple[Ndarray, Ndarray]:
 
 
 def _gather(data: Ndarray, begin: Ndarray, lengths: Ndarray) -> pa.Array:
-    """Stretches of bytes, which may overlap and stand in any order -> a binary array."""
+    """Ranges of bytes, which may overlap and be in any order -> a binary array."""
     owner, within = _expand(lengths)
     return binary_array(data[begin[owner] + within], np.append(np.cumsum(lengths) - lengths, len(owner)))

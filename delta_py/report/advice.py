@@ -1,5 +1,5 @@
-"""What to do about a table, in words, each with the command to type. Names of a table that could mislead whoever reads or types a
-command (control characters, marks that turn the direction of text) are in no command."""
+"""Advice about a table, in words, with the commands to type. Names from a table that could mislead a person who reads or types a
+command (control characters, marks that change the direction of text) are never part of a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_py.report.words import bytes_text, count_text, percent_text
 from delta_py.types.names import quoted
 from delta_py.visible_text import is_visible
 
-# From how many files on a table has enough of them that fewer would matter; of how many a Z-order would matter.
+# The number of files from which fewer files would make a difference, and from which a Z-order would.
 _MANY_FILES, _SKIPPABLE_FILES = 4, 4
 _MANY_PARTITIONS, _SMALL_PARTITION = 50, 16 << 20
 _MUCH_DELETED = 0.2
@@ -28,7 +28,7 @@ def advice(facts: TableFacts, root: str) -> tuple[Advice, ...]:
 
 
 class _Commands:
-    """The three ways to say a command. root: None where it cannot be shown as it is."""
+    """The three forms of a command. root: None if it cannot be shown unchanged."""
 
     def __init__(self, root: str) -> None:
         self._root = root if _is_plain(root) and readable(root) == root else None
@@ -37,7 +37,7 @@ class _Commands:
         return self._checked(lambda root: shlex.join(["pydelta", command, root, *arguments]), *arguments)
 
     def sql(self, statement: str, *names: str) -> str | None:
-        """statement: with {} in the place of the table. names: those in it that come out of the table."""
+        """statement: with {} as a placeholder for the table. names: those in it that come from the table."""
         return self._checked(lambda root: statement.replace("{}", f"pydelta.{quoted(root)}", 1), *names)
 
     def python(self, call: str, *names: str) -> str | None:
@@ -58,16 +58,16 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     log = facts.log
     if isinstance(log, Unknown):
         return
-    found = () if isinstance(log.faults, Unknown) else log.faults
+    faults = () if isinstance(log.faults, Unknown) else log.faults
     checksum = log.checksum in ("damaged", "contradicts")
-    if not found and not checksum:
+    if not faults and not checksum:
         return
-    if found:
-        mendable = sum(fault.can_repair for fault in found)
-        title = f"The log has {count_text(len(found), 'fault')}"
-        first = found[0]
-        named = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
-        reason = f"{named.removesuffix('.')}. A repair can mend {mendable} of {len(found)}."
+    if faults:
+        mendable = sum(fault.can_repair for fault in faults)
+        title = f"The log has {count_text(len(faults), 'fault')}"
+        first = faults[0]
+        fault_text = first.reason if first.path in first.reason else f"{first.path}: {first.reason}"
+        reason = f"{fault_text.removesuffix('.')}. A repair can fix {mendable} of {len(faults)}."
     else:
         title = "The version checksum is damaged" if log.checksum == "damaged" else "The version checksum contradicts the log"
         reason = log.checksum_detail or ""
@@ -94,7 +94,7 @@ def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         title = f"{count_text(debt.files, 'file')} can be clustered"
     yield Advice(
         title,
-        f"OPTIMIZE would write {bytes_text(debt.bytes)} anew. Each file costs every query that reads it some time.",
+        f"OPTIMIZE would rewrite {bytes_text(debt.bytes)}. Each file costs every query that reads it some time.",
         f"{files.source}; the plan of OPTIMIZE",
         commands.cli("optimize"),
         commands.sql("OPTIMIZE {}"),
@@ -111,7 +111,7 @@ def _deleted_rows(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     yield Advice(
         f"{percent_text(share)} of the rows in {count_text(vectors.files, 'file')} are deleted",
-        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are written anew.",
+        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are rewritten.",
         vectors.source,
         None,
         commands.sql("REORG TABLE {} APPLY (PURGE)"),
@@ -125,12 +125,12 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     advised = [column for column in skipping.columns if column.advice is not None]
     without = [column for column in advised if column.with_bounds < column.files / 2]
-    wanted = [column for column in advised if column.queries and column not in without]
-    poor = [column for column in advised if column not in without and column not in wanted]
+    queried_columns = [column for column in advised if column.queries and column not in without]
+    poor = [column for column in advised if column not in without and column not in queried_columns]
     clustering = facts.identity.clustering_columns
     is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
-    if wanted:
-        yield _order(wanted, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
+    if queried_columns:
+        yield _order(queried_columns, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
         yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries are filtered by it")
     if len(without) == len(skipping.columns) and without:
@@ -145,18 +145,16 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         )
 
 
-def _order(
-    columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str
-) -> Advice:
+def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str) -> Advice:
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
     shares = [f"{column.column} reads {percent_text(column.point_share or 0)}" for column in columns]
-    listed = ", ".join(names)
+    name_list = ", ".join(names)
     if is_clustered:
-        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({listed})", *names)
+        cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({name_list})", *names)
         python = commands.python(f"cluster_by({names!r})", *names)
     else:
-        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({listed})", *names)
+        cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({name_list})", *names)
         python = commands.python(f"optimize.z_order({names!r})", *names)
     return Advice(
         f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",

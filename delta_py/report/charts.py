@@ -1,6 +1,6 @@
-"""Charts as SVG, drawn here. Each is drawn twice: for a wide and for a narrow page, so that its letters have one size everywhere.
+"""Charts as SVG, drawn here. Each is drawn twice, for a wide and for a narrow page, so that its text has one size everywhere.
 
-A chart is a picture for who sees it: what it says stands in a table beside it, too. Colours come from the page's style.
+A chart is for people who can see it, so a table next to it contains the same data. Colours come from the page's style.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from delta_py.report.words import day_text, moment_text
 from delta_py.visible_text import visible
 
 WIDE, NARROW = 800, 320
-# About how wide letters of 12 px are, in px: usual ones, capitals and digits, and those of other scripts.
+# Approximate widths in px of characters of 12 px: usual ones, capitals and digits, and those of other scripts.
 _LETTER, _CAPITAL, _FOREIGN = 6.8, 8.6, 13.0
 _ROW = 28
 _DAY_MS = 86_400_000
@@ -42,7 +42,7 @@ class Dot:
 
 
 def figure(label: str, draw: Callable[[int], tuple[Markup, int]], below: str, above: str | None = None) -> Markup:
-    """draw: width -> what is in the picture, and its height. label: what it shows, in a sentence. below, above: its axes."""
+    """draw: width -> the content of the picture, and its height. label: a sentence that describes it. below, above: its axes."""
     drawn = []
     for width, kind in ((WIDE, "wide"), (NARROW, "narrow")):
         inside, height = draw(width)
@@ -61,7 +61,7 @@ def _number(value: float) -> str:
 
 
 def _width(text: str) -> float:
-    """About, in px, and rather too wide."""
+    """An estimate in px, and rather too wide."""
     return sum(
         _FOREIGN if ord(letter) > 0x24F and letter != "…" else _CAPITAL if letter.isupper() or letter in "mw@%—_<>&" else _LETTER
         for letter in visible(text)
@@ -69,7 +69,7 @@ def _width(text: str) -> float:
 
 
 def _fitted(text: str, width: float) -> str:
-    """Cut to this width in px, in the middle."""
+    """The text cut in the middle to this width in px."""
     text = shortened(visible(text))
     keep = len(text)
     while keep > 2 and _width(shortened(text, keep)) > width:
@@ -77,12 +77,12 @@ def _fitted(text: str, width: float) -> str:
     return shortened(text, keep)
 
 
-# ---------------------------------------------------------------- bars that lie
+# ---------------------------------------------------------------- horizontal bars
 
 
 def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple[float, str]], most: float) -> Markup:
-    """A bar a row, from above to below. axis: what the lengths are, with the unit. ticks: places and texts; most: the axis's
-    end."""
+    """One bar per row, from top to bottom. axis: the meaning of the lengths, with the unit. ticks: positions and texts; most: the
+    end of the axis."""
 
     def draw(width: int) -> tuple[Markup, int]:
         left = min(220 if width == WIDE else 110, 16 + max(_width(bar.label) for bar in bars))
@@ -118,29 +118,29 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
 
 
 def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: Sequence[str], x_axis: str, y_axis: str) -> Markup:
-    """Columns side by side. names: under them, all that there is room for. texts: above them, where there is room."""
+    """Columns side by side. names: under them, as many as fit. texts: above them, if they fit."""
 
     def draw(width: int) -> tuple[Markup, int]:
         top, bottom, left, right = 22, 180, 4, width - 4
-        most = max(heights, default=0) or 1
+        max_height = max(heights, default=0) or 1
         step = (right - left) / max(len(heights), 1)
         gap = min(6.0, step * 0.16)
         wide = min(step, 90.0) - gap
         end = _number(left + len(heights) * min(step, 90.0))
         parts = [tag("line", x1=left, x2=end, y1=bottom, y2=bottom, class_="base")]
         longest = max(map(_width, texts), default=0.0)
-        with_texts = longest < step  # each may be as high as the ones beside it
-        named = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
+        with_texts = longest < step  # the columns next to each one may be as high
+        name_step = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
         for place, height in enumerate(heights):
             x = left + place * min(step, 90.0) + gap / 2
-            tall = max((bottom - top) * height / most, 2.0 if height else 0)
+            tall = max((bottom - top) * height / max_height, 2.0 if height else 0)
             if tall:
                 place_of = {"x": _number(x), "y": _number(bottom - tall), "width": _number(wide), "height": _number(tall)}
                 parts.append(tag("rect", **place_of, rx=1.5, class_="bar"))
             middle = x + wide / 2
             if with_texts and texts and texts[place]:
                 parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
-            if names and place % named == 0:
+            if names and place % name_step == 0:
                 parts.append(_text(middle, bottom + 17, names[place], anchor="middle"))
         return Markup("".join(parts)), bottom + (24 if names else 4)
 
@@ -183,7 +183,7 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
 
 
 def _times(first: int, last: int) -> tuple[str, str]:
-    """As short as tells them apart; both fit beside each other on a narrow page."""
+    """As short as possible while they differ; both fit next to each other on a narrow page."""
     if last - first > 2 * _DAY_MS:
         return day_text(first), day_text(last)
     start, end = moment_text(first), moment_text(last)
@@ -202,22 +202,22 @@ def rectangles(
     names: tuple[str, str],
     ends: tuple[tuple[str, str], tuple[str, str]],
 ) -> Markup:
-    """Each file as a rectangle, or, if there are none, how many lie over each cell. names, ends: of x and y."""
+    """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y."""
 
     def draw(width: int) -> tuple[Markup, int]:
         top, left, wide, tall = 2, 2, (560 if width == WIDE else width - 4), (340 if width == WIDE else 260)
         parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
         if density:
-            most = max(max(row) for row in density) or 1
+            max_density = max(max(row) for row in density) or 1
             cell_x, cell_y = wide / len(density[0]), tall / len(density)
             for level in range(1, 6):
-                # One path for all cells of a shade: few bytes.
+                # One path for all cells of a shade saves bytes.
                 around = f"h{_number(cell_x)}v{_number(cell_y)}h-{_number(cell_x)}z"
                 cells = [
                     f"M{_number(left + x * cell_x)} {_number(top + tall - (y + 1) * cell_y)}{around}"
                     for y, row in enumerate(density)
                     for x, count in enumerate(row)
-                    if count and min(5, 1 + int(5 * count / (most + 1))) == level
+                    if count and min(5, 1 + int(5 * count / (max_density + 1))) == level
                 ]
                 if cells:
                     parts.append(tag("path", d="".join(cells), class_=f"shade{level}"))

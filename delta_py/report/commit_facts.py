@@ -1,4 +1,4 @@
-"""Commits as a report shows them: when, what, by whom, how much; and the streams that write to the table.
+"""Facts about commits for a report: time, operation, user, amounts; and the streams that write to the table.
 
 Protocol: Commit Provenance Information; Transaction Identifiers.
 """
@@ -21,24 +21,24 @@ from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, 
 from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
-# Bytes of commits of which the actions are read; and groups and streams that are told apart.
+# The maximum size in bytes of the commits whose actions are read; and the maximum number of separate groups and streams.
 _MOST_BYTES = 256 << 20
 _MOST_GROUPS = 50
 _MOST_STREAMS = 100
 
 
 def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFacts, StreamFacts | Unknown]:
-    """Of the newest commits up to the snapshot's version, most at the most. Raises CorruptTableError, TableNotFoundError."""
-    listed = list_commits(snapshot.store, 0, snapshot.version)
+    """For the newest commits up to the snapshot's version, at most `most`. Raises CorruptTableError, TableNotFoundError."""
+    log_commits = list_commits(snapshot.store, 0, snapshot.version)
     reader = CommitReader(snapshot.store)
-    files = listed[-most:]
+    files = log_commits[-most:]
     contents = _contents(reader, files)
-    times_ms, table = history_of(reader, listed, most)
-    history = table.drop_columns("timestamp").to_pylist()  # whose years a calendar here may not have
+    times_ms, table = history_of(reader, log_commits, most)
+    history = table.drop_columns("timestamp").to_pylist()  # a timestamp may have a year that Python's calendar lacks
     commits = tuple(_commit(row, time_ms, contents[row["version"]]) for row, time_ms in zip(history, times_ms, strict=True))
     facts = CommitFacts(
-        in_log=len(listed),
-        oldest_version=listed[0].version,
+        in_log=len(log_commits),
+        oldest_version=log_commits[0].version,
         commits=commits,
         by_operation=_by_operation(commits),
         by_writer=_by_writer(commits),
@@ -51,7 +51,7 @@ def commit_facts(snapshot: Snapshot, most: int = MOST_COMMITS) -> tuple[CommitFa
 
 @dataclass(slots=True)
 class _Content:
-    """What is read of a commit beside its commitInfo. streams: application ids of its transactions; None where not read."""
+    """What is read of a commit in addition to its commitInfo. streams: application ids of its transactions; None if not read."""
 
     log_bytes: int
     files_added: int | None = None
@@ -62,26 +62,26 @@ class _Content:
 
 def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Content]:
     """By version. The oldest of very large commits are not read."""
-    found = {file.version: _Content(file.size_bytes) for file in files}
-    left, small_enough = _MOST_BYTES, []
+    contents = {file.version: _Content(file.size_bytes) for file in files}
+    remaining_bytes, small_enough = _MOST_BYTES, []
     for file in reversed(files):
-        left -= file.size_bytes
-        if left < 0:
+        remaining_bytes -= file.size_bytes
+        if remaining_bytes < 0:
             break
         small_enough.append(file)
     for file in reader.ahead(reversed(small_enough)):
-        content = found[file.version]
+        content = contents[file.version]
         try:
             pieces = list(reader.file_actions(file))
             streams = frozenset(a.app_id for a in reader.actions(file, "txn") if isinstance(a, SetTransaction))
         except (CorruptTableError, LogFileNotFoundError):
-            continue  # what it did stays unknown; the check of the log names it
+            continue  # its content stays unknown; the check of the log reports it
         if file.size_bytes:
             content.files_added = sum(piece.adds.num_rows for piece in pieces)
             content.files_removed = sum(len(piece.remove_keys) for piece in pieces)
             content.bytes_added = sum(total(piece.adds["size"]) for piece in pieces)
             content.streams = streams
-    return found
+    return contents
 
 
 def _commit(row: dict[str, Any], timestamp_ms: int, content: _Content) -> Commit:
@@ -114,8 +114,8 @@ def _z_order(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(values: Iterable[int | None]) -> int | None:
-    listed = list(values)
-    return None if None in listed else sum(value for value in listed if value is not None)
+    value_list = list(values)
+    return None if None in value_list else sum(value for value in value_list if value is not None)
 
 
 def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
@@ -157,24 +157,24 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
     except CorruptTableError as error:
         return Unknown(error.message)
     by_app: dict[str, Commit] = {}
-    whole = True  # whether the newer commits were all read: else a stream may be in one that was not
+    is_complete = True  # whether all newer commits were read: otherwise a stream may be in one that was not read
     unread = None
     for commit in commits:
         streams = contents[commit.version].streams
         if streams is None:
-            whole, unread = False, commit.version
+            is_complete, unread = False, commit.version
             break
         for app_id in streams:
             by_app.setdefault(app_id, commit)
     oldest = commits[-1].version if commits else snapshot.version
-    until = f"commit {unread}, which was not read" if not whole else f"commit {oldest}, the oldest that was looked at"
+    until = f"commit {unread}, which was not read" if not is_complete else f"commit {oldest}, the oldest that was looked at"
     newest = commits[0] if commits else None
 
     def stream(transaction: SetTransaction) -> Stream:
         commit = by_app.get(transaction.app_id)
         if commit is None or newest is None:
-            behind: int | Unknown = Unknown(f"its commit is not newer than {until}")
-            return Stream(transaction.app_id, transaction.version, transaction.last_updated_ms, None, behind, behind)
+            version_lag: int | Unknown = Unknown(f"its commit is not newer than {until}")
+            return Stream(transaction.app_id, transaction.version, transaction.last_updated_ms, None, version_lag, version_lag)
         return Stream(
             transaction.app_id,
             transaction.version,
@@ -184,9 +184,9 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
             newest.timestamp_ms - commit.timestamp_ms,
         )
 
-    found = sorted(map(stream, transactions.values()), key=_lag, reverse=True)
+    sorted_streams = sorted(map(stream, transactions.values()), key=_lag, reverse=True)
     source = f"txn actions of version {snapshot.version}, and of the commits up to it"
-    return StreamFacts(len(found), tuple(found[:_MOST_STREAMS]), source)
+    return StreamFacts(len(sorted_streams), tuple(sorted_streams[:_MOST_STREAMS]), source)
 
 
 def _lag(stream: Stream) -> float:

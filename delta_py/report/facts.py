@@ -1,7 +1,7 @@
-"""What a report knows of a table: frozen values, and their JSON.
+"""The facts of a report about a table: frozen values, and their JSON.
 
-Each part names its `source`: the files of the log, or the facts in them, that its numbers were taken from. What could not be told
-is an Unknown with the reason, never a zero. Times are ms since 1970, sizes are bytes, shares lie between 0 and 1.
+Each part names its `source`: the files of the log, or the facts in them, that its numbers come from. A fact that is not known
+is an Unknown with the reason, never a zero. Times are ms since 1970, sizes are bytes, shares are between 0 and 1.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError, readable
 
 T = TypeVar("T")
-_LONG = pa.decimal128(19, 0)  # holds any of 64 bits, and its sums 38 digits
+_LONG = pa.decimal128(19, 0)  # holds any 64-bit integer; a sum has 38 digits
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What could not be told. unknown: why."""
+    """A fact that is not known. unknown: the reason."""
 
     unknown: str
 
 
 def known(step: Callable[[], T]) -> T | Unknown:
-    """What the step gives; Unknown where the table or its storage does not let it, or the log has numbers that cannot be
-    reckoned with."""
+    """The result of the step. Unknown if the table or its storage raises an error, or the log has numbers that cannot be used in
+    calculations."""
     try:
         return step()
     except DeltaError as error:
@@ -41,13 +41,13 @@ def known(step: Callable[[], T]) -> T | Unknown:
 
 
 def total(values: pa.Array | pa.ChunkedArray) -> int:
-    """The sum of whole numbers of 64 bits, nulls left out, however large it is."""
+    """The sum of 64-bit integers of any size, without nulls."""
     return int(pc.sum(values.cast(_LONG)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """timestamp_ms: of the version. columns: of the schema, at its top. features: named by the protocol, sorted."""
+    """timestamp_ms: of the version. columns: top-level columns of the schema. features: named by the protocol, sorted."""
 
     root: str
     name: str | None
@@ -71,7 +71,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """operation, user, engine: None where the commit does not say. files and bytes: of its add and remove actions; None where
+    """operation, user, engine: None if the commit does not contain it. files and bytes: of its add and remove actions; None if
     they were not read. log_bytes: of the commit's own file."""
 
     version: int
@@ -87,7 +87,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class OperationTotals:
-    """Of the commits that were looked at. files and bytes: None where those of one of them are not known."""
+    """Totals of the commits that were read. files and bytes: None if those of one of them are not known."""
 
     operation: str | None
     commits: int
@@ -112,7 +112,7 @@ class WriterTotals:
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
     """in_log: commits that the log has, up to the version. commits: the newest of them, newest first. z_order: the columns of
-    the newest Z-order among these. last_vacuum: the newest end of a VACUUM among them."""
+    the newest Z-order among these. last_vacuum: the newest VACUUM END among them."""
 
     in_log: int
     oldest_version: int
@@ -126,9 +126,9 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """batch: the number of its newest transaction. last_updated_ms: as the writer noted it, or None. table_version: the
-    commit that brought it, None where it is older than the commits that were looked at. versions_behind, ms_behind: from that
-    commit to the report's version; Unknown where the commit is not there."""
+    """batch: the number of its newest transaction. last_updated_ms: as the writer recorded it, or None. table_version: the
+    commit with this transaction, None if it is older than the commits that were read. versions_behind, ms_behind: from that
+    commit to the report's version; Unknown if the commit does not exist any more."""
 
     app_id: str
     batch: int
@@ -140,7 +140,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """streams: of the largest lag first. count: of all."""
+    """streams: those with the largest lag first. count: of all streams."""
 
     count: int
     streams: tuple[Stream, ...]
@@ -152,7 +152,7 @@ class StreamFacts:
 
 @dataclass(frozen=True, slots=True)
 class SizeBin:
-    """Files of low_bytes up to below high_bytes; None: without a limit."""
+    """Files from low_bytes to below high_bytes; None: without a limit."""
 
     low_bytes: int
     high_bytes: int | None
@@ -162,7 +162,7 @@ class SizeBin:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeDebt:
-    """What OPTIMIZE would do now: files that it would write anew, and how many it would make of them, if each bin is one."""
+    """What OPTIMIZE would do now: the files that it would rewrite, and the number of files that it would write, one per bin."""
 
     files: int
     bytes: int
@@ -171,7 +171,7 @@ class OptimizeDebt:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """rows: without those that deletion vectors take away. small: files below target_bytes. median_bytes, largest_bytes: None
+    """rows: without the rows that deletion vectors delete. small: files below target_bytes. median_bytes, largest_bytes: None
     without files."""
 
     count: int
@@ -200,8 +200,8 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
     """largest: by bytes. profile: sizes from the largest to the smallest partition, at most 60: each the mean of a group of
-    equal numbers of partitions. skew: the largest partition in sizes of the median one; None without partitions, or where
-    that has 0 bytes. small_count: partitions of several files that all together are below the target file size."""
+    equal numbers of partitions. skew: the size of the largest partition divided by the median size; None without partitions, or
+    if the median is 0 bytes. small_count: partitions of several files whose total is below the target file size."""
 
     columns: tuple[str, ...]
     count: int
@@ -216,9 +216,9 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
-    """files: with a deletion vector. deleted_rows: in them. rows: of these files, deleted ones included. bytes: of the
-    vectors, as their descriptors say. shares: how many files have up to so large a share of deleted rows. beyond: files above
-    max_share, which OPTIMIZE writes anew. files_without_share: whose number of rows is not known."""
+    """files: with a deletion vector. deleted_rows: in them. rows: of these files, including deleted ones. bytes: of the
+    vectors, from their descriptors. shares: how many files have at most this share of deleted rows. beyond: files above
+    max_share, which OPTIMIZE rewrites. files_without_share: those with an unknown number of rows."""
 
     files: int
     deleted_rows: int
@@ -236,7 +236,7 @@ class VectorFacts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSkipping:
-    """A row of DeltaTable.layout. sql_name: of the column, with backticks where it needs them. role: `clustering`, `Z-order` or
+    """A row of DeltaTable.layout. sql_name: of the column, with backticks if it needs them. role: `clustering`, `Z-order` or
     None."""
 
     column: str
@@ -253,9 +253,10 @@ class ColumnSkipping:
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """The files as rectangles over two columns. why: these two. low, high: the ends of each, as text. files: in the map, with
-    bounds of both; without: the others. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else none, and
-    density: how many files lie over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a
+    """The files as rectangles over two columns. why: the reason for these two. low, high: the ends of each, as text. files: in
+    the map, with bounds of both; without: the other files. rectangles: x0, y0, x1, y1 as shares of the axes, for few files; else
+    none, and
+    density: the number of files over each cell, rows from low to high y. mean_depth: over a cell, on average; mean_area: of a
     rectangle."""
 
     x: str
@@ -275,7 +276,7 @@ class FileMap:
 
 @dataclass(frozen=True, slots=True)
 class SkippingFacts:
-    """left_out: columns that may have bounds and were not looked at, as there are so many."""
+    """left_out: columns that may have bounds but were not examined, because there are too many."""
 
     columns: tuple[ColumnSkipping, ...]
     left_out: int
@@ -288,7 +289,7 @@ class SkippingFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """As FSCK tells it. kind: commit, checkpoint, checksum, compaction, lastCheckpoint."""
+    """A fault as FSCK reports it. kind: commit, checkpoint, checksum, compaction, lastCheckpoint."""
 
     kind: str
     path: str
@@ -299,11 +300,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """newest_version: of the log, which may be newer than the report's. earliest_version: that can be read.
-    newest_checkpoint: up to the report's version, as are commits_since_checkpoint and what stands for loading it:
+    """newest_version: of the log, which may be newer than the report's. earliest_version: the first that can be read.
+    newest_checkpoint: up to the report's version, as are commits_since_checkpoint and the cost of loading it:
     files_to_load, bytes_to_load. checksum: of the report's version: `agrees`, `contradicts`, `damaged`, `older form`, `none`;
-    checksum_detail: what is wrong with it. gaps: ranges of commits that are missing. last_checkpoint: the version that
-    `_last_checkpoint` names. faults: of the whole log."""
+    checksum_detail: its fault. gaps: ranges of missing commits. last_checkpoint: the version in
+    `_last_checkpoint`. faults: of the whole log."""
 
     newest_version: int
     earliest_version: int | Unknown
@@ -338,7 +339,7 @@ class VacuumReason:
 
 @dataclass(frozen=True, slots=True)
 class VacuumDebt:
-    """What a dry run of VACUUM found. bytes: as listed."""
+    """The result of a dry run of VACUUM. bytes: as listed."""
 
     files: int
     bytes: int
@@ -347,9 +348,9 @@ class VacuumDebt:
 
 @dataclass(frozen=True, slots=True)
 class RetentionFacts:
-    """tombstones: removed files that the log still knows of and that are not live again. expired: those removed longer ago
-    than deleted_file_ms, which VACUUM deletes where they are still there. without_size, without_time: of which the log does
-    not say it. last_vacuum_version: what `_last_vacuum_info` says."""
+    """tombstones: removed files that the log still contains and that are not live again. expired: those removed longer ago
+    than deleted_file_ms, which VACUUM deletes if they still exist. without_size, without_time: those without this value in
+    the log. last_vacuum_version: from `_last_vacuum_info`."""
 
     deleted_file_ms: int | Unknown
     log_ms: int | Unknown
@@ -370,7 +371,7 @@ class RetentionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """urgent: something is damaged. commands: None where there is none of the kind that is safe to type."""
+    """urgent: something is damaged. commands: None if there is no safe command of that kind."""
 
     title: str
     reason: str
@@ -383,7 +384,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """partitions: None for a table without partition columns. generated_ms: when it was looked at."""
+    """partitions: None for a table without partition columns. generated_ms: when the facts were gathered."""
 
     generated_ms: int
     identity: Identity
@@ -398,7 +399,7 @@ class TableFacts:
     advice: tuple[Advice, ...] = ()
 
     def to_json(self) -> str:
-        """One JSON object by the names here; what is unknown is an object `{"unknown": why}`. Whole numbers beyond 64 bits are
+        """One JSON object by the names here; an unknown fact is an object `{"unknown": why}`. Whole numbers beyond 64 bits are
         floats."""
         return orjson.dumps(_of_json(asdict(self)), option=orjson.OPT_INDENT_2).decode()
 

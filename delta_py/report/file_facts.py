@@ -1,4 +1,4 @@
-"""The live files as a report shows them: sizes, partitions, deletion vectors. Columnar: there may be very many.
+"""Facts about the live files for a report: sizes, partitions, deletion vectors. Columnar, because there may be very many files.
 
 Protocol: Add File and Remove File; Deletion Vectors.
 """
@@ -34,7 +34,7 @@ _SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> FileFacts:
-    """files: FILE_SCHEMA. records: how many rows each has, deleted ones included; null where that is not known."""
+    """files: FILE_SCHEMA. records: the number of rows of each, including deleted ones; null if it is not known."""
     sizes = files["size"].to_numpy()
     target = _target(snapshot)
     unknown = records.null_count
@@ -65,7 +65,7 @@ def _target(snapshot: Snapshot) -> int | Unknown:
 
 
 def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown) -> tuple[SizeBin, ...]:
-    """The bins from the first that has files to the last, and on to that of the target size."""
+    """The bins from the first that has files to the last, extended to that of the target size."""
     places = np.searchsorted(np.array(_EDGES), sizes, "right") - 1
     counts = np.bincount(places, minlength=len(_EDGES))
     totals = np.bincount(places, sizes, minlength=len(_EDGES))
@@ -81,23 +81,23 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
 
 
 def _debt(snapshot: Snapshot) -> OptimizeDebt:
-    chosen = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
-    return OptimizeDebt(chosen.bins.num_rows, total(chosen.bins["size"]), len(pc.unique(chosen.bins["bin"])))
+    compaction = compaction_of(snapshot, snapshot.clustering_domain(), OptimizeRequest()).choose()
+    return OptimizeDebt(compaction.bins.num_rows, total(compaction.bins["size"]), len(pc.unique(compaction.bins["bin"])))
 
 
 # ---------------------------------------------------------------- partitions
 
 
 def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
-    """Of a partitioned table. files: FILE_SCHEMA."""
+    """For a partitioned table. files: FILE_SCHEMA."""
     config, columns = snapshot.config, snapshot.config.partition_columns
     texts = [pc.map_lookup(files["partition_values"], pa.scalar(name), "first") for name in config.physical_partition_columns]
     keys = [f"k{position}" for position in range(len(columns))]
-    # The empty text is null too.
+    # The empty text means null too.
     null = pa.scalar(None, pa.string())
-    given = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
+    values_by_key = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
     sizes = files["size"].cast(pa.decimal128(19, 0))
-    groups = pa.table({**given, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
+    groups = pa.table({**values_by_key, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
     groups = groups.set_column(groups.schema.get_field_index("size_sum"), "size_sum", groups["size_sum"].cast(pa.int64()))
     groups = groups.sort_by([("size_sum", "descending"), *((key, "ascending") for key in keys)])
     sizes, counts = groups["size_sum"].to_numpy(), groups["size_count"].to_numpy()

@@ -1,4 +1,4 @@
-"""All facts of a table, gathered: each part by itself, so that one that cannot be told leaves the others."""
+"""Gathers all facts of a table. Each part is separate, so that an unknown part does not affect the others."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _STATE = ("path", "partition_values", "size", "deletion_vector")
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
-    log, by which every checkpoint is read. commits: the newest so many are looked at. filtered: how many queries compared
-    each column, beside those of this process. now_ms: None for the clock's time."""
+    """vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
+    log, which reads every checkpoint. commits: how many of the newest commits are read. filtered: how many queries compared
+    each column, in addition to those of this process. now_ms: None for the clock's time."""
 
     vacuum: bool = False
     check_log: bool = True
@@ -42,7 +42,7 @@ class ReportRequest:
 
 
 def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFacts:
-    """What cannot be read of the table is Unknown with the reason. Memory: the live files' names, sizes, partition values and
+    """Facts that cannot be read are Unknown with the reason. Memory: the live files' names, sizes, partition values and
     the bounds of some columns, at most skipping_facts.MOST_COLUMNS."""
     request = request or ReportRequest()
     now_ms = time.time_ns() // 1_000_000 if request.now_ms is None else request.now_ms
@@ -74,7 +74,7 @@ def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFac
 
 
 def _state(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
-    """The live files, and their statistics, aligned."""
+    """The live files, and their statistics in the same order."""
     batches = list(bounded_batches(snapshot, paths))
     schema = pa.schema([FILE_SCHEMA.field(name) for name in _STATE])
     table = pa.Table.from_batches([batch.files.select(list(_STATE)) for batch in batches], schema)

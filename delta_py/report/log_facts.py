@@ -1,4 +1,4 @@
-"""The log's health and what is kept, as a report shows it: checkpoints, checksums, faults, removed files.
+"""Facts about the log's health and retention for a report: checkpoints, checksums, faults, removed files.
 
 Protocol: Checkpoints; Log Compaction Files; Version Checksum File; Metadata Cleanup.
 """
@@ -34,7 +34,7 @@ from delta_py.vacuum.vacuum import Vacuum, VacuumRequest
 
 
 def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
-    """check: look for faults, as FSCK does, by which every checkpoint is read. Raises OSError where the log cannot be listed."""
+    """check: look for faults, as FSCK does, which reads every checkpoint. Raises OSError if the log cannot be listed."""
     store, segment = snapshot.store, snapshot.segment
     listing = list_log(store, 0)
     versions = sorted(listing.commits)
@@ -46,9 +46,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
         earliest_version=known(lambda: available_versions(store)[0]),
         commits=len(versions),
         commit_bytes=sum(file.size_bytes for file in listing.commits.values()),
-        gaps=tuple(
-            (before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1
-        ),
+        gaps=tuple((before + 1, after - 1) for before, after in pairwise(versions) if after != before + 1),
         checkpoints=len(listing.checkpoints),
         incomplete_checkpoints=len(listing.incomplete),
         newest_checkpoint=checkpoint.version if checkpoint else None,
@@ -78,7 +76,7 @@ def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
 
 
 def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
-    """What the version checksum of the version is, and what is wrong with it."""
+    """The state of the version's checksum, and its fault."""
     file = snapshot.segment.checksum
     if file is None:
         return "none", None
@@ -101,22 +99,20 @@ def _faults(snapshot: Snapshot) -> tuple[Fault, ...]:
     return tuple(Fault(row["kind"], row["path"], row["version"], row["reason"], row["can_repair"]) for row in rows)
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- retention
 
 
 def retention_facts(
     snapshot: Snapshot, live: pa.ChunkedArray | None, commits: CommitFacts | Unknown, now_ms: int, *, vacuum: bool
 ) -> RetentionFacts:
-    """live: the paths of the live files, None where they are not known. vacuum: ask VACUUM what it would delete, by which the
-    table's directories are listed."""
+    """live: the paths of the live files, None if they are not known. vacuum: run VACUUM as a dry run, which lists the
+    table's directories."""
     properties = snapshot.config.properties
     kept_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
     numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
     if live is not None:
         numbers = known(lambda: _tombstones(snapshot, live, kept_ms, now_ms))
-    count, size, without_size, without_time, expired, expired_size = (
-        [numbers] * 6 if isinstance(numbers, Unknown) else numbers
-    )
+    count, size, without_size, without_time, expired, expired_size = [numbers] * 6 if isinstance(numbers, Unknown) else numbers
     last_vacuum: int | Unknown | None
     if isinstance(commits, Unknown):
         last_vacuum = commits
@@ -141,9 +137,7 @@ def retention_facts(
     )
 
 
-def _tombstones(
-    snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int
-) -> tuple[int | Unknown, ...]:
+def _tombstones(snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int) -> tuple[int | Unknown, ...]:
     """Number, bytes, without size, without time, expired, their bytes."""
     removed = snapshot.tombstones()
     removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
@@ -157,14 +151,14 @@ def _tombstones(
 
 
 def _total(sizes: pa.ChunkedArray) -> int | Unknown:
-    """A sum of some of them would be taken for that of all."""
+    """Unknown if one size is unknown: a partial sum would be read as the total."""
     if sizes.null_count:
         return Unknown(f"{sizes.null_count:,} of {len(sizes):,} remove actions have no size")
     return total(sizes)
 
 
 def _debt(snapshot: Snapshot, now_ms: int) -> VacuumDebt:
-    found = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
-    groups = found.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
+    removable_files = Vacuum.begin(snapshot.store, VacuumRequest(), lambda: now_ms).find()
+    groups = removable_files.group_by("reason").aggregate([("size", "count"), ("size", "sum")]).sort_by("reason").to_pylist()
     reasons = tuple(VacuumReason(row["reason"], row["size_count"], row["size_sum"] or 0) for row in groups)
-    return VacuumDebt(found.num_rows, total(found["size"]), reasons)
+    return VacuumDebt(removable_files.num_rows, total(removable_files["size"]), reasons)

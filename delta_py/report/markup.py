@@ -1,8 +1,9 @@
-"""HTML and SVG as text. Whatever comes out of a table goes through `escaped`, the one place where text becomes markup.
+"""HTML and SVG as text. All text from a table goes through `escaped`, the one place where text becomes markup.
 
     tag("p", "Files of ", data(name), class_="note")
 
-Children that are no Markup are escaped, and all attributes. `class_` is `class`, underscores are dashes, None is left out.
+Children are escaped unless they are Markup, and so are all attributes. `class_` is `class`, underscores are dashes, None is
+left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _EMPTY_TAGS = frozenset({"meta", "br", "rect", "circle", "line", "path", "polyli
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -28,7 +29,7 @@ Child: TypeAlias = "Markup | str | int | Iterable[Child] | None"
 
 
 def escaped(text: str) -> Markup:
-    """Text as it can stand in an element or an attribute: what nobody sees is escaped, and with it all that HTML cannot hold."""
+    """Text for an element or an attribute: invisible characters are escaped, and so is everything that HTML cannot contain."""
     return Markup(escape(visible(text)))
 
 
@@ -40,7 +41,7 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | None) 
     parts.append(">")
     if name in _EMPTY_TAGS:
         assert not children, f"{name} has no content"
-        # So that SVG's are closed for parsers of XML, too.
+        # Closes SVG elements, so that XML parsers accept them too.
         return Markup("".join(parts)[:-1] + "/>" if name not in ("meta", "br", "col") else "".join(parts))
     parts.append(joined(children))
     parts.append(f"</{name}>")
@@ -48,7 +49,8 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | None) 
 
 
 def framed(document: str, title: str) -> Markup:
-    """A whole HTML document in a frame without rights. It is no text of a table: all its characters stay, line ends too."""
+    """A whole HTML document in a frame without permissions. It is not text from a table: all its characters are
+    kept, line ends too."""
     return Markup(f'<iframe srcdoc="{escape(document)}" {_FRAME} title="{escaped(title)}"></iframe>')
 
 
@@ -67,7 +69,7 @@ def joined(children: Child) -> Markup:
 
 
 def data(text: str) -> Markup:
-    """A name or value out of a table: shortened, and apart from the text around it where it is written from right to left."""
+    """A name or value from a table: shortened, and isolated from the text around it if it is written from right to left."""
     return tag("bdi", shortened(text))
 
 

@@ -3,7 +3,7 @@
     print(metrics_text(DeltaTable("/data/sales")))
     # pydelta_table_files{table="/data/sales"} 12
 
-What is unknown has no sample of its own, and no zero: `pydelta_table_unknown` names it. Units stand in the names.
+An unknown fact has no sample of its own, and no zero: `pydelta_table_unknown` names it. Names contain the units.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HasSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """samples: labels beside that of the table, and the value; None where there is nothing to be told, as without a
+    """samples: labels in addition to the table's label, and the value; None if the fact does not apply, for example without a
     checkpoint."""
 
     name: str
@@ -42,16 +42,16 @@ class Metric:
 
 
 def metrics_text(table: HasSnapshot, *, vacuum: bool = False, check_log: bool = True) -> str:
-    """vacuum: ask VACUUM what it would delete, by which the table's directories are listed. check_log: look for faults in the
-    log, by which every checkpoint is read. Ends with a line end."""
+    """vacuum: run VACUUM as a dry run, which lists the table's directories. check_log: look for faults in the
+    log, which reads every checkpoint. The text ends with a line end."""
     return text_of(gather(table.snapshot, ReportRequest(vacuum=vacuum, check_log=check_log)))
 
 
 def text_of(facts: TableFacts) -> str:
-    """The facts of a report that is there. Ends with a line end."""
-    listed = metrics(facts)
-    lines = [line for metric in listed for line in _lines(metric, facts.identity.root)]
-    lines += _lines(_unknown(listed), facts.identity.root)
+    """The facts of an existing report as text. It ends with a line end."""
+    all_metrics = metrics(facts)
+    lines = [line for metric in all_metrics for line in _lines(metric, facts.identity.root)]
+    lines += _lines(_unknown(all_metrics), facts.identity.root)
     return "\n".join(lines) + "\n"
 
 
@@ -75,8 +75,8 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _label(text: str) -> str:
-    """A label's value: what nobody sees is made visible, then backslashes and quotes are escaped. Two that are alike by that, or
-    begin alike, stay two by a checksum of the text."""
+    """A label's value: invisible characters are made visible, then backslashes and quotes are escaped. If this makes two labels
+    equal, or they have the same beginning, a checksum of the text keeps them apart."""
     label = visible(text)
     if len(label) > _LONGEST_LABEL:
         label = f"{label[:_LONGEST_LABEL]}…"
@@ -89,11 +89,11 @@ def _number(value: int | float) -> str:
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
-def _unknown(listed: Sequence[Metric]) -> Metric:
-    """Which samples could not be told."""
+def _unknown(all_metrics: Sequence[Metric]) -> Metric:
+    """Which samples are not known."""
     missing = [
         ({"metric": _PREFIX + metric.name, **labels}, 1)
-        for metric in listed
+        for metric in all_metrics
         for labels, value in metric.samples
         if isinstance(value, Unknown)
     ]
@@ -104,7 +104,7 @@ def _unknown(listed: Sequence[Metric]) -> Metric:
 
 
 def metrics(facts: TableFacts) -> list[Metric]:
-    """In the order of the page."""
+    """The metrics in the order of the page."""
     return [
         *_state(facts),
         *_commits(facts),
@@ -126,7 +126,7 @@ def _seconds(value: int | Unknown | None) -> Value:
 
 
 def _of(part: object, name: str) -> Value:
-    """A field of a part of the facts, or that the part is unknown."""
+    """A field of a part of the facts, or Unknown if the part is unknown."""
     value: Value = part if isinstance(part, Unknown) else getattr(part, name)
     return value
 
@@ -172,7 +172,7 @@ def _or_unknown(value: int | None, why: str) -> Value:
 def _files(facts: TableFacts) -> list[Metric]:
     files, partitions = facts.files, facts.partitions
     optimize = files if isinstance(files, Unknown) else files.optimize
-    found = [
+    file_metrics = [
         _one("files", "live files (add actions)", _of(files, "count")),
         _one("size_bytes", "bytes of the live files (add actions: size)", _of(files, "bytes")),
         _one("rows", "rows without deleted ones (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
@@ -183,11 +183,11 @@ def _files(facts: TableFacts) -> list[Metric]:
         _one("optimize_bytes", "bytes of the files that OPTIMIZE would write anew now", _of(optimize, "bytes")),
     ]
     if partitions is not None:
-        found += [
+        file_metrics += [
             _one("partitions", "partitions with live files (partitionValues)", _of(partitions, "count")),
             _one("partition_skew_ratio", "bytes of the largest partition to those of the median one", _of(partitions, "skew")),
         ]
-    return found
+    return file_metrics
 
 
 def _skipping(facts: TableFacts) -> list[Metric]:

@@ -1,6 +1,6 @@
-"""The report as one HTML page: all of it inline, nothing fetched, no script. See style.py for how it looks.
+"""The report as one HTML page: everything is inline, it fetches nothing and has no script. style.py has its style.
 
-The page forbids the network to itself by a Content-Security-Policy, which lets it have its own style alone.
+The page forbids itself the network by a Content-Security-Policy, which allows only its own style.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that c
 
 
 def page(facts: TableFacts) -> str:
-    """A whole document."""
+    """A complete document."""
     parts = sections(facts)
     identity = facts.identity
     title = f"{shortened(identity.name or identity.root, _LONGEST_TITLE)}, version {identity.version}"
@@ -90,12 +90,12 @@ def _advice(items: tuple[Advice, ...]) -> Markup:
 def _item(item: Advice) -> Markup:
     commands = [("shell", item.cli), ("SQL", item.sql), ("Python", item.python)]
     shown = [(name, text) for name, text in commands if text is not None]
-    listed = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
+    command_list = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
     return tag(
         "li",
         tag("h3", "Damaged: " if item.urgent else "", shortened(item.title, 300)),
         tag("p", shortened(item.reason, 1_000)),
-        listed if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
+        command_list if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
         source_line(item.source),
         class_="urgent" if item.urgent else None,
     )

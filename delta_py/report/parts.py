@@ -1,4 +1,4 @@
-"""Parts that the sections of the page are made of: facts with their sources, tables, what is unknown."""
+"""Parts of the page's sections: facts with their sources, tables, unknown facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_REASON = 600
 
 
 def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
-    """The value as text; `unknown` and why."""
+    """The value as text; `unknown` and the reason."""
     if isinstance(value, Unknown):
         return unknown(value)
     return tag("span", text(value))
@@ -24,12 +24,12 @@ def unknown(value: Unknown) -> Markup:
 
 
 def optional(value: str | None) -> Markup:
-    """A value out of a table that may be missing."""
+    """A value from a table that may be missing."""
     return tag("span", "not said", class_="unknown") if value is None else data(value)
 
 
 def number(value: int | None) -> Markup:
-    """A number in a table; one that is not known is said to be unknown."""
+    """A number in a table; a missing one is shown as unknown."""
     return tag("span", "unknown", class_="unknown") if value is None else Markup(f"{value:,}")
 
 
@@ -42,8 +42,8 @@ def source_line(source: str) -> Markup:
 
 
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
-    """Name, value and source of each fact. Roles are named, as a narrow page shows a row's cells below each other, by which
-    browsers take a table for none."""
+    """Name, value and source of each fact. Roles are set explicitly, because a narrow page shows a row's cells below each other,
+    and then browsers do not recognize the table."""
     heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "From"))
     rows = [
         tag(
@@ -60,8 +60,8 @@ def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
 
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
-    """names: of the columns; numbers: which of these hold numbers. Wider than the page, it can be scrolled, by the keyboard
-    too."""
+    """names: of the columns; numbers: which of these contain numbers. If it is wider than the page, it can be scrolled, by
+    keyboard too."""
 
     def cell(place: int, value: Child) -> Markup:
         if place == 0:

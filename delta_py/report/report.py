@@ -1,4 +1,4 @@
-"""Report: the picture of a table, as facts, as a page, in a notebook.
+"""Report: the report about a table, as facts, as a page, in a notebook.
 
     report = report_of(snapshot)
     report.write("/tmp/sales.html")
@@ -19,26 +19,26 @@ from delta_py.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """facts: all that the page shows, and more."""
+    """facts: everything that the page shows, and more."""
 
     facts: TableFacts
 
     def html(self) -> str:
-        """One HTML document, whole in itself: no script, nothing fetched."""
+        """One self-contained HTML document: it has no script and fetches nothing."""
         return page(self.facts)
 
     def write(self, path: str | Path) -> None:
-        """Write the page to a file of this machine. Raises OSError."""
+        """Write the page to a local file. Raises OSError."""
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def to_json(self) -> str:
         return self.facts.to_json()
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page in a frame of its own, so that its style and theirs leave each other alone."""
+        """For notebooks: the page in a frame of its own, so that its style and the notebook's do not affect each other."""
         return framed(self.html(), "Report of a Delta table")
 
 
 def report_of(snapshot: Snapshot, request: ReportRequest | None = None) -> Report:
-    """What cannot be told of the table is Unknown in the facts, with the reason."""
+    """Facts about the table that are not known are Unknown, with the reason."""
     return Report(gather(snapshot, request))

@@ -40,7 +40,7 @@ class Section:
 
 
 def sections(facts: TableFacts) -> tuple[Section, ...]:
-    """In the page's order; that of partitions only for a partitioned table."""
+    """In the page's order; the partitions section is only for a partitioned table."""
     return tuple(
         Section(anchor, title, body)
         for anchor, title, body in (
@@ -74,8 +74,8 @@ def _commits(facts: CommitFacts) -> Markup:
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
     missing = None
     if facts.oldest_version > 0:
-        gone = f"Commits before version {facts.oldest_version:,} are not in the log any more"
-        missing = soft(f"{gone}: what they did is unknown here.")
+        missing_note = f"Commits before version {facts.oldest_version:,} are not in the log any more"
+        missing = soft(f"{missing_note}: what they did is unknown here.")
     return joined(
         [
             missing,
@@ -92,24 +92,29 @@ def _commits(facts: CommitFacts) -> Markup:
 
 
 def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
-    """looked_at: which commits, for people."""
+    """looked_at: the commits that were read, for people."""
     commits = facts.commits
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
     if len(facts.by_operation) > _LANES:
         lanes.append("other operations")
-    others = len(lanes) - 1
+    other_count = len(lanes) - 1
     place = {operation: lane for lane, operation in enumerate(operations)}
-    most = max((commit.bytes_added or 0 for commit in commits), default=0) or 1
+    max_bytes = max((commit.bytes_added or 0 for commit in commits), default=0) or 1
     dots = [
-        Dot(commit.timestamp_ms, place.get(commit.operation, others), (commit.bytes_added or 0) / most, _commit_text(commit))
+        Dot(
+            commit.timestamp_ms,
+            place.get(commit.operation, other_count),
+            (commit.bytes_added or 0) / max_bytes,
+            _commit_text(commit),
+        )
         for commit in commits
     ]
     return timeline(
         f"Timeline of {looked_at}, one row for each operation. The tables below say the same.",
         [shortened(lane, 60) for lane in lanes],
         dots,
-        f"time, UTC; the larger a dot, the more bytes its files have (largest: {bytes_text(most if most > 1 else 0)})",
+        f"time, UTC; the larger a dot, the more bytes its files have (largest: {bytes_text(max_bytes if max_bytes > 1 else 0)})",
     )
 
 
@@ -190,7 +195,7 @@ def _bytes(size: int | None) -> Markup:
 
 
 def _time(timestamp_ms: int) -> Markup:
-    """To the minute: there are many."""
+    """To the minute, because there are many."""
     text = moment_text(timestamp_ms)
     return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="time")
 
@@ -222,9 +227,7 @@ def _files(facts: FileFacts) -> Markup:
         f"size of a file, from this on{aimed_at}",
         "number of files",
     )
-    small = known_text(
-        facts.small_count, lambda count: f"{count:,} ({percent_text(count / facts.count)} of the files)"
-    )
+    small = known_text(facts.small_count, lambda count: f"{count:,} ({percent_text(count / facts.count)} of the files)")
     small_bytes = known_text(facts.small_bytes, bytes_text)
     rows += [
         ("Median file", _bytes(facts.median_bytes), of_sizes),
@@ -260,8 +263,10 @@ def _range(size: SizeBin) -> str:
 def _skipping(facts: SkippingFacts) -> Markup:
     if not facts.columns:
         return joined([tag("p", "No column of the table can have minima and maxima."), source_line(facts.source)])
-    told = [column for column in facts.columns if column.point_share is not None]
-    ordered = sorted(told, key=lambda column: (column.role is None, -column.queries, column.point_share or 0.0))[:_BARS]
+    columns_with_share = [column for column in facts.columns if column.point_share is not None]
+    ordered = sorted(columns_with_share, key=lambda column: (column.role is None, -column.queries, column.point_share or 0.0))[
+        :_BARS
+    ]
     parts: list[Child] = [
         soft(
             "The share of the files that a query reads, as minima and maxima leave the others out: the less, the better. "
@@ -344,7 +349,7 @@ def _partitions(facts: PartitionFacts) -> Markup:
     of_values = "partitionValues and size of the add actions"
     if not facts.count:
         return joined([tag("p", "Partitioned by ", data(names), ". The version has no files."), source_line(facts.source)])
-    most = max(facts.profile) or 1.0
+    max_bytes = max(facts.profile) or 1.0
     grouped = facts.count > len(facts.profile)
     picture = columns(
         f"Sizes of {count_text(facts.count, 'partition')}, from the largest to the smallest. The tables below have the numbers.",
@@ -353,7 +358,7 @@ def _partitions(facts: PartitionFacts) -> Markup:
         [bytes_text(size) for size in facts.profile] if len(facts.profile) <= 8 else [],
         "partitions, from the largest to the smallest"
         + (f"; each column is the mean of about {round(facts.count / len(facts.profile)):,}" if grouped else ""),
-        f"bytes of files (highest column: {bytes_text(most)})",
+        f"bytes of files (highest column: {bytes_text(max_bytes)})",
     )
     rows: list[tuple[str, Child, str]] = [
         ("Partitioned by", data(names), "metaData.partitionColumns"),
@@ -392,7 +397,7 @@ def _vectors(facts: VectorFacts) -> Markup:
         return joined([tag("p", "No file has a deletion vector: readers drop no rows."), source_line(facts.source)])
     lows = [0.0, *(share for share, _ in facts.shares[:-1])]
     names = [f"{percent_text(low)} to {percent_text(high)}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
-    most = max(count for _, count in facts.shares) or 1
+    max_count = max(count for _, count in facts.shares) or 1
     picture = lying_bars(
         "Files with deletion vectors by the share of their rows that is deleted. The numbers stand at the bars.",
         [
@@ -400,8 +405,8 @@ def _vectors(facts: VectorFacts) -> Markup:
             for name, (high, count) in zip(names, facts.shares, strict=True)
         ],
         "number of files, by the share of their rows that is deleted",
-        [(0.0, "0"), (float(most), f"{most:,}")],
-        float(most),
+        [(0.0, "0"), (float(max_count), f"{max_count:,}")],
+        float(max_count),
     )
     share = unknown(facts.rows) if isinstance(facts.rows, Unknown) else number(facts.rows)
     of_vectors = "deletionVector of the add actions"
@@ -413,7 +418,7 @@ def _vectors(facts: VectorFacts) -> Markup:
         (
             f"Files of which over {percent_text(facts.max_share)} is deleted",
             joined([f"{facts.beyond:,}", f", and {facts.files_without_share:,} unknown" if facts.files_without_share else None]),
-            "cardinality and stats.numRecords; OPTIMIZE writes these anew",
+            "cardinality and stats.numRecords; OPTIMIZE rewrites these",
         ),
     ]
     return joined([picture, fact_table("Deletion vectors of the version", rows), source_line(facts.source)])
@@ -423,7 +428,7 @@ def _vectors(facts: VectorFacts) -> Markup:
 
 
 def _log(facts: LogFacts) -> Markup:
-    listed = "a listing of _delta_log"
+    listing_source = "a listing of _delta_log"
     checkpoint: Child = "none"
     if facts.newest_checkpoint is not None:
         size = bytes_text(facts.newest_checkpoint_bytes or 0)
@@ -439,18 +444,18 @@ def _log(facts: LogFacts) -> Markup:
     interval = known_text(facts.checkpoint_interval, lambda count: count_text(count, "commit"))
     gaps = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in facts.gaps[:10])
     rows: list[tuple[str, Child, str]] = [
-        ("Newest version", number(facts.newest_version), listed),
-        ("Oldest version that can be read", known_text(facts.earliest_version, lambda version: f"{version:,}"), listed),
-        ("Commits", f"{facts.commits:,} ({bytes_text(facts.commit_bytes)})", listed),
-        ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listed),
-        ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listed),
-        ("Newest checkpoint up to this version", checkpoint, listed),
-        ("Commits behind it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
+        ("Newest version", number(facts.newest_version), listing_source),
+        ("Oldest version that can be read", known_text(facts.earliest_version, lambda version: f"{version:,}"), listing_source),
+        ("Commits", f"{facts.commits:,} ({bytes_text(facts.commit_bytes)})", listing_source),
+        ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listing_source),
+        ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listing_source),
+        ("Newest checkpoint up to this version", checkpoint, listing_source),
+        ("Commits after it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
         ("A checkpoint every", interval, "delta.checkpointInterval, else 10"),
         ("_last_checkpoint", noted, "_delta_log/_last_checkpoint"),
-        ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listed),
-        ("Version checksums", number(facts.checksums), listed),
-        ("Checksum of this version", checksum, "the .crc file beside the commit, compared with the log"),
+        ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listing_source),
+        ("Version checksums", number(facts.checksums), listing_source),
+        ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
         ("Read to load this version", to_load, "the files that the version is read from"),
     ]
     return joined([_faults(facts), fact_table("The log's health", rows), source_line(facts.source)])
@@ -463,7 +468,7 @@ def _faults(facts: LogFacts) -> Markup:
         return tag("p", "FSCK finds no fault in the log. It was not asked about the data files.")
     return list_table(
         f"{count_text(len(facts.faults), 'fault')}, as FSCK tells them",
-        ("Kind", "Version", "File", "What is wrong", "A repair can mend it"),
+        ("Kind", "Version", "File", "What is wrong", "A repair can fix it"),
         [
             (
                 fault.kind,
@@ -556,8 +561,8 @@ def _streams(facts: StreamFacts) -> Markup:
         ],
         (1, 2),
     )
-    more = soft(f"And {count_text(facts.count - _NEWEST, 'application')} more.") if facts.count > _NEWEST else None
-    return joined([note, table, more, source_line(facts.source)])
+    more_note = soft(f"And {count_text(facts.count - _NEWEST, 'application')} more.") if facts.count > _NEWEST else None
+    return joined([note, table, more_note, source_line(facts.source)])
 
 
 def _definition(facts: TableFacts) -> Markup:

@@ -1,4 +1,4 @@
-"""How well files can be skipped, as a report shows it: a share for each column, and the files as rectangles over two of them."""
+"""How well files can be skipped, for a report: a share for each column, and the files as rectangles over two columns."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Map
     roles = roles_of(snapshot, z_order)
     queries = FILTERED.of(snapshot)
     queries.update(filtered)
-    wanted = sorted(bounded, key=lambda path: (path not in roles, -queries.get(path, 0)))[:MOST_COLUMNS]
-    return [path for path in bounded if path in set(wanted)]
+    selected_paths = sorted(bounded, key=lambda path: (path not in roles, -queries.get(path, 0)))[:MOST_COLUMNS]
+    return [path for path in bounded if path in set(selected_paths)]
 
 
 def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
-    """The columns by which rows were put in order, in their order: of the clustering, or else of the newest Z-order."""
+    """The columns by which rows were ordered, in order: of the clustering, or else of the newest Z-order."""
     clustering = known(lambda: clustering_columns(snapshot.schema, snapshot.clustering_domain()))
     if not isinstance(clustering, Unknown) and clustering:
         names, role = clustering, "clustering"
     else:
         names, role = tuple(z_order), "Z-order"
     bounded = {tuple(part.lower() for part in path): path for path in bounded_columns(snapshot.config)}
-    found = (bounded.get(tuple(part.lower() for part in _parts(name))) for name in names)
-    return {path: role for path in found if path is not None}
+    column_paths = (bounded.get(tuple(part.lower() for part in _parts(name))) for name in names)
+    return {path: role for path in column_paths if path is not None}
 
 
 def _parts(name: str) -> Path:
@@ -121,7 +121,8 @@ def _map(
 
 
 def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
-    """Begins and ends as shares of the axis, and the axis's ends as text. Minima above their maxima are turned round."""
+    """Begins and ends as shares of the axis, and the axis's ends as text. If a minimum is above its maximum, the
+    two are swapped."""
     both = pa.chunked_array([low, high]).combine_chunks()
     at = places(both)
     least, most = at.min(), at.max()
@@ -132,7 +133,7 @@ def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
 
 
 def _end_text(values: pa.Array, place: int) -> str:
-    """One of them, for whoever reads it: times to the second, floats to six digits."""
+    """One of the values for people: times to the second, floats to six digits."""
     kind = values.type
     if pa.types.is_timestamp(kind):
         return moment_text(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())[place].as_py())
@@ -144,7 +145,7 @@ def _end_text(values: pa.Array, place: int) -> str:
 
 
 def _density(x0: Any, y0: Any, x1: Any, y1: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """How many rectangles lie over each cell, rows by y: by the differences at their corners, summed up."""
+    """The number of rectangles over each cell, rows by y: computed as sums of the differences at their corners."""
     first_x, first_y, last_x, last_y = (np.minimum((at * _CELLS).astype(np.int64), _CELLS - 1) for at in (x0, y0, x1, y1))
     steps = np.zeros((_CELLS + 1, _CELLS + 1), np.int64)
     np.add.at(steps, (first_y, first_x), 1)

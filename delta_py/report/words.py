@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as people read them."""
+"""Numbers, sizes and times for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """`1.5 MB`, by 1024."""
+    """`1.5 MB`, in units of 1024."""
     if size < 1_024:
         return f"{size:.0f} bytes" if size != 1 else "1 byte"
     for unit in _UNITS[1:]:
@@ -25,7 +25,7 @@ def bytes_text(size: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """`0.4 %`, `12 %`; never 0 % or 100 % for what is a little more or less."""
+    """`0.4 %`, `12 %`; never 0 % or 100 % for a share that is a little more or less."""
     if 0 < share < 0.001:
         return "under 0.1 %"
     if 0.995 <= share < 1:
@@ -34,21 +34,21 @@ def percent_text(share: float) -> str:
 
 
 def length_text(length_ms: int, parts: int = 2) -> str:
-    """`2 days 3 hours`: so many of the largest units."""
+    """`2 days 3 hours`: in this many of the largest units."""
     if length_ms < 0:
         return f"-{length_text(-length_ms, parts)}"
-    said: list[str] = []
+    unit_texts: list[str] = []
     for unit_ms, noun in _LENGTHS:
         count, length_ms = divmod(length_ms, unit_ms)
         if count:
-            said.append(count_text(count, noun))
-        if len(said) == parts or (said and not count):
+            unit_texts.append(count_text(count, noun))
+        if len(unit_texts) == parts or (unit_texts and not count):
             break
-    return " ".join(said) or f"{length_ms} ms"
+    return " ".join(unit_texts) or f"{length_ms} ms"
 
 
 def moment_text(timestamp_ms: int) -> str:
-    """`2024-01-31 23:59:59 UTC`; a number where no calendar here has the year."""
+    """`2024-01-31 23:59:59 UTC`; a number if Python's calendar lacks the year."""
     text = time_text(timestamp_ms)
     return text[:-8] + " UTC" if text.endswith(" UTC") else text
 

@@ -1,6 +1,6 @@
-"""CHAR(n) columns: stored as text of any length up to n, read padded with blanks to n, as Spark does.
+"""CHAR(n) columns: files store text of any length up to n, and a read pads it with blanks to n, as Spark does.
 
-Padding does not keep the order of texts, so statistics of such leaves say nothing about what is read.
+Padding changes the order of texts, so the statistics of such leaves do not bound the values that are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _MOST_BYTES = 1 << 30  # of one batch
 
 
 def padded_chars(field: StructField) -> CharTypes:
-    """The CHARs of a top-level field, for `pad`; None if it has none. A declared type that cannot be read has none."""
+    """The CHAR types of a top-level field, for `pad`; None if it has none. A declared type that cannot be parsed
+    counts as none."""
     return only_kind(char_types(field), "char")
 
 
@@ -29,14 +30,14 @@ def is_char(field: StructField, inner: Path = ()) -> bool:
 
 
 def ends_in_char(along: Sequence[StructField]) -> bool:
-    """Whether the last field of a path is CHAR: read padded, so that statistics, of what is stored, say nothing of it."""
+    """Whether the last field of a path is CHAR: statistics describe the stored text, so they do not bound the padded text."""
     return is_char(along[0], tuple(inner.name for inner in along[1:]))
 
 
 def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
-    """The array with its CHARs padded; `chars` as of the array's type.
+    """The array with its CHARs padded. `chars` describes the type of the array.
 
-    Raises UnsupportedOperationError, before the memory is taken, for a length that gives a batch too much text.
+    Raises UnsupportedOperationError, before it allocates memory, for a length that makes the text of a batch too large.
     """
     match chars:
         case CharType():
@@ -60,7 +61,7 @@ def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
 
 
 def _with_children(array: pa.Array, children: list[pa.Array]) -> pa.Array:
-    """The same rows over other children, which are as long as the array's own."""
+    """The same rows with other children, which have the same lengths as the current children."""
     if pa.types.is_struct(array.type):
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(array.type), mask=mask)

@@ -1,10 +1,10 @@
-"""Why a scan reads each file of a version, or passes it over.
+"""Why a scan reads or skips each file of a version.
 
-    explain_files(snapshot, predicate) -> pa.Table: EXPLANATION_SCHEMA, a row a file of the version
+    explain_files(snapshot, predicate) -> pa.Table: EXPLANATION_SCHEMA, one row per file of the version
 
-The files that are kept are those of plan_scan: each condition of the predicate (its conjuncts) is asked of all files at once, as
-a plan asks it. Of a file that is passed over, the first condition by which it is counts; and of what is known of the file, the
-least that is enough for it.
+The files that are read are those of plan_scan: each condition of the predicate (its conjuncts) is evaluated for all files at
+once, as a plan does. For a skipped file, the row names the first condition that rules the file out, and the smallest part of
+the file's statistics that is enough to do so.
 Protocol: Per-file Statistics.
 """
 
@@ -33,12 +33,12 @@ EXPLANATION_SCHEMA = pa.schema(
         ("path", pa.string()),
         ("partition_values", PARTITION_VALUES_TYPE),  # by logical names, as the log writes the values
         ("size", pa.int64()),
-        ("rows", pa.int64()),  # not deleted; null where the log does not say
+        ("rows", pa.int64()),  # not deleted; null if the log does not contain it
         ("is_read", pa.bool_()),
         ("reason", pa.string()),  # a Reason
-        ("condition", pa.string()),  # SQL of the condition that the reason speaks of; null for none
+        ("condition", pa.string()),  # SQL of the condition that the reason refers to; null if there is none
         ("columns", pa.list_(pa.string())),  # of the condition
-        ("minimum", pa.string()),  # of its column, where it has only one with statistics, as text
+        ("minimum", pa.string()),  # of the condition's column as text, if exactly one column has statistics
         ("maximum", pa.string()),
         ("null_count", pa.int64()),
     ]
@@ -46,10 +46,10 @@ EXPLANATION_SCHEMA = pa.schema(
 
 
 class Reason(StrEnum):
-    """Why a file is read (the first four) or passed over.
+    """Why a file is read (the first four) or skipped.
 
-    unknown: for the condition, the log says nothing of the file that could rule it out. bounds: minimum and maximum together.
-    statistics: only all together rule it out, or together with partition values.
+    unknown: the log has no values that could rule the file out for this condition. bounds: minimum and maximum together.
+    statistics: the file is ruled out only by all statistics together, or by statistics together with partition values.
     """
 
     NO_FILTER = "no filter"
@@ -65,7 +65,7 @@ class Reason(StrEnum):
     INDEX = "index"
 
 
-# What of the statistics is left to a second look at the files that are passed over: the first that is enough is the reason.
+# Parts of the statistics with which skipped files are checked again: the first part that is enough is the reason.
 _PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
     (Reason.PARTITION, ()),
     (Reason.NULL_COUNT, ("null_count",)),
@@ -76,8 +76,8 @@ _PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
 
 
 def explain_files(snapshot: Snapshot, predicate: Expression | None, timezone: str = "UTC") -> pa.Table:
-    """predicate: as of plan_scan, whose errors are raised too. timezone: as of ScanOptions. Files come in the
-    order in which a plan meets them."""
+    """predicate: as for plan_scan; the errors of plan_scan are raised too. timezone: as in ScanOptions. Files come in the
+    order in which a plan reads them."""
     conditions = [] if predicate is None else [_Condition.of(snapshot, part, timezone) for part in conjuncts(predicate)]
     leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, timezone).stats_leaves
     parts = [
@@ -106,7 +106,7 @@ class _Condition:
         return cls(to_sql(part), pruner, columns, row_predicate(config, part) is None)
 
     def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
-        """Files of which none of the columns has a partition value or a statistic."""
+        """Files that have neither a partition value nor a statistic for any of the columns."""
         nothing = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
         stats = batch.stats or unknown_stats(batch.files.num_rows)
         for path in self.pruner.stats_leaves:
@@ -135,7 +135,7 @@ def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condi
 
 @dataclass(slots=True)
 class _Answer:
-    """One value a file. number: of the condition that the reason speaks of; null for none."""
+    """One value per file. number: of the condition that the reason refers to; null if there is none."""
 
     is_read: pa.BooleanArray
     reason: pa.StringArray
@@ -148,21 +148,21 @@ class _Answer:
 
     def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
         keeps = condition.pruner.keeps(batch)
-        gone = pc.and_not(self.is_read, keeps)
+        ruled_out = pc.and_not(self.is_read, keeps)
         self.is_read = pc.and_(self.is_read, keeps)
         if not condition.is_exact:
-            # Of the reasons for which a file is read the weakest is told: that nothing is known.
+            # If a file is read for several reasons, the weakest one is reported: that nothing is known.
             is_open = pc.and_not(self.is_read, pc.equal(self.reason, str(Reason.UNKNOWN)))
             unknown = condition.says_nothing_of(batch)
             self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
             self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
         for reason, parts in _PARTS:
-            if not gone.true_count:
+            if not ruled_out.true_count:
                 return
-            enough = pc.and_not(gone, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
+            enough = pc.and_not(ruled_out, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
             self._put(enough, reason, number)
-            gone = pc.and_not(gone, enough)
-        self._put(gone, Reason.STATISTICS, number)
+            ruled_out = pc.and_not(ruled_out, enough)
+        self._put(ruled_out, Reason.STATISTICS, number)
 
     def _put(self, where: pa.BooleanArray, reason: Reason, number: int) -> None:
         self.reason = pc.if_else(where, str(reason), self.reason)
@@ -170,7 +170,7 @@ class _Answer:
 
 
 def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
-    """The statistics without what is not among the parts."""
+    """The statistics without everything that is not among the parts."""
     if stats is None:
         return None
     minimum, maximum, null_count = (
@@ -180,7 +180,7 @@ def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
 
 
 def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
-    """The columns of EXPLANATION_SCHEMA that tell of each file's condition."""
+    """The columns of EXPLANATION_SCHEMA that describe each file's condition."""
     sql = pa.array([condition.sql for condition in conditions], pa.string())
     columns = pa.array([condition.columns for condition in conditions], pa.list_(pa.string()))
     bounds: dict[str, pa.Array] = {"minimum": pa.nulls(len(number), pa.string()), "maximum": pa.nulls(len(number), pa.string())}
@@ -190,14 +190,16 @@ def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch:
         if len(leaves) == 1 and batch.stats is not None:
             is_of_it = pc.fill_null(pc.equal(number, place), False)
             for name in bounds:
-                known = getattr(batch.stats, name).get(leaves[0])
-                if known is not None:
-                    bounds[name] = pc.if_else(is_of_it, _as_text(known) if name != "null_count" else known, bounds[name])
+                column_bounds = getattr(batch.stats, name).get(leaves[0])
+                if column_bounds is not None:
+                    bounds[name] = pc.if_else(
+                        is_of_it, _as_text(column_bounds) if name != "null_count" else column_bounds, bounds[name]
+                    )
     return {"condition": sql.take(number), "columns": columns.take(number), **bounds}
 
 
 def _as_text(values: pa.Array) -> pa.Array:
-    """Bytes that are no text are null."""
+    """Bytes that are not valid text become null."""
     try:
         return values.cast(pa.string())
     except pa.ArrowException:
@@ -214,21 +216,23 @@ def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
 
 
 def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | None) -> pa.Table:
-    """Indexes have the last word, on the files that are left."""
+    """Indexes are checked last, for the remaining files."""
     index = IndexLookup.of(snapshot, predicate)
     if index is None or predicate is None:
         return table
     is_read = table["is_read"].combine_chunks()
-    left = table.filter(is_read)
-    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(left).to_numpy(zero_copy_only=False)))
-    gone = pc.and_not(is_read, is_kept)
-    changed = {"is_read": is_kept, "reason": pc.if_else(gone, str(Reason.INDEX), table["reason"])}
-    changed["condition"] = pc.if_else(gone, to_sql(predicate), table["condition"])
+    files_to_read = table.filter(is_read)
+    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
+    ruled_out = pc.and_not(is_read, is_kept)
+    changed = {"is_read": is_kept, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
+    changed["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
     paths = [joined_name(path) for path in sorted(columns_of(predicate))]
-    columns = pa.chunked_array([pc.if_else(gone, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())])
+    columns = pa.chunked_array(
+        [pc.if_else(ruled_out, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())]
+    )
     changed["columns"] = columns
     for name in ("minimum", "maximum", "null_count"):
-        changed[name] = pc.if_else(gone, pa.scalar(None, table.schema.field(name).type), table[name])
+        changed[name] = pc.if_else(ruled_out, pa.scalar(None, table.schema.field(name).type), table[name])
     for name, values in changed.items():
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
     return table

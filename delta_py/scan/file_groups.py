@@ -1,6 +1,6 @@
-"""The files of one task: an Arrow table on the way, values where they are read.
+"""The files of one task: an Arrow table while it is sent, Python values where the files are read.
 
-Here is what an executor needs of a plan, and nothing of planning.
+This module has what an executor needs of a plan, and no planning code.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.scan.scan_state import ScanFile
 from delta_py.types.schema import LONG, STRING, TIMESTAMP, DataType, StructField
 
-# Files of a change feed have columns that are the same for all their rows, and maybe a deletion vector whose rows alone are read.
+# Files of a change feed have columns with one value for all their rows. They may also have a deletion vector that selects the
+# only rows to read.
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_FIELDS = (StructField(CHANGE_TYPE, STRING), StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP, TIMESTAMP))
 SELECTION = "selection"
-# Of a file that several tasks read: the first byte of a task's part, and how many. 0 and the file's size for all of it.
+# Columns of a file that several tasks read: the first byte of a task's part, and the length of the part in bytes. 0 and the
+# file's size mean the whole file.
 PART_START, PART_BYTES = "part_start", "part_bytes"
 
 
 def bytes_to_read(files: pa.Table) -> pa.ChunkedArray:
-    """Of each file of a plan, or of each part of one, how many. int64."""
+    """The number of bytes to read of each file of a plan, or of each part of a file. int64."""
     return files[PART_BYTES if PART_BYTES in files.column_names else "size"]
 
 
@@ -53,10 +55,10 @@ class FileGroup:
 
 
 def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Rows of FILE_SCHEMA (with a number, what only commits need, or what changes have, or without) as values, for the task that
-    reads them."""
+    """Convert rows of FILE_SCHEMA to values, for the task that reads them. The columns for numbers, commits and
+    changes are optional."""
     columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
-    for (path, size, modified, values, vector, only, row_id, row_version, number, start, length, *for_commits), same in zip(
+    for (path, size, modified, values, vector, selection, row_id, row_version, number, start, length, *for_commits), same in zip(
         zip(*columns, strict=True), _constants(files), strict=True
     ):
         stats, path_text, tags, provider = for_commits
@@ -66,7 +68,7 @@ def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
             modification_time_ms=modified,
             partition_values=dict(values or ()),
             deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
-            selection=None if only is None else DeletionVectorDescriptor.from_json(only),
+            selection=None if selection is None else DeletionVectorDescriptor.from_json(selection),
             base_row_id=row_id,
             default_row_commit_version=row_version,
             constants=same,
@@ -87,7 +89,7 @@ _COLUMNS = (
 
 
 def _constants(files: pa.RecordBatch) -> Iterator[dict[str, tuple[Any, DataType]]]:
-    """The feed's own columns of each file; not the change type of a change file, whose rows say it themselves."""
+    """The change feed's columns of each file, without the change type of a change file: its rows contain the change type."""
     fields = [f for f in CHANGE_FIELDS if f.name in files.schema.names]
     columns = [files[f.name] for f in fields]
     plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]

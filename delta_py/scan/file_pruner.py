@@ -1,4 +1,6 @@
-"""Which files may hold rows for which a predicate is true, by partition values and statistics; what is unknown keeps the file.
+"""Finds the files that may hold rows for which a predicate is true, by partition values and statistics.
+
+A file with unknown values is kept.
 
 Protocol: Per-file Statistics.
 """
@@ -26,14 +28,14 @@ from delta_py.types.schema import DataType, Path, StructField, StructType, find_
 
 
 def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:
-    """What is left for rows once whole files were decided by their partition values."""
+    """The part of the predicate that must be checked for each row, because partition values do not decide it for whole files."""
     if predicate is None:
         return None
-    from delta_py.expressions.skipping_conditions import is_exact_on_partitions  # a process that only reads rows would pay for it
+    from delta_py.expressions.skipping_conditions import is_exact_on_partitions  # not needed by processes that only read rows
 
     partitions = frozenset((name,) for name in config.partition_columns)
-    left = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
-    return conjunction(left) if left else None
+    row_conditions = tuple(part for part in conjuncts(predicate) if not is_exact_on_partitions(part, partitions))
+    return conjunction(row_conditions) if row_conditions else None
 
 
 def has_path(schema: StructType, path: Path) -> bool:
@@ -46,9 +48,9 @@ def has_path(schema: StructType, path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FilePruner:
-    """Decides which files may hold rows for which a predicate is true. Everything in it is by physical path.
+    """Decides which files may hold rows for which a predicate is true. Columns are identified by physical path.
 
-    same_in_file: columns of the list of files that hold, under their names, the one value that all rows of a file have."""
+    same_in_file: columns in the list of files that hold, under these names, one value for all rows of a file."""
 
     predicate: Expression | None
     partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
@@ -64,18 +66,18 @@ class FilePruner:
         timezone: str = "UTC",
         same_in_file: Mapping[str, StructField] | None = None,
     ) -> FilePruner:
-        """timezone: as of ScanOptions. same_in_file: columns that are none of the table's."""
+        """timezone: as in ScanOptions. same_in_file: columns that the table does not have."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping_conditions import columns_with_stats
 
         mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
         pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
-        named = [path for path in columns_of(pruning) if path[0] not in same]
-        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in named}
+        pruning_paths = [path for path in columns_of(pruning) if path[0] not in same]
+        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in pruning_paths}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
         telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
-        paths = {path: physical_path(schema, path, mode) for path in named}
+        paths = {path: physical_path(schema, path, mode) for path in pruning_paths}
         physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
         return cls(
             physical,
@@ -91,13 +93,13 @@ class FilePruner:
     def pruned(self, batch: FileBatch) -> FileBatch:
         """The files that may hold such a row, with their statistics.
 
-        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is no value of
-        the column's type: whether its rows match is unknown, also to those who take whole files by the partition alone.
+        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is not a valid
+        value of the column's type: it is unknown whether its rows match, also for callers that select whole files by partition.
         """
         return batch if self.predicate is None else batch.filter(self.keeps(batch))
 
     def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
-        """As pruned, and of how many bytes that partition values left. Raises as pruned."""
+        """As pruned, and the total size in bytes of the files that partition values did not rule out. Raises as pruned."""
         if self.predicate is None:
             return batch, file_bytes(batch.files)
         values = self._sound_partition_values(batch.files)
@@ -116,7 +118,7 @@ class FilePruner:
         return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit whether it may hold such a row; one with a partition value that is none may hold any."""
+        """For each file of a commit, whether it may hold such a row. A file with an invalid partition value may hold any row."""
         if self.predicate is None or not adds:
             return [True] * len(adds)
         stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
@@ -148,14 +150,14 @@ def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
 
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
-    """As rows have them; null for a text that is no value of the type too (malformed says which)."""
+    """Typed values as in rows; null also for a text that is not a value of the type (malformed marks those)."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 
 def partition_values(
     files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str
 ) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
-    """Typed values by path, and which files have one that is no value of its column's type. fields: by physical path."""
+    """Typed values by path, and a mask of the files with an invalid value for the column's type. fields: by physical path."""
     values: dict[Path, pa.Array] = {}
     unknown = all_false(files.num_rows)
     for path, column in fields.items():
@@ -166,7 +168,7 @@ def partition_values(
 
 
 def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> dict[Path, pa.Array]:
-    """As partition_values. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with a value that is none."""
+    """As partition_values. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid value."""
     values, unknown = partition_values(files, fields, timezone)
     if pc.any(unknown).as_py():
         raise _malformed(files.filter(unknown).slice(0, 1), fields, timezone)
@@ -174,7 +176,7 @@ def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructFi
 
 
 def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> CorruptTableError:
-    """The error of one such file."""
+    """The error for one such file."""
     for path, column in fields.items():
         texts = partition_texts(file, path[0])
         if malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():
@@ -183,10 +185,11 @@ def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezon
 
 
 def with_partition_values(values: Iterable[Mapping[str, str | None]]) -> pa.RecordBatch:
-    """Of actions, as the column of the lists of files. values: texts by physical name, one mapping a file."""
+    """The partition values of actions, as the column in the lists of files. values: texts by physical name, one
+    mapping per file."""
     return pa.record_batch({"partition_values": pa.array([list(each.items()) for each in values], PARTITION_VALUES_TYPE)})
 
 
 def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
-    """Whether a file can say something of every column of the conjunct; it says nothing of `_metadata`."""
+    """Whether files have statistics or values for every column of the conjunct; they have none for `_metadata`."""
     return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))

@@ -1,10 +1,10 @@
-"""By which columns the scans that this process planned were filtered: what the layout of a table should serve.
+"""The columns that the scans planned by this process filter by. OPTIMIZE can lay out a table for them.
 
-    FILTERED.note(snapshot, predicate)          # plan_scan does
+    FILTERED.note(snapshot, predicate)          # plan_scan calls this
     FILTERED.of(snapshot)                       # {("day",): 12, ("at", "city"): 1}
 
-A column counts once a scan, however often the predicate names it. Tests for null do not count: a join asks them of its keys. The
-last tables that were read are remembered, until the process ends.
+A column counts once per scan, however often the predicate names it. Tests for null do not count, because each join adds them
+for its keys. The most recently read tables are remembered until the process ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _is_counted_elsewhere: ContextVar[bool] = ContextVar("_is_counted_elsewhere", de
 
 
 class FilteredColumns:
-    """Threads may share it."""
+    """Threads may share an instance."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -51,7 +51,7 @@ class FilteredColumns:
 
 @contextmanager
 def counted_elsewhere() -> Iterator[None]:
-    """Scans that are planned meanwhile are not noted here."""
+    """Scans that are planned inside this context are not counted here."""
     token = _is_counted_elsewhere.set(True)
     try:
         yield
@@ -60,7 +60,7 @@ def counted_elsewhere() -> Iterator[None]:
 
 
 FILTERED = FilteredColumns()
-"""Of this process."""
+"""The counts of this process."""
 
 
 def _key(snapshot: Snapshot) -> str:

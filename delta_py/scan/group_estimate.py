@@ -1,10 +1,10 @@
-"""Whether rows that follow one another likely have few values of integer columns: a guess by the log, on which no row depends.
+"""Whether consecutive rows likely have few values of integer columns: an estimate from the log, which never affects results.
 
     has_few_groups(snapshot, ["store_id"], predicate) -> True
 
-A file says between which values a column lies. Where all files together leave few values, there are few groups. Where the files
-lie beside one another, as those of a table that is sorted or grows by a rising number, rows are taken to rise within a file too,
-and a batch of rows has few groups if a file has many rows for each of its values.
+The statistics of a file contain the range of each column's values. If the ranges of all files together contain few values, there
+are few groups. If the ranges of the files hardly overlap, as in a table that is sorted or grows by a rising number, this module
+assumes that rows rise within a file too. Then a batch of rows has few groups if a file has many rows for each of its values.
 Protocol: Per-file Statistics.
 """
 
@@ -24,18 +24,18 @@ from delta_py.types.schema import DataType, Path, PrimitiveType, find_path
 
 _MANY_VALUES = frozenset({"integer", "long"})
 _FEW_VALUES = 16_384
-_ROWS_FOR_A_VALUE = 2  # as partial_batches wants it of a batch
-_MOST_OVERLAP = 1.5  # the values of all files, each by itself, to those of all together
-_FILES_IN_A_ROW = 4  # fewer may lie beside one another by chance
-_MOST_FILES = 50_000  # to look through the statistics of more takes as long as some queries
+_ROWS_FOR_A_VALUE = 2  # the same limit that partial_batches uses for a batch
+_MOST_OVERLAP = 1.5  # the sum of the value counts of the single files, divided by the value count of all files together
+_FILES_IN_A_ROW = 4  # fewer files may fail to overlap by chance
+_MOST_FILES = 50_000  # reading the statistics of more files takes as long as some queries
 
 
 def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expression | None = None, timezone: str = "UTC") -> bool:
-    """names: of top-level columns by which rows are put together. Those of other types than INT and BIGINT, those by which the
-    table is partitioned, and those of which files say nothing are taken to have few values. False for such columns of a table of
-    more than 50,000 files.
+    """names: the top-level columns to group by. This function assumes few values for columns of other types than INT and BIGINT,
+    for partition columns, and for columns without statistics. It returns False for integer columns of a table with more than
+    50,000 files.
 
-    Raises SchemaMismatchError for a column that is not there, and what FilePruner.pruned raises.
+    Raises SchemaMismatchError for a column that does not exist, and what FilePruner.pruned raises.
     """
     leaves = _leaves(snapshot, names)
     if not leaves:
@@ -56,7 +56,7 @@ def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expressi
 
 
 def _leaves(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
-    """Those of which there may be many values, by physical path."""
+    """The columns that may have many values, by physical path."""
     schema, mode = snapshot.schema, snapshot.config.column_mapping_mode
     columns = [find_path(schema, (name,))[0] for name in names if name not in snapshot.config.partition_columns]
     many = [c for c in columns if isinstance(c.data_type, PrimitiveType) and c.data_type.name in _MANY_VALUES]
@@ -64,7 +64,7 @@ def _leaves(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
 
 
 def _are_few(columns: list[pa.Table]) -> bool:
-    """columns: of each column the files that say it: between which values it lies, and how many rows there are."""
+    """columns: for each column, the files that have statistics for it: the range of its values and the number of rows."""
     few_values, rows_for_a_value = 1.0, None
     for files in columns:
         if not files.num_rows:

@@ -1,10 +1,10 @@
-"""What the log alone says of a table's rows: how many there are, how many have a value, the smallest and largest values.
+"""Answers about a table's rows from the log alone: row counts, counts of values, smallest and largest values.
 
     answer_from_log(snapshot, Question(by=("day",), maxima=("id",)), predicate) -> Arrow table, or None
 
-None means that the log does not say it exactly, for whatever reason: then the files must be read. It says it where every
-file has `numRecords` and, for values, statistics that are those of its rows: no deletion vector, tight bounds, a type
-whose bounds no writer cuts or rounds. Partition columns are exact by themselves.
+None means that the log does not contain the exact answer, for whatever reason: then the files must be read. The log has the
+exact answer if every file has `numRecords` and, for values, statistics that are exactly those of its rows: no deletion
+vector, tight bounds, a type whose bounds no writer cuts or rounds. Partition columns are exact by themselves.
 Protocol: Per-file Statistics.
 """
 
@@ -32,20 +32,20 @@ from delta_py.types.arrow_values import all_false
 from delta_py.types.schema import DataType, DecimalType, Path, PrimitiveType, StructField, find_path, to_arrow_type
 
 MAX_GROUPS = 10_000
-"""More different partitions than these are not answered: the answer is as long as they are many."""
+"""No answer is given for more distinct partitions than this, because the answer has one row per partition."""
 
-_FIRST_SAFE_DAY = -141_427  # 1582-10-15: days before it have another number in the calendar of older writers
-_SAFE_DECIMAL_DIGITS = 15  # longer ones go through a double in some writers
+_FIRST_SAFE_DAY = -141_427  # 1582-10-15: older writers number the days before it by another calendar
+_SAFE_DECIMAL_DIGITS = 15  # some writers convert longer ones to double
 _EXACT = frozenset({"byte", "short", "integer", "long", "boolean", "date"})
 _EXACT_IN_PARTITIONS = _EXACT | {"string", "binary", "timestamp", "timestamp_ntz"}
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a table's rows. Names are of top-level columns.
+    """A question about a table's rows. Names are of top-level columns.
 
-    by: partition columns, for each combination of whose values one answer is wanted. valued: columns whose rows with a
-    value are counted. minima, maxima: columns whose smallest or largest value is wanted.
+    by: partition columns; there is one answer for each combination of their values. valued: columns whose rows with a
+    value are counted. minima, maxima: columns whose smallest or largest value is requested.
     """
 
     by: tuple[str, ...] = ()
@@ -58,15 +58,15 @@ def answer_from_log(
     snapshot: Snapshot, question: Question, predicate: Expression | None = None, options: ScanOptions | None = None
 ) -> pa.Table | None:
     """A row for each combination of partition values that occurs in rows: the columns of `by`, the number of rows, then the
-    counts, minima and maxima that were asked for, in that order; their names mean nothing. A combination may come more
-    than once where the log spells its values in several ways. Without `by` one row, or none when the table has no rows.
+    requested counts, minima and maxima, in that order; their names have no meaning. A combination may occur more than
+    once if the log spells its values in several ways. Without `by` there is one row, or none if the table has no rows.
 
-    predicate: leaves out files of which no row can match, no single rows; with options.drop_rows, where rows would have to
-    be dropped, there is no answer. Raises what Snapshot.file_batches raises.
+    predicate: skips files in which no row can match, but does not drop single rows. If rows would have to be dropped
+    (options.drop_rows), there is no answer. Raises what Snapshot.file_batches raises.
     """
     options = options or ScanOptions()
-    left = row_predicate(snapshot.config, predicate)
-    if options.ignore_missing_files or (options.drop_rows and left is not None):
+    remaining_predicate = row_predicate(snapshot.config, predicate)
+    if options.ignore_missing_files or (options.drop_rows and remaining_predicate is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
     if columns is None:
@@ -86,8 +86,8 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
             parts = [columns.reduced(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
-    whole = columns.reduced(pa.concat_tables(parts))
-    return columns.typed(whole) if whole.num_rows <= MAX_GROUPS else None
+    merged = columns.reduced(pa.concat_tables(parts))
+    return columns.typed(merged) if merged.num_rows <= MAX_GROUPS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Columns:
 
     @classmethod
     def of(cls, config: TableConfig, question: Question, timezone: str) -> _Columns | None:
-        """None where a column cannot be answered, or is not the table's."""
+        """None if a column cannot be answered, or is not in the table."""
         schema, mode = config.schema, config.column_mapping_mode
 
         def located(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
@@ -121,7 +121,7 @@ class _Columns:
             return None
         if not all(_is_exact(f.data_type, path in partitions) for path, f in (*minima, *maxima)):
             return None
-        if any(is_collated(f) for _, f in (*by, *minima, *maxima)):  # which are equal, and which come first, bytes do not say
+        if any(is_collated(f) for _, f in (*by, *minima, *maxima)):  # bytes decide neither equality nor order of collated texts
             return None
         leaves = {path: f.data_type for path, f in (*valued, *minima, *maxima) if path not in partitions}
         return cls(tuple((path[0], f) for path, f in by), valued, minima, maxima, partitions, timezone, leaves)
@@ -129,7 +129,8 @@ class _Columns:
     # ------------------------------------------------------------ one answer a file
 
     def of_files(self, batch: FileBatch) -> pa.Table | None:
-        """A row a file that has rows; None where a file's statistics do not tell, or a partition value is none of its type."""
+        """A row for each file that has rows. None if a file's statistics do not contain the answer, or a partition
+        value is invalid."""
         rows = batch.live_rows()
         if rows.null_count:
             return None
@@ -138,21 +139,23 @@ class _Columns:
             return None
         files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
         assert stats is not None, "rows are known"
-        whole = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
+        has_exact_bounds = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
         arrays: list[pa.Array | None] = [
             *(partition_texts(files, name) for name, _ in self.by),
             rows,
-            *(self._valued(files, stats, rows, whole, path, f) for path, f in self.valued),
-            *(self._bound(files, stats, whole, path, f, smallest=True) for path, f in self.minima),
-            *(self._bound(files, stats, whole, path, f, smallest=False) for path, f in self.maxima),
+            *(self._valued(files, stats, rows, has_exact_bounds, path, f) for path, f in self.valued),
+            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=True) for path, f in self.minima),
+            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=False) for path, f in self.maxima),
         ]
         answers = [array for array in arrays if array is not None]
         return pa.Table.from_arrays(answers, schema=self.schema) if len(answers) == len(arrays) else None
 
     def _partition_columns(self) -> dict[str, StructField]:
-        """Those that the question names, by physical name."""
-        named = {path[0]: column for path, column in (*self.valued, *self.minima, *self.maxima) if path in self.partitions}
-        return {**dict(self.by), **named}
+        """The partition columns in the question, by physical name."""
+        question_columns = {
+            path[0]: column for path, column in (*self.valued, *self.minima, *self.maxima) if path in self.partitions
+        }
+        return {**dict(self.by), **question_columns}
 
     def _is_malformed(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
         texts = partition_texts(files, name)
@@ -170,7 +173,7 @@ class _Columns:
         return pa.schema(fields)
 
     def _valued(
-        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, whole: pa.Array, path: Path, column: StructField
+        self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, has_exact_bounds: pa.Array, path: Path, column: StructField
     ) -> pa.Array | None:
         if path in self.partitions:
             values = typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
@@ -179,18 +182,25 @@ class _Columns:
         if nulls is None or not _all(pc.less_equal(nulls, stats.num_records)):
             return None
         none, all_of_them = pc.equal(nulls, 0), pc.equal(nulls, stats.num_records)
-        if not _all(pc.or_(whole, pc.or_(none, all_of_them))):
+        if not _all(pc.or_(has_exact_bounds, pc.or_(none, all_of_them))):
             return None
         return pc.if_else(none, rows, pc.if_else(all_of_them, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
 
     def _bound(
-        self, files: pa.RecordBatch, stats: FileStats, whole: pa.Array, path: Path, column: StructField, *, smallest: bool
+        self,
+        files: pa.RecordBatch,
+        stats: FileStats,
+        has_exact_bounds: pa.Array,
+        path: Path,
+        column: StructField,
+        *,
+        smallest: bool,
     ) -> pa.Array | None:
         if path in self.partitions:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
         nulls = stats.null_count.get(path)
-        if minimum is None or maximum is None or not _all(whole):
+        if minimum is None or maximum is None or not _all(has_exact_bounds):
             return None
         all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
         sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
@@ -219,17 +229,19 @@ class _Columns:
                 arrays.append(pa.array(np.add.reduceat(values.to_numpy()[order], starts), pa.int64()))
         return pa.table(arrays, names=part.column_names)
 
-    def typed(self, whole: pa.Table) -> pa.Table:
-        """The same with values in place of texts."""
-        values = [typed_partition_values(whole[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)]
-        return pa.table([*values, *whole.columns[len(values) :]], names=whole.column_names)
+    def typed(self, answers: pa.Table) -> pa.Table:
+        """The same table with values instead of texts."""
+        values = [
+            typed_partition_values(answers[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)
+        ]
+        return pa.table([*values, *answers.columns[len(values) :]], names=answers.column_names)
 
 
 # ---------------------------------------------------------------- what may be said
 
 
 def _is_counted(data_type: DataType) -> bool:
-    """Whether null counts are of the column itself, and not of what is nested in it."""
+    """Whether null counts are of the column itself, and not of fields nested in it."""
     match data_type:
         case PrimitiveType(name):
             return name not in ("void", "variant")
@@ -255,7 +267,7 @@ def _all(mask: pa.Array) -> bool:
 
 
 def _codes(texts: Sequence[pa.Array], row_count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A number for each row, equal where all texts are."""
+    """A number for each row; rows have the same number if all their texts are equal."""
     codes = np.zeros(row_count, np.int64)
     for column in texts:
         encoded = column.dictionary_encode(null_encoding="encode")
@@ -267,7 +279,7 @@ def _codes(texts: Sequence[pa.Array], row_count: int) -> np.ndarray[Any, np.dtyp
 def _extremes(
     codes: np.ndarray[Any, np.dtype[np.int64]], values: pa.Array, starts: np.ndarray[Any, np.dtype[np.int64]], *, smallest: bool
 ) -> pa.Array:
-    """The smallest or largest value under each code. starts: where each code begins once they are in order."""
+    """The smallest or largest value for each code. starts: where each code begins after sorting."""
     keys = [("code", "ascending"), ("value", "ascending" if smallest else "descending")]
     order = pc.sort_indices(pa.table({"code": codes, "value": values}), sort_keys=keys)
     return values.take(order.take(pa.array(starts)))

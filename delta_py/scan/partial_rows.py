@@ -1,10 +1,11 @@
-"""Partial rows: what a task of a read gives where Spark only adds up what is in its rows.
+"""Partial rows: what a read task returns if Spark only aggregates its rows.
 
     partial_batches(batches, wanted, schema) -> batches with a row for each group of rows in them
 
-A row has the values of the group's columns, the number of its rows, and what was asked of their columns: how many have a value,
-the smallest, the largest, the sum. The same group may come more than once: Spark puts partial rows together. So a batch that has
-about as many groups as rows is given row by row, as groups of one row each, and so is one whose sums might not fit.
+A row has the values of the group columns, the number of its rows, and the requested aggregates of their columns: the number of
+values, the smallest, the largest, the sum. The same group may occur more than once, because Spark merges partial rows. So a
+batch that has about as many groups as rows is returned row by row, as groups of one row each. So is a batch whose sums might
+overflow.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from delta_py.errors import DeltaError
 from delta_py.scan.summands import LONG_MAX, Numbers, Summand, pointed
 
 _MOST_HELD = 65_536
-_FEW = 1_024  # rows of a batch too small to tell from how many groups there are
+_FEW = 1_024  # a batch with fewer rows is too small to estimate the number of groups
 
 
 @dataclass(frozen=True, slots=True)
 class PartialRows:
-    """What is wanted of rows, as names of columns. by: whose values make a group, nulls being one. The partial rows have these,
+    """The requested aggregates, as names of columns. by: the group columns; all nulls are one group. The partial rows have these,
     then the number of rows (int64), then columns for `valued`, `minima`, `maxima` and `sums`."""
 
     by: tuple[str, ...] = ()
@@ -35,16 +36,17 @@ class PartialRows:
 
     @property
     def counted(self) -> frozenset[str]:
-        """Columns of which only whether there is a value is wanted."""
+        """Columns for which only the presence of a value matters."""
         used = {*self.by, *self.minima, *self.maxima}.union(*(summand.columns for summand in self.sums))
         return frozenset(self.valued) - used
 
 
 def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """schema: of the partial rows. A sum is int64 for integers, and for decimals whose point is left out; else a decimal that is
-    wide enough for 10^10 rows, or of 38 digits. Raises DeltaError for a value that has more (NUMERIC_VALUE_OUT_OF_RANGE)."""
+    """schema: of the partial rows. A sum is int64 for integers, and for decimals stored without their point. Other sums are
+    decimals with room for 10^10 rows, or with 38 digits. Raises DeltaError for a value with more digits
+    (NUMERIC_VALUE_OUT_OF_RANGE)."""
     adding = _Adding(wanted, schema)
-    held: list[pa.Table] = []
+    pending_groups: list[pa.Table] = []
     is_worth_it = True
     for batch in batches:
         if not batch.num_rows:
@@ -56,17 +58,18 @@ def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, sche
             continue
         groups = adding.grouped(rows)
         is_worth_it = rows.num_rows < _FEW or groups.num_rows <= rows.num_rows // 2
-        held.append(groups)
-        if sum(part.num_rows for part in held) > _MOST_HELD or not is_worth_it:
-            held = [adding.together(held)]
-            if held[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
-                yield from adding.given(held.pop()).to_batches()
-    if held:
-        yield from adding.given(adding.together(held)).to_batches()
+        pending_groups.append(groups)
+        if sum(part.num_rows for part in pending_groups) > _MOST_HELD or not is_worth_it:
+            pending_groups = [adding.together(pending_groups)]
+            if pending_groups[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
+                yield from adding.given(pending_groups.pop()).to_batches()
+    if pending_groups:
+        yield from adding.given(adding.together(pending_groups)).to_batches()
 
 
 class _Adding:
-    """Groups of rows, and of groups: both are tables whose columns are known by their places, with sums as whole numbers."""
+    """Aggregates rows, and groups of rows: both are tables whose columns are identified by position, with sums as
+    whole numbers."""
 
     def __init__(self, wanted: PartialRows, schema: pa.Schema) -> None:
         self._wanted, self._given = wanted, schema
@@ -82,15 +85,15 @@ class _Adding:
             self._schema = self._schema.set(place, schema.field(place).with_type(pa.int64()))
 
     def rows(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table | None:
-        """Each row as a group of its own; None where a sum of them might leave int64, where Spark would raise an error or wrap as
-        the session has it."""
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in known):
+        """Each row as a group of its own. None if a sum of them might overflow int64: then Spark raises an error or wraps,
+        depending on the session's settings."""
+        present_numbers = [number for number in numbers if number is not None]
+        if len(present_numbers) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in present_numbers):
             return None
-        return pa.table([*self._others(batch), *(_whole(number, batch) for number in known)], schema=self._schema)
+        return pa.table([*self._others(batch), *(_whole(number, batch) for number in present_numbers)], schema=self._schema)
 
     def _others(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """All but the sums."""
+        """All columns except the sums."""
         wanted = self._wanted
         columns = [batch[name] for name in wanted.by]
         columns.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
@@ -123,7 +126,7 @@ class _Adding:
         return True
 
     def given(self, groups: pa.Table) -> pa.Table:
-        """With sums in the form that is wanted."""
+        """The groups with sums in the requested form."""
         for place in self._sums:
             field = self._given.field(place)
             if field.type != pa.int64():

@@ -1,4 +1,4 @@
-"""What the log says of partition columns, for Spark's estimates of joins.
+"""Statistics of partition columns from the log, for Spark's estimates of joins.
 
 partition_numbers(files, {"day": column}, timezone) -> {"day": {"distinct": 12, "nulls": 0, "min": 19000, "max": 19011}}
 """
@@ -20,11 +20,11 @@ _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 
 
 def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezone: str) -> dict[str, dict[str, int]]:
-    """By name: how many distinct values the files have, and the smallest and largest one as a number (of days for dates).
+    """By name: how many distinct values the files have, and the smallest and largest one as a number (in days for dates).
 
-    files: with their partition values. columns: partition columns. Spark takes a number of values without bounds for one of no
-    values at all, but for texts: columns of other types are left out, and those of which some file has a text that is no
-    value. `nulls` is 0, or absent where some file's rows have no value, as it is a number of rows.
+    files: with their partition values. columns: partition columns. Spark treats a column with a number of values but without
+    bounds as empty, unless it holds texts. So other columns without bounds are left out, and columns with an invalid value in a
+    file. `nulls` is 0, or absent if a file has null in the column, because `nulls` is a number of rows.
     """
     numbers_by_column: dict[str, dict[str, int]] = {}
     for name, column in columns.items():

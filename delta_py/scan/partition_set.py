@@ -1,12 +1,12 @@
-"""Some partitions of a table, and which files are of one of them.
+"""A set of partitions of a table, and which files belong to one of them.
 
     partitions = PartitionSet.of(config, (add.partition_values for add in adds), timezone)
-    partitions.has(files)                    # one boolean a file: whoever removes whole files goes by it
-    partitions.may_match(adds)               # where what is unknown counts: whoever looks for conflicts goes by it
+    partitions.has(files)                    # one boolean per file: code that removes whole files uses this
+    partitions.may_match(adds)               # unknown counts as a match: the conflict check uses this
 
 Values are compared typed and never by their texts, as Spark compares them: 1 is 01, -0.0 is 0.0, NaN is NaN, null and the empty
-text are one, and texts of CHAR(n) are padded. Texts with a collation are compared by their bytes, as the reference does. Each
-column is looked up at once for all files, and nothing is evaluated that could fail for a value.
+text are equal, and texts of CHAR(n) are padded. Texts with a collation are compared by their bytes, as the reference does. Each
+column is looked up once for all files, and no evaluation can fail for a value.
 Protocol: Partition Value Serialization.
 """
 
@@ -39,7 +39,8 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One column of the lookup. values: the distinct ones. combinations: with those of the columns before, one number each."""
+    """One column of the lookup. values: the distinct ones. combinations: these values combined with those of the previous
+    columns, one number each."""
 
     values: pa.Array
     combinations: pa.Array
@@ -47,8 +48,8 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSet:
-    """values: of each partition the texts by physical name, as the log has them; no two are the same texts. timezone: in which
-    timestamps without an offset are read."""
+    """values: for each partition, the texts by physical name, as in the log; no two partitions have the same texts. timezone: in
+    which timestamps without an offset are read."""
 
     values: tuple[Mapping[str, str | None], ...]
     timezone: str
@@ -57,8 +58,9 @@ class PartitionSet:
 
     @classmethod
     def of(cls, config: TableConfig, values: Iterable[Mapping[str, str | None]], timezone: str = "UTC") -> PartitionSet:
-        """values: at least one mapping, as in the actions of files; all partition columns of config count, and one that a mapping
-        lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is no value of its column's type."""
+        """values: at least one mapping, as in the actions of files. All partition columns of config are compared, and a column
+        that a mapping lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is not a value of its column's
+        type."""
         logical = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
         fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical}
         assert fields, "a table without partition columns has no partitions"
@@ -77,15 +79,15 @@ class PartitionSet:
         return cls(distinct, timezone, fields, tuple(steps))
 
     def has(self, files: pa.RecordBatch) -> pa.BooleanArray:
-        """True for each file that is of one of the partitions, false for one that is of none; never null. files: FILE_SCHEMA.
+        """True for each file in one of the partitions, false for each other file; never null. files: FILE_SCHEMA.
 
-        Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose value of a partition column is none: of which partition it
-        is cannot be told.
+        Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid partition value: its partition is unknown.
         """
         return self._has(sound_partition_values(files, self._fields, self.timezone), files.num_rows)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit whether it is of one of the partitions; one with a value that is none may be of any."""
+        """For each file of a commit, whether it belongs to one of the partitions. A file with an invalid value may
+        belong to any."""
         if not adds:
             return []
         files = with_partition_values(add.partition_values for add in adds)
@@ -101,13 +103,13 @@ class PartitionSet:
         return pc.is_valid(codes)
 
     def __str__(self) -> str:
-        """For messages: the first ones by logical names, and how many more."""
+        """For messages: the first partitions by logical names, and the number of remaining ones."""
         shown = [
             f"partition [{', '.join(f'{column.name}={each[path[0]]}' for path, column in self._fields.items())}]"
             for each in self.values[:_MOST_SHOWN]
         ]
-        more = len(self.values) - len(shown)
-        return " or ".join([*shown, f"{more} more"] if more else shown)
+        remaining_count = len(self.values) - len(shown)
+        return " or ".join([*shown, f"{remaining_count} more"] if remaining_count else shown)
 
 
 def _sound(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
@@ -127,7 +129,7 @@ def _sound(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """The same values, of which those are equal to Arrow that are equal to Spark."""
+    """Values that Arrow compares as equal if and only if Spark does."""
     if not pa.types.is_floating(values.type):
         return values
     positive = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
@@ -135,7 +137,7 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 
 def _combined(codes: pa.Array, values: pa.Array, present: pa.Array) -> pa.Array:
-    """One number for a combination's number and a value, null where either is not there. Null is a value among the others."""
+    """One number for a combination's number and a value; null if either is missing. A null value counts like any other value."""
     numbers = pc.index_in(values, present).cast(pa.int64())
     return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(present), pa.int64())), numbers)
 

@@ -2,8 +2,8 @@
 
     plan_scan(snapshot, columns, predicate) -> Scan: a ScanState and the files that survive pruning
 
-The files stay an Arrow table; they become ScanFile values where they are read (FileGroup.scan_files), so planning costs
-no Python object per file. Pruning is by partition values and statistics (file_pruner.py), and by the table's indexes
+The files stay an Arrow table. They become ScanFile values where they are read (FileGroup.scan_files), so planning creates
+no Python object per file. Files are pruned by partition values and statistics (file_pruner.py), and by the table's indexes
 (index/lookup.py).
 """
 
@@ -47,7 +47,7 @@ from delta_py.types.schema import (
 
 METADATA_COLUMN = "_metadata"
 ROW_ADDRESS = "__pydelta"
-"""The struct column of scans for DML: where a row is (number of the file in the plan, position in it), and its row ids."""
+"""The struct column of scans for DML: where a row is (number of the file in the plan, position in the file), and its row ids."""
 
 _METADATA_TYPES: Mapping[str, DataType] = {
     "file_number": INTEGER,
@@ -63,8 +63,8 @@ _METADATA_TYPES: Mapping[str, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What pruning kept: numbers of files and their bytes, of how many. rows_kept: rows that are not deleted, where the plan
-    has learned them of all files."""
+    """The result of pruning: numbers of files and bytes, before and after. rows_kept: rows that are not deleted, if the plan
+    knows this number for all files."""
 
     files_total: int
     bytes_total: int
@@ -78,9 +78,9 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A planned scan. files, in the log's order: FILE_SCHEMA, without what only commits need unless it was asked for; or
-    PLANNED_CHANGES (commit_changes.py). ruled_out: of the bytes that partition values left, the share that bounds of columns
-    ruled out, 0 to 1. Where it is large, rows that match lie beside one another."""
+    """A planned scan. files, in the log's order: FILE_SCHEMA, without the columns that only commits need unless they were
+    requested; or PLANNED_CHANGES (commit_changes.py). ruled_out: of the bytes that partition values did not rule out, the share
+    that bounds of columns ruled out, 0 to 1. If it is large, matching rows are stored close together."""
 
     state: ScanState
     files: pa.Table
@@ -101,34 +101,35 @@ class Scan:
             yield from scan_files(batch)
 
     def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
-        """The files in groups, as pack_files makes them."""
+        """The files in groups, as pack_files builds them."""
         return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, wanted_groups)]
 
     def cut_files(self, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> pa.Table:
-        """The files, with PART_START and PART_BYTES: a row for each part of those that have more bytes than two groups should
-        have, or than max_part_bytes. The parts of a file follow one another, and each is at least open_cost_bytes long.
+        """The files, with PART_START and PART_BYTES. A file with more bytes than two groups should have, or than max_part_bytes,
+        gets one row for each of its parts. The parts of a file are consecutive, and each is at least open_cost_bytes long.
 
-        Where row groups begin only the file says, so a part may have none. Files are whole where jobs need them so, as for DML.
+        Only the file itself contains where row groups begin, so a part may contain none. Files are not split if a job needs whole
+        files, such as DML.
         """
         sizes = self.files["size"].to_numpy()
         counts = self._parts(sizes, max_part_bytes, open_cost_bytes, wanted_groups)
-        whole = np.repeat(np.arange(len(sizes)), counts)
-        number = np.arange(len(whole)) - np.repeat(np.cumsum(counts) - counts, counts)
-        size, count = sizes[whole], counts[whole]
+        file_numbers = np.repeat(np.arange(len(sizes)), counts)
+        number = np.arange(len(file_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        size, count = sizes[file_numbers], counts[file_numbers]
         start = size // count * number
         stop = np.where(number + 1 == count, size, start + size // count)
-        files = self.files if len(whole) == len(sizes) else self.files.take(pa.array(whole))
+        files = self.files if len(file_numbers) == len(sizes) else self.files.take(pa.array(file_numbers))
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
     def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> Integers:
-        """Of each file how many. A log may say any size: no file has more than _MOST_PARTS."""
-        one = np.ones(len(sizes), np.int64)
+        """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS."""
+        single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
-            return one
+            return single_parts
         total = min(2**62, int(sizes.sum(dtype=np.float64)))
         share = max(1, open_cost_bytes, total // max(1, wanted_groups))
-        most = max(1, open_cost_bytes, max_part_bytes)
-        counts: Integers = np.maximum(np.maximum(sizes // share, sizes // most + (sizes % most > 0)), one)
+        max_bytes = max(1, open_cost_bytes, max_part_bytes)
+        counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
         return np.minimum(counts, _MOST_PARTS)
 
 
@@ -143,12 +144,12 @@ _MOST_PARTS = 1_000
 class ScanOptions:
     """metadata_column: offer `_metadata`. drop_rows: the scan itself must drop rows for which the predicate is not true.
     timezone: in which partition values of timestamps without an offset are read. keep_all: the files carry their statistics,
-    tags, clustering provider and the log's spelling of their paths, for a commit that speaks of them. row_address: offer
-    ROW_ADDRESS. limit: so many rows are enough, whichever they are: planning stops at the files that surely have them, and the
-    report speaks of the files up to there. Without effect where rows may be dropped, or files may be missing. count_rows: the
-    report says how many rows there are, where the log knows it. counted: as in ScanState, but for columns of the predicate.
-    to_write: as in ScanState; scans with row addresses are so by themselves. ignore_missing_files: a data file that is gone is
-    passed over, with a warning; without effect where rows are read to be written: a commit would lose the rows for good.
+    tags, clustering provider and the log's spelling of their paths, for a commit that refers to them. row_address: offer
+    ROW_ADDRESS. limit: this number of rows is enough, in any order. Planning stops at the files that surely have them, and the
+    report covers the files up to there. It has no effect if rows may be dropped, or files may be missing. count_rows: the
+    report has the number of rows, if the log contains it. counted: as in ScanState, but for columns of the predicate.
+    to_write: as in ScanState; always set for scans with row addresses. ignore_missing_files: a missing data file is skipped,
+    with a warning. It has no effect if rows are read to be written, because a commit would lose the rows for good.
     verify_checksums: as in ScanState."""
 
     metadata_column: bool = False
@@ -172,9 +173,9 @@ def plan_scan(
 ) -> Scan:
     """Choose the files that may hold rows for which the predicate is true.
 
-    columns: names in the order wanted, or a schema whose structs hold only the nested fields wanted; None for all.
+    columns: names in the requested order, or a schema whose structs hold only the requested nested fields; None for all.
     predicate: over logical paths of the table's schema; None for all rows.
-    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that is not there, and what
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for a column that does not exist, and what
     Snapshot.file_batches raises.
     """
     options = options or ScanOptions()
@@ -183,11 +184,11 @@ def plan_scan(
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
-    wanted = options.limit if state.predicate is None and not state.ignore_missing_files else None
+    row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
-    kept_files = _KeptFiles(schema, wanted, index)
-    leaves, counted = pruner.stats_leaves, options.count_rows or wanted is not None
+    kept_files = _KeptFiles(schema, row_limit, index)
+    leaves, counted = pruner.stats_leaves, options.count_rows or row_limit is not None
     batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
     for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
         kept_files.add(batch, *pruner.pruned_from(batch))
@@ -207,7 +208,7 @@ def plan_given(
     predicate: Expression | None,
     options: ScanOptions,
 ) -> Scan:
-    """plan_scan of files that were chosen before. files: NUMBERED_FILE_SCHEMA."""
+    """plan_scan for files that are already chosen. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, store, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options.timezone)
     kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
@@ -218,11 +219,12 @@ def plan_given(
 
 
 class _KeptFiles:
-    """The files that a plan keeps, batch by batch. wanted: rows that are enough; None for all. index: has the last word."""
+    """The files that a plan keeps, batch by batch. row_limit: the number of rows that is enough; None for all. index:
+    is checked last."""
 
-    def __init__(self, schema: pa.Schema, wanted: int | None, index: IndexLookup | None = None) -> None:
-        assert wanted is None or index is None, "rows would be counted of files that are left out"
-        self._schema, self._wanted, self._index = schema, wanted, index
+    def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
+        assert row_limit is None or index is None, "rows would be counted of files that are left out"
+        self._schema, self._wanted, self._index = schema, row_limit, index
         self._batches: list[pa.RecordBatch] = []
         self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
@@ -239,12 +241,12 @@ class _KeptFiles:
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._wanted is not None:
-            # Up to the first file with which there surely are so many rows.
+            # Keep files up to the first one with which there are surely enough rows.
             ends = np.cumsum(rows.fill_null(0).to_numpy())
             stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
             if stop < files.num_rows:
                 first = from_numpy(np.arange(stop))
-                files, rows = files.take(first), rows.take(first)  # a slice would hold the whole batch
+                files, rows = files.take(first), rows.take(first)  # a slice would keep the whole batch in memory
         self._rows += pc.sum(rows).as_py() or 0
         if files.num_rows:
             self._batches.append(files.select(self._schema.names))
@@ -271,23 +273,24 @@ def make_state(
     extra: tuple[ScanColumn, ...] = (),
 ) -> ScanState:
     """The ScanState of a scan over one table state; `extra` are columns beyond the table's (change data feed)."""
-    known = {column.logical.name: column for column in extra}
+    columns_by_name = {column.logical.name: column for column in extra}
     if options.metadata_column:
-        known[METADATA_COLUMN] = metadata_scan_column()
+        columns_by_name[METADATA_COLUMN] = metadata_scan_column()
     if options.row_address:
-        known[ROW_ADDRESS] = row_address_column()
-    wanted = _wanted_fields(config.schema, columns, known)
-    scan_columns = tuple(_scan_column(config, known, f) for f in wanted)
-    left = row_predicate(config, predicate)
+        columns_by_name[ROW_ADDRESS] = row_address_column()
+    output_fields = _wanted_fields(config.schema, columns, columns_by_name)
+    scan_columns = tuple(_scan_column(config, columns_by_name, f) for f in output_fields)
+    remaining_predicate = row_predicate(config, predicate)
     to_write = options.to_write or options.row_address
     state = ScanState(
         store=store,
         columns=scan_columns,
-        filter_columns=_filter_columns(config, known, scan_columns, left),
+        filter_columns=_filter_columns(config, columns_by_name, scan_columns, remaining_predicate),
         match_by_id=config.column_mapping_mode == "id",
-        predicate=left,
-        drop_rows=options.drop_rows and left is not None,
-        counted=options.counted - ({path[0] for path in columns_of(left)} if left is not None else set()),
+        predicate=remaining_predicate,
+        drop_rows=options.drop_rows and remaining_predicate is not None,
+        counted=options.counted
+        - ({path[0] for path in columns_of(remaining_predicate)} if remaining_predicate is not None else set()),
         ignore_missing_files=options.ignore_missing_files and not to_write,
         timezone=options.timezone,
         to_write=to_write,
@@ -311,15 +314,15 @@ def row_address_column() -> ScanColumn:
 
 def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
     struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
-    whole = StructField(name, struct, nullable=False)
-    return ScanColumn(whole, whole, ColumnSource.METADATA)
+    column = StructField(name, struct, nullable=False)
+    return ScanColumn(column, column, ColumnSource.METADATA)
 
 
 def _wanted_fields(
-    schema: StructType, columns: Sequence[str] | StructType | None, known: Mapping[str, ScanColumn]
+    schema: StructType, columns: Sequence[str] | StructType | None, columns_by_name: Mapping[str, ScanColumn]
 ) -> list[StructField]:
-    """The table's own fields (with their metadata), cut down to what was asked for."""
-    everything = StructType((*schema.fields, *(c.logical for name, c in known.items() if schema.find(name) is None)))
+    """The table's fields (with their metadata), reduced to the requested columns."""
+    everything = StructType((*schema.fields, *(c.logical for name, c in columns_by_name.items() if schema.find(name) is None)))
     if columns is None:
         return list(everything.fields)
     if isinstance(columns, StructType):
@@ -330,29 +333,32 @@ def _wanted_fields(
 def cut_to(schema: StructType, wanted: StructType) -> StructType:
     """`schema` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
 
-    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that is not there.
+    Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that does not exist.
     """
     return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in wanted.fields))
 
 
-def _prune(column: StructField, wanted: StructField) -> StructField:
-    return replace(column, data_type=_prune_type(column.data_type, wanted.data_type))
+def _prune(column: StructField, requested_column: StructField) -> StructField:
+    return replace(column, data_type=_prune_type(column.data_type, requested_column.data_type))
 
 
-def _prune_type(table_type: DataType, wanted: DataType) -> DataType:
-    match table_type, wanted:
+def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
+    match table_type, requested_type:
         case StructType(), StructType():
-            return cut_to(table_type, wanted)
+            return cut_to(table_type, requested_type)
         case ArrayType(), ArrayType():
-            return replace(table_type, element_type=_prune_type(table_type.element_type, wanted.element_type))
+            return replace(table_type, element_type=_prune_type(table_type.element_type, requested_type.element_type))
         case MapType(), MapType():
-            key, value = _prune_type(table_type.key_type, wanted.key_type), _prune_type(table_type.value_type, wanted.value_type)
+            key, value = (
+                _prune_type(table_type.key_type, requested_type.key_type),
+                _prune_type(table_type.value_type, requested_type.value_type),
+            )
             return replace(table_type, key_type=key, value_type=value)
     return table_type
 
 
-def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
-    special = known.get(column.name)
+def _scan_column(config: TableConfig, columns_by_name: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
+    special = columns_by_name.get(column.name)
     if special is not None:
         return ScanColumn(column, column, special.source)
     source = ColumnSource.PARTITION if column.name in config.partition_columns else ColumnSource.DATA
@@ -360,18 +366,21 @@ def _scan_column(config: TableConfig, known: Mapping[str, ScanColumn], column: S
 
 
 def _filter_columns(
-    config: TableConfig, known: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
+    config: TableConfig, columns_by_name: Mapping[str, ScanColumn], columns: tuple[ScanColumn, ...], predicate: Expression | None
 ) -> tuple[ScanColumn, ...]:
-    """Columns that the predicate needs and the output lacks. A struct of which the output has other fields is read for
-    the predicate once more, with the predicate's fields."""
+    """Columns that the predicate needs and the output lacks. If the output has other fields of a struct than the predicate needs,
+    the struct is read a second time with the predicate's fields."""
     if predicate is None:
         return ()
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
-    lacking = {path[0] for path in paths if not has_path(output, path)}
-    lacking_columns = {name: known[name].logical if name in known else find_path(config.schema, (name,))[0] for name in lacking}
-    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(lacking)]
-    return tuple(_scan_column(config, known, f) for f in needed)
+    missing_columns = {path[0] for path in paths if not has_path(output, path)}
+    lacking_columns = {
+        name: columns_by_name[name].logical if name in columns_by_name else find_path(config.schema, (name,))[0]
+        for name in missing_columns
+    }
+    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(missing_columns)]
+    return tuple(_scan_column(config, columns_by_name, f) for f in needed)
 
 
 def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
@@ -379,6 +388,6 @@ def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
     inner = {path[1:] for path in paths if path[0] == column.name}
     if () in inner or not isinstance(column.data_type, StructType):
         return column
-    wanted = frozenset(inner)
-    fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in wanted)]
-    return replace(column, data_type=StructType(tuple(_only_paths(f, wanted) for f in fields)))
+    inner_paths = frozenset(inner)
+    fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in inner_paths)]
+    return replace(column, data_type=StructType(tuple(_only_paths(f, inner_paths) for f in fields)))

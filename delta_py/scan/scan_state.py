@@ -1,7 +1,7 @@
-"""What travels from the driver to an executor for a scan: one ScanState, and the ScanFiles of a partition.
+"""What the driver sends to an executor for a scan: one ScanState, and the ScanFiles of a partition.
 
 Both pickle small and import little. Names inside files are physical (column mapping is resolved when a ScanState is
-built), names of what comes out are logical.
+built); names of output columns are logical.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from delta_py.types.schema import DataType, StructField
 class ColumnSource(Enum):
     """Where a column's values come from."""
 
-    DATA = "data"  # the data file, or null where the file lacks it
+    DATA = "data"  # the data file, or null if the file lacks it
     PARTITION = "partition"  # ScanFile.partition_values
-    CONSTANT = "constant"  # ScanFile.constants by logical name, or the file where it has none (change data feed columns)
-    METADATA = "metadata"  # a struct made from the file and the row's place in it: METADATA_FIELDS
+    CONSTANT = "constant"  # ScanFile.constants by logical name, or the file if constants lack it (change data feed columns)
+    METADATA = "metadata"  # a struct made from the file and the row's position in it: METADATA_FIELDS
 
 
 METADATA_FIELDS: tuple[str, ...] = (
     "file_path",  # string: URI of the data file, percent-encoded
-    "file_name",  # string: the last part of it
+    "file_name",  # string: the last part of the URI
     "file_size",  # long
     "file_modification_time",  # timestamp
     "row_index",  # long: 0-based position in the file
-    "row_id",  # long: row tracking's stable id, null where the table has none
-    "row_commit_version",  # long: version of the commit that last changed the row, null where the table has none
+    "row_id",  # long: row tracking's stable id, null if the table has none
+    "row_commit_version",  # long: version of the commit that last changed the row, null if the table has none
 )
 
 
@@ -41,8 +41,8 @@ METADATA_FIELDS: tuple[str, ...] = (
 class ScanColumn:
     """One column of a scan.
 
-    logical: name and type that come out; a struct holds only the nested fields that were asked for.
-    physical: the same shape with the names inside data files; a field's metadata holds `delta.columnMapping.id` where
+    logical: name and type of the output; a struct holds only the requested nested fields.
+    physical: the same structure with the names inside data files; a field's metadata holds `delta.columnMapping.id` if
         the table has ids. Equal to logical without column mapping.
     """
 
@@ -55,22 +55,22 @@ class ScanColumn:
 class ScanState:
     """How to read any file of one scan.
 
-    store: of the table; it pickles as where the table is. table_id: of its metadata; None for files of no certain table.
-    columns: what comes out, in order. filter_columns: read for the predicate only, not part of what comes out.
+    store: of the table; it pickles as the table's location. table_id: from its metadata; None for files of no known table.
+    columns: the output, in order. filter_columns: read for the predicate only, not part of the output.
     match_by_id: columns are found in Parquet by field id (column mapping mode `id`); by name otherwise.
     predicate: over logical paths of columns and filter_columns; row groups that cannot match are skipped.
-    drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be.
-    counted: names of columns of which only whether there is a value is wanted: what the values are means nothing.
+    drop_rows: rows for which the predicate is not true must be dropped (exactly); otherwise they may be dropped.
+    counted: names of columns for which only the presence of a value matters; the values themselves have no meaning.
     row_id_column, row_commit_version_column: physical names of the materialized row tracking columns, or None.
-    ignore_missing_files: a data file that is gone is passed over, with a warning. A deletion vector that is gone is always an
-        error: deleted rows would come back.
-    timezone: the session's, in which partition values of timestamps without an offset are read, and old files that do
-        not name their writer's.
-    to_write: rows are read to be written again. So a partition value that is none of its column's type is an error; else it reads
+    ignore_missing_files: a missing data file is skipped, with a warning. A missing deletion vector is always an
+        error: otherwise deleted rows would come back.
+    timezone: the session's, for partition values of timestamps without an offset, and for old files that do
+        not name their writer's time zone.
+    to_write: rows are read to be written again. So an invalid partition value is an error; otherwise it is read
     as null, as in delta-spark.
-    verify_checksums: each page that is decoded is compared with its checksum, if it has one. Always true with to_write: a damaged
+    verify_checksums: each decoded page is compared with its checksum, if it has one. Always true with to_write: a damaged
     value that is written again would look sound.
-    batch_rows, batch_bytes: upper bounds of one batch; whichever is met first.
+    batch_rows, batch_bytes: upper bounds of one batch; the first one that is reached applies.
     """
 
     store: ObjectStore
@@ -97,10 +97,11 @@ class ScanFile:
 
     path: decoded; relative to the table's root, or an absolute path or URI.
     partition_values: physical column name -> text as in the log.
-    deletion_vector: its rows are left out. selection: if given, only its rows are read (change data feed).
+    deletion_vector: its rows are left out. selection: if set, only its rows are read (change data feed).
     constants: values of CONSTANT columns for every row, by logical name. stats, tags, clustering_provider: as in the log, and
-    path_text: the log's spelling of the path, where the plan kept them. number: of the file in a plan for DML. part: where in the
-    file the row groups lie that are read, by their middles: the first byte and how many; None for all.
+    path_text: the log's spelling of the path, if the plan kept them. number: of the file in a plan for DML. part: the byte range
+    (first byte, length) of the row groups to read. A row group belongs to the range that holds its middle. None for the whole
+    file.
     """
 
     path: str
@@ -121,5 +122,5 @@ class ScanFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """As AddFile.key."""
+        """The same key as AddFile.key."""
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id

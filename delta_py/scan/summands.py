@@ -1,11 +1,11 @@
-"""What a sum adds up: a column, or products, sums and differences of decimal columns, in whole numbers.
+"""The argument of a sum: a column, or products, sums and differences of decimal columns, in whole numbers.
 
     Summand.parse(["*", "price", ["-", {"digits": 1, "scale": 0}, "discount"]])
-    summand.numbers(batch)        # Numbers: int64 in units of 10^-4, and their bounds; None where these are too wide
-    summand.decimals(batch, pa.decimal128(36, 4))       # the same, however wide
+    summand.numbers(batch)        # Numbers: int64 in units of 10^-4, and their bounds; None if these are too wide
+    summand.decimals(batch, pa.decimal128(36, 4))       # the same, for any width
 
-Decimals of up to 18 digits are whole numbers of 64 bits without their point, and so is what is made of them mostly: the bounds of
-a batch's columns tell.
+Decimals of up to 18 digits without their point are whole numbers of 64 bits. Their products, sums and differences usually fit
+into 64 bits too: the bounds of a batch's columns show whether they do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXACT: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """values: int64, or one for all rows; null where a value is. scale: digits behind the point. bounds: of the values."""
+    """values: int64, or one for all rows; null for a null value. scale: digits after the point. bounds: of the values."""
 
     values: pa.Int64Array | pa.Int64Scalar
     scale: int
@@ -58,25 +58,25 @@ class Summand:
     right: Summand | None = None
 
     @classmethod
-    def parse(cls, said: Any) -> Summand:
-        """said: as in the module's example, from JSON. Raises ValueError, KeyError, TypeError for anything else."""
-        if isinstance(said, str):
-            return cls(column=said)
-        if isinstance(said, dict):
-            return cls(digits=int(said["digits"]), scale=int(said["scale"]))
-        operation, left, right = said
+    def parse(cls, expression: Any) -> Summand:
+        """expression: from JSON, as in the module's example. Raises ValueError, KeyError, TypeError for anything else."""
+        if isinstance(expression, str):
+            return cls(column=expression)
+        if isinstance(expression, dict):
+            return cls(digits=int(expression["digits"]), scale=int(expression["scale"]))
+        operation, left, right = expression
         if operation not in _EXACT:
             raise ValueError(f"{operation!r} is no operation of sums")
         return cls(operation=operation, left=cls.parse(left), right=cls.parse(right))
 
     @property
     def columns(self) -> frozenset[str]:
-        """All that it names."""
+        """All columns that the summand uses."""
         parts = (part.columns for part in (self.left, self.right) if part is not None)
         return frozenset(() if self.column is None else (self.column,)).union(*parts)
 
     def numbers(self, batch: pa.RecordBatch) -> Numbers | None:
-        """None where int64 may be too narrow for a value, or for one on the way to it."""
+        """None if int64 may be too narrow for a value or an intermediate value."""
         if self.column is not None:
             return _of_column(batch[self.column])
         if self.left is None or self.right is None:
@@ -111,7 +111,7 @@ class Summand:
 
 def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
     compute, exact = _EXACT[operation]
-    ends = [exact(one, other) for one in left.bounds for other in right.bounds]
+    ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:
         return None
     return Numbers(compute(left.values, right.values), scale, (min(ends), max(ends)))
@@ -135,10 +135,12 @@ def unscaled(column: pa.Decimal128Array) -> pa.Int64Array:
 
 
 def pointed(values: pa.Int64Array, kind: pa.Decimal128Type) -> pa.Decimal128Array:
-    """int64 as decimals with a point: the other way. Raises pa.ArrowInvalid for more digits than the type has."""
+    """int64 as decimals with a point: the inverse of `unscaled`. Raises pa.ArrowInvalid for more digits than the type has."""
     numbers = np.asarray(values.fill_null(0))
     halves = np.empty((len(values), 2), np.int64)
     halves[:, 0], halves[:, 1] = numbers, numbers >> 63
     valid = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
-    whole = pa.Array.from_buffers(pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)])
-    return whole.cast(kind)
+    decimals = pa.Array.from_buffers(
+        pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)]
+    )
+    return decimals.cast(kind)

@@ -1,4 +1,4 @@
-"""Which version a reader means: timestamps as text, and the suffix of `path@v12` and `path@yyyyMMddHHmmssSSS`.
+"""Which version a reader requests: timestamps as text, and the suffix of `path@v12` and `path@yyyyMMddHHmmssSSS`.
 
 Texts are read as Spark casts a string to a timestamp: `yyyy`, `yyyy-MM`, `yyyy-MM-dd`, then a blank or `T`,
 `HH[:mm[:ss[.f...]]]`, then nothing (the session's time zone) or an offset: `Z`, `UTC`, `GMT+1`, `+01:00`, `Europe/Paris`, `PST`.
@@ -38,7 +38,7 @@ class TimeTravelPath:
 
 
 def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPath | None:
-    """`/t@v12` or `/t@20240131235959000` -> what it names; None when the path has no such suffix."""
+    """`/t@v12` or `/t@20240131235959000` -> the version or time in the suffix; None if the path has no such suffix."""
     by_version = _SUFFIX_VERSION.fullmatch(path)
     if by_version:
         return TimeTravelPath(by_version["path"], version=int(by_version["version"]))
@@ -51,14 +51,14 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
 
 
 def named_version(path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS) -> TimeTravelPath | None:
-    """As parse_path_suffix, but None too when a table stands at the very path."""
-    named = parse_path_suffix(path, session_timezone)
-    return None if named is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else named
+    """As parse_path_suffix, but also None if a table exists at exactly this path."""
+    suffix = parse_path_suffix(path, session_timezone)
+    return None if suffix is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else suffix
 
 
 def to_timestamp_ms(value: str | date | SupportsIndex, session_timezone: str = "UTC") -> int:
-    """A time as ms since 1970: text as Spark casts it, a datetime (naive: in the session's zone), the midnight with which a date
-    begins there, or ms themselves. Raises InvalidOptionError."""
+    """A time as ms since 1970. value: text as Spark casts it, a datetime (naive: in the session's zone), a date (midnight at its
+    start in the session's zone), or ms. Raises InvalidOptionError."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=_zone(session_timezone, session_timezone))
         return _floor_ms(aware)
@@ -71,7 +71,7 @@ def to_timestamp_ms(value: str | date | SupportsIndex, session_timezone: str = "
 
 
 def parse_timestamp_ms(text: str, session_timezone: str = "UTC") -> int:
-    """Text -> ms since 1970, finer fractions cut off.
+    """Text -> ms since 1970; finer fractions are cut off.
 
     Raises InvalidOptionError (DELTA_TIMESTAMP_INVALID) for text that Spark would not cast.
     """

@@ -1,4 +1,4 @@
-"""Which files make up the next batch of a stream: the place where it ends."""
+"""Which files make up the next batch of a stream: the offset where it ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import SCHEMA_CHANGE, StreamOffset
 from delta_py.streaming.schema_stops import SchemaStops
 
-# A stream that finds nothing new in so many commits, or in commits of so long a time, notes its place all the same, lest the log
-# be cleaned up to there.
+# If a stream finds nothing new in this many commits, or in commits that span this much time, it still records a new offset.
+# Otherwise log cleanup could delete the commits after its last offset.
 _IDLE_COMMITS, _IDLE_MS = 100, 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """From `start` on there is nothing to read before `version`. since_ms: when the first commit was made that brings nothing."""
+    """From `start` on there is nothing to read before `version`. since_ms: the time of the first commit that has
+    nothing to read."""
 
     start: StreamOffset
     version: int
@@ -29,8 +30,8 @@ class _Idle:
 
 
 class Admission:
-    """order: the column by whose times the files of the start are ordered, or None. stops: where the schema changes; None for a
-    stream that does not track it. Keeps in mind up to where the log brings nothing, for the next trigger."""
+    """order: the column whose times order the files of the start, or None. stops: where the schema changes; None for a stream
+    that does not track the schema. Remembers, for the next trigger, up to which version the log has nothing to read."""
 
     def __init__(
         self, log: StreamLog, initial: InitialFiles, committed: CommittedFiles, stops: SchemaStops | None, order: str | None
@@ -39,16 +40,16 @@ class Admission:
         self._idle: _Idle | None = None
 
     def end_of_batch(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
-        """As StreamSource.admit, where the batch does not follow from a change of the schema alone."""
+        """As StreamSource.admit, for a batch whose end does not follow from a schema change alone."""
         budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
-        for version, commit, first, ahead in self._versions_after(start, last_version):
+        for version, commit, first, next_commits in self._versions_after(start, last_version):
             is_initial = commit is None
             by_time = is_initial and self._initial.is_by_time
             try:
                 if commit is not None and self._stops is not None and self._stops.is_before(commit, start):
                     return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
-                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, ahead)
+                files = self._initial.numbered(version) if commit is None else self._committed.of(commit, next_commits)
             except DeltaError:
                 if budget.has_taken:
                     return end
@@ -62,7 +63,7 @@ class Admission:
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
-            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):  # rows by time have a predicate of their own
+            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):  # a batch by time has its own predicate
                 return end
         if budget.has_taken or end == start:
             return end
@@ -77,8 +78,8 @@ class Admission:
     def _versions_after(
         self, start: StreamOffset, last: int | None
     ) -> Iterator[tuple[int, LogFile | None, int, Sequence[LogFile]]]:
-        """(version, its commit or None for the initial snapshot, the first place, some commits behind it) of all that has
-        something after `start`."""
+        """(version, its commit or None for the initial snapshot, the first index, some commits after it) for each version that
+        has something to read after `start`."""
         version, first, idle = start.version, start.next_index, self._idle_since(start)
         if idle is not None:
             version, first = idle.version, 0
@@ -89,5 +90,5 @@ class Admission:
         for number, commit in enumerate(commits):
             if last is not None and commit.version > last:
                 return
-            ahead = commits[number + 1 : number + 1 + READ_AHEAD]
-            yield commit.version, commit, first if commit.version == version else 0, ahead
+            next_commits = commits[number + 1 : number + 1 + READ_AHEAD]
+            yield commit.version, commit, first if commit.version == version else 0, next_commits

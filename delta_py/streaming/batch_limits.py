@@ -1,4 +1,4 @@
-"""How much a batch of a stream may hold, and how much of numbered files that is."""
+"""How much a batch of a stream may hold, and how many numbered files fit into it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from delta_py.streaming.offset import BEFORE_FIRST
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a batch may hold; None for no limit. A batch is ended by the file with which it reaches one, and before files that
-    are not to be divided and would pass it, unless they are the first."""
+    """How much a batch may hold; None for no limit. A batch ends with the file that reaches a limit. It also ends before a group
+    of files that cannot be divided and would exceed a limit, unless that group comes first."""
 
     files: int | None = None
     bytes: int | None = None
 
 
 class Budget:
-    """What is left of the limits of a batch."""
+    """The remaining limits of a batch."""
 
     def __init__(self, limits: Limits) -> None:
         for name, value in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
@@ -36,9 +36,10 @@ class Budget:
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
     def take(self, pieces: Iterator[tuple[Any, Any]], *, whole: bool = False) -> int | None:
-        """Take files while there is something left. The place of the last one if more follow, None if all were taken.
+        """Take files while the limits allow it. Returns the index of the last taken file if more files follow, None if all were
+        taken.
 
-        whole: take all or none; BEFORE_FIRST for none, which can only be after others were taken."""
+        whole: take all or none; BEFORE_FIRST for none, which is only possible after other files were taken."""
         if whole:
             return self._take_whole([sizes for _, sizes in pieces])
         last: int | None = None
@@ -68,5 +69,5 @@ class Budget:
         count = len(sizes) if self._files is None else min(len(sizes), self._files)
         if self._bytes is None:
             return count
-        before = np.cumsum(sizes) - sizes
-        return min(count, int(np.searchsorted(before, self._bytes, side="left")))
+        size_before = np.cumsum(sizes) - sizes
+        return min(count, int(np.searchsorted(size_before, self._bytes, side="left")))

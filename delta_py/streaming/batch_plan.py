@@ -26,32 +26,34 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """ours: what the stream reads with."""
+    """read_state: the state that the stream reads with."""
 
     def __init__(
-        self, ours: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
+        self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
     ) -> None:
-        self._ours, self._options, self._log = ours, options, log
+        self._ours, self._options, self._log = read_state, options, log
         self._initial, self._committed = initial, committed
 
     def state(
         self, columns: StructType | None = None, predicate: Expression | None = None, rows: Expression | None = None
     ) -> ScanState:
-        """How an executor reads the files of a batch. columns: None for all of the stream. predicate: rows for which it is not
-        true may be left out. rows: which of the files' rows are of the batch; None for all."""
+        """How an executor reads the files of a batch. columns: None for all columns of the stream. predicate: rows for which it
+        is not true may be left out. rows: which rows of the files belong to the batch; None for all."""
         options = self._options
         extra = CHANGE_COLUMNS if options.change_feed else ()
         parts = tuple(part for part in (options.predicate, predicate, rows) if part is not None)
         scan = options.scan if rows is None else replace(options.scan, drop_rows=True)
-        wanted = options.columns if columns is None else columns
-        return make_state(self._ours.config, self._ours.store, wanted, conjunction(parts) if parts else None, scan, extra)
+        requested_columns = options.columns if columns is None else columns
+        return make_state(
+            self._ours.config, self._ours.store, requested_columns, conjunction(parts) if parts else None, scan, extra
+        )
 
     def plan(
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
     ) -> Scan:
-        """The files from `start` (not included) to `end` (included). columns, predicate: as of `state`; the predicate leaves out
-        files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for places that are not of
-        one batch."""
+        """The files from `start` (exclusive) to `end` (inclusive). columns, predicate: as in `state`; the predicate prunes
+        files by their partition values. Raises InvalidOptionError (DELTA_INVALID_SOURCE_OFFSET_FORMAT) for offsets that do not
+        bound one batch."""
         version, first = start.version, start.next_index
         initial, rows = self._initial.between(start, end) if start.is_initial else ([], None)
         if start.is_initial:
@@ -70,15 +72,15 @@ class BatchPlanner:
         else:
             batches = [*initial, *self._committed.added_between(portions)]
             files = pa.Table.from_batches([batch.select(_PLANNED_SCHEMA.names) for batch in batches], _PLANNED_SCHEMA)
-        kept = files
+        pruned_files = files
         if predicate is not None:
             pruner = FilePruner.of(self._ours.config, predicate, self._options.scan.timezone)
-            kept = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
-        report = ScanReport(files.num_rows, file_bytes(files), kept.num_rows, file_bytes(kept))
-        return Scan(self.state(columns, predicate, rows), kept, report)
+            pruned_files = pa.Table.from_batches([pruner.prune(batch, None) for batch in files.to_batches()], files.schema)
+        report = ScanReport(files.num_rows, file_bytes(files), pruned_files.num_rows, file_bytes(pruned_files))
+        return Scan(self.state(columns, predicate, rows), pruned_files, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
-        """The commits from `version` to the one in which a batch ends."""
+        """The commits from `version` to the one in which the batch ends."""
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         if end.is_initial or last < version:
             return []

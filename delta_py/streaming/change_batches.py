@@ -1,6 +1,6 @@
 """The change feed as a stream: the changes of one commit as numbered files.
 
-The rules are those of the feed in a batch (commit_changes.py), asked for one commit at a time. A commit with change files or
+The rules are those of the batch change feed (commit_changes.py), applied to one commit at a time. A commit with change files or
 deletion vectors is not divided: the rows before and after an update stay together.
 """
 
@@ -31,35 +31,35 @@ _COMMITS_KEPT, _CHANGES_KEPT = 256, 50_000
 
 
 class ChangeReader:
-    """The changes of single commits. config: of the version whose schema the stream has; its partition columns are those of
-    every commit, as check_state makes sure. Keeps what it read last."""
+    """The changes of single commits. config: of the version whose schema the stream has; every commit has the same partition
+    columns, as check_state ensures. Caches the commits that it read last."""
 
     def __init__(self, store: ObjectStore, config: TableConfig) -> None:
         self._store, self._config = store, config
         self._known: dict[int, tuple[LogFile, CommitFiles]] = {}
         self._times: dict[int, int] = {}
 
-    def of(self, file: LogFile, ahead: Sequence[LogFile] = ()) -> CommitFiles:
-        """ahead: commits behind it, which may be asked for next. Raises ChangeDataFeedError, DeletionVectorError,
+    def of(self, file: LogFile, next_commits: Sequence[LogFile] = ()) -> CommitFiles:
+        """next_commits: commits after it, which may be read next. Raises ChangeDataFeedError, DeletionVectorError,
         CorruptTableError."""
-        known = self._known.get(file.version)
-        if known is None or known[0] != file:
-            if known is not None:  # the log is another one, whose commits have other times
+        cached = self._known.get(file.version)
+        if cached is None or cached[0] != file:
+            if cached is not None:  # the log was replaced, and the new commits have other times
                 self._times = {}
             try:
-                commits = self._read([file, *ahead])
-            except DeltaError:  # it may be of another commit, which nobody has asked for
+                commits = self._read([file, *next_commits])
+            except DeltaError:  # the error may be in a later commit, which the caller does not need yet
                 commits = self._read([file])
             self._keep(commits)
-            known = commits[0]
-        return known[1]
+            cached = commits[0]
+        return cached[1]
 
     def as_inserts(self, files: pa.RecordBatch, version: int) -> pa.RecordBatch:
         """PLANNED_CHANGES: the rows of a snapshot's files, as the inserts of its version."""
         return inserts_of(files, version, self._time(version))
 
     def _keep(self, commits: Sequence[tuple[LogFile, CommitFiles]]) -> None:
-        """For the next trigger, within bounds."""
+        """Cache the commits for the next trigger, within bounds."""
         for file, files in commits:
             self._known.pop(file.version, None)
             self._known[file.version] = file, files
@@ -68,7 +68,7 @@ class ChangeReader:
             change_count -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
 
     def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:
-        """The first of the commits, and as many more as are worked out with it."""
+        """The first of the commits, and the following ones that are computed together with it."""
         actions = next(read_actions(CommitReader(self._store), files))
         with ThreadPoolExecutor(_THREADS, "delta_py-changes") as pool:
             times_ms = {commit.version: self._time(commit.version) for commit in actions.commits}
@@ -84,7 +84,7 @@ class ChangeReader:
         return commits
 
     def _time(self, version: int) -> int:
-        """When a version was committed, as the feed says in a batch."""
+        """When a version was committed, as the batch change feed reports it."""
         if version not in self._times:
             times = commit_times(self._store, self._config, max(0, version - UNORDERED_COMMITS), version + UNORDERED_COMMITS)
             self._times = {time.version: time.timestamp_ms for time in times}
@@ -92,27 +92,27 @@ class ChangeReader:
 
 
 def _run(versions: Any, version: int) -> tuple[int, int]:
-    """Where the rows of a version are among versions, which ascend: (start, length)."""
+    """The position of a version's rows among versions, which ascend: (start, length)."""
     start, stop = np.searchsorted(versions, [version, version + 1])
     return int(start), int(stop - start)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch. last_change: the place of the last
-    action that was numbered; None for none."""
+    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch. last_change: the index of the last
+    numbered action; None if there is none."""
 
     changed: pa.Table
     is_whole: bool
     last_change: int | None
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(places, sizes in bytes) from the place `first` on."""
+        """(indexes, sizes in bytes) from the index `first` on."""
         files = self._between(first, None)
         yield files[PLACE].to_numpy(), files["size"].to_numpy()
 
     def batches(self, first: int, stop: int | None, pruner: ChangePruner, exclude: str | None) -> Iterator[pa.RecordBatch]:
-        """PLANNED_CHANGES to read from the place `first` up to `stop`, not included. exclude: as in FileChoice."""
+        """PLANNED_CHANGES to read from the index `first` up to `stop` (exclusive). exclude: as in FileChoice."""
         files = self._between(first, stop)
         if exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), exclude)))

@@ -1,4 +1,4 @@
-"""One commit as a stream sees it: the files that it added, in their order, and what may stop the stream.
+"""One commit as a stream reads it: the files that it added, in their order, and reasons to stop the stream.
 
     commit = read_commit(reader, log_file, with_stats=False)
     check_rows_only_added(commit, rules, root)
@@ -31,15 +31,15 @@ _LINES_AT_ONCE = 10_000
 
 
 def stream_schema(*, with_stats: bool) -> pa.Schema:
-    """FILE_SCHEMA as streams keep it."""
+    """FILE_SCHEMA in the form that streams keep."""
     dropped = ONLY_FOR_COMMITS - {"stats"} if with_stats else ONLY_FOR_COMMITS
     return pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCommit:
-    """files: those that bring rows (dataChange), in the commit's order: stream_schema. removed: the path of one that the commit
-    took rows from, or None."""
+    """files: those that add rows (dataChange), in the commit's order: stream_schema. removed: the path of one file from which the
+    commit removed rows, or None."""
 
     file: LogFile
     files: pa.Table
@@ -61,8 +61,8 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
 
 
 class _Parsing:
-    """A file that the commit adds more than once is added once, as the last action says: so it is in the table. A commit so large
-    that the first one is given out already is refused."""
+    """If a commit adds a file more than once, the file is added once, with the values of the last action, as in the table. A
+    commit is refused if it is so large that the first action was already returned."""
 
     def __init__(self, reader: CommitReader, file: LogFile) -> None:
         self._reader, self._file = reader, file
@@ -112,7 +112,7 @@ class _Parsing:
             raise corrupt_line(self._file, number, error.message) from error
 
     def _explained(self) -> CorruptTableError:
-        """The error of a commit that did not fit, in words: the parser of single actions knows what is wrong."""
+        """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
         try:
             for _ in self._reader.actions(self._file):
                 pass
@@ -125,13 +125,13 @@ def _batch(adds: dict[str, dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch
     return adds_batch([*adds.values()], [decode_path(add["path"]) for add in adds.values()]).select(schema.names)
 
 
-# ---------------------------------------------------------------- what may stop a stream
+# ---------------------------------------------------------------- reasons to stop a stream
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """What the reader of a stream has allowed. ignore_changes: files that were rewritten come again, whole; ignore_deletes:
-    commits that only delete are passed over; skip_change_commits: every commit that takes rows away is passed over."""
+    """Changes that the reader of a stream allows. ignore_changes: rewritten files are read again as a whole; ignore_deletes:
+    commits that only delete are skipped; skip_change_commits: every commit that removes rows is skipped."""
 
     ignore_deletes: bool = False
     ignore_changes: bool = False
@@ -146,7 +146,7 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
         raise UnsupportedOperationError(
             f"Version {commit.version} of the table at {root} changed rows (file {commit.removed}, for one, was replaced), "
             "which a stream of added rows cannot tell. Set the option skipChangeCommits=true to pass over such commits, read "
-            "the change feed with readChangeFeed=true, or start anew with a new checkpoint.",
+            "the change feed with readChangeFeed=true, or start again with a new checkpoint.",
             error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
             sql_state="0A000",
             version=commit.version,
@@ -166,8 +166,8 @@ def check_rows_only_added(commit: StreamCommit, rules: ChangeRules, root: str) -
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """What a stream was made for. config: of the table at `version`; store: of the table. has_start: the user said with which
-    version or time the stream begins."""
+    """The state that a stream was created with. config: of the table at `version`; store: of the table. has_start: the user set
+    the version or time at which the stream begins."""
 
     config: TableConfig
     version: int
@@ -179,45 +179,45 @@ class ReadState:
         return self.store.root
 
 
-def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
-    """Whether rows of the state that `version` brings can be given as the stream reads them.
+def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
+    """Check that the stream can return rows of the state that `version` sets.
 
     Raises UnsupportedTableFeatureError; SchemaMismatchError: DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
     DELTA_SCHEMA_CHANGED_WITH_VERSION, DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
     DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
     """
-    config, root = ours.config, ours.root
-    theirs = check_table(config, protocol, metadata, version, root)
+    config, root = read_state.config, read_state.root
+    new_config = check_table(config, protocol, metadata, version, root)
     if metadata is None:
         return
     reason = why_incompatible(metadata, config.metadata, widening=True)
     if reason is None:
         return
-    before, after = (config, theirs) if version > ours.version else (theirs, config)
-    modes = (before.column_mapping_mode, after.column_mapping_mode)
+    older, newer = (config, new_config) if version > read_state.version else (new_config, config)
+    modes = (older.column_mapping_mode, newer.column_mapping_mode)
     mapping_ended = modes[0] != "none" == modes[1]
     if mapping_ended or ("none" not in modes and why_incompatible(config.metadata, metadata, widening=True) is not None):
         raise SchemaMismatchError(
-            f"Version {version} of the table at {root} has another schema than version {ours.version}, for which the stream was "
-            f"made, and more differs than that columns were added or widened: {reason}. Rows from before and after cannot be "
-            "read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, and the stream "
-            "reads each version with its own; or start anew with a new checkpoint, with startingVersion set to the version from "
-            "which the schema is the new one.",
+            f"Version {version} of the table at {root} has another schema than version {read_state.version}, for which the "
+            f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and "
+            "after cannot be read with one schema. Name a directory below the checkpoint in the option schemaTrackingLocation, "
+            "and the stream reads each version with its own; or start again with a new checkpoint, with startingVersion set to "
+            "the version from which the schema is the new one.",
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
             sql_state="42KD4",
             version=version,
-            read_version=ours.version,
+            read_version=read_state.version,
             reason=reason,
         )
-    later = f", and with a startingVersion or startingTimestamp after version {version}" if ours.has_start else ""
+    later = f", and with a startingVersion or startingTimestamp after version {version}" if read_state.has_start else ""
     raise SchemaMismatchError(
-        f"The schema of the table at {root} is another in version {version} than in version {ours.version}, for which the "
-        f"stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
-        f"again, the change cannot be followed: start anew with a new checkpoint{later}.",
-        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if ours.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        f"The schema of the table at {root} is different in version {version} than in version {read_state.version}, for which "
+        f"the stream was made: {reason}. Restart the query, and it reads on with the new schema. If the restarted query fails "
+        f"again, the change cannot be followed: start again with a new checkpoint{later}.",
+        error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if read_state.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         sql_state="KD007",
         version=version,
-        read_version=ours.version,
+        read_version=read_state.version,
         reason=reason,
     )
 
@@ -225,27 +225,27 @@ def check_state(ours: ReadState, protocol: Protocol | None, metadata: Metadata |
 def check_table(
     config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, root: str
 ) -> TableConfig:
-    """That the state which `version` brings is readable and of the same table; the state. Raises UnsupportedTableFeatureError,
-    SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
-    theirs = TableConfig(protocol or config.protocol, metadata or config.metadata)
+    """Check that the state which `version` sets is readable and of the same table. Returns the state. Raises
+    UnsupportedTableFeatureError, SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
+    new_config = TableConfig(protocol or config.protocol, metadata or config.metadata)
     if protocol is not None and metadata is not None:
-        theirs.require(Operation.READ)
-    elif protocol is not None:  # which need not fit the metadata of another version
+        new_config.require(Operation.READ)
+    elif protocol is not None:  # it need not fit the metadata of another version
         check_readable(protocol)
-    check_table_id(config.metadata.id, theirs.metadata.id, root, version)
-    return theirs
+    check_table_id(config.metadata.id, new_config.metadata.id, root, version)
+    return new_config
 
 
-def check_table_id(expected: str, found: str, root: str, version: int | None = None) -> None:
+def check_table_id(expected: str, found_id: str, root: str, version: int | None = None) -> None:
     """Raises SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
-    if expected != found:
+    if expected != found_id:
         where = "" if version is None else f" in version {version}"
         raise SchemaMismatchError(
             f"The table at {root} was replaced by another one{where}: the stream began with the table of id {expected}, and "
-            f"there is now one of id {found}. Start anew with a new checkpoint, and empty what the stream has written if it "
+            f"there is now one of id {found_id}. Start again with a new checkpoint, and empty what the stream has written if it "
             "shall hold the new table's rows only.",
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             sql_state="55019",
             expected=expected,
-            found=found,
+            found=found_id,
         )

@@ -1,4 +1,4 @@
-"""What single commits bring to a stream, as numbered files: the files that they added, or the changes of a change feed."""
+"""The files of single commits for a stream, as numbered files: the files that they added, or the changes of a change feed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from delta_py.streaming.numbered_files import FileChoice, NumberedFiles, Version
 from delta_py.streaming.offset_check import check_feed
 from delta_py.streaming.stream_options import StreamOptions
 
-# Commits whose changes are worked out together.
+# The number of commits whose changes are computed together.
 READ_AHEAD = 128
 
-# (commit, first place, place behind the last or None for all)
+# (commit, first index, stop index (exclusive) or None for all)
 Portions = Sequence[tuple[LogFile, int, int | None]]
 
 
 class CommittedFiles:
-    """ours: what the stream reads with. tracks_schema: it stops where the schema changes, so that commits with another one are
-    not refused.
+    """read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
+    another schema are not refused.
 
     Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,
     LogFileNotFoundError, CorruptTableError.
@@ -36,36 +36,36 @@ class CommittedFiles:
         self,
         store: ObjectStore,
         log: StreamLog,
-        ours: ReadState,
+        read_state: ReadState,
         options: StreamOptions,
         choice: FileChoice,
         *,
         tracks_schema: bool,
     ) -> None:
-        self._log, self._ours, self._options, self._choice = log, ours, options, choice
+        self._log, self._ours, self._options, self._choice = log, read_state, options, choice
         self._tracks_schema = tracks_schema
-        self.changes = ChangeReader(store, ours.config) if options.change_feed else None
+        self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
 
     def checked(self, file: LogFile) -> StreamCommit:
-        """A commit whose rows can be given as the stream reads them."""
-        commit, ours = self._log.read(file), self._ours
+        """A commit whose rows the stream can read, after the checks."""
+        commit, read_state = self._log.read(file), self._ours
         if self._tracks_schema:
-            check_table(ours.config, commit.protocol, commit.metadata, commit.version, ours.root)
+            check_table(read_state.config, commit.protocol, commit.metadata, commit.version, read_state.root)
         else:
-            check_state(ours, commit.protocol, commit.metadata, commit.version)
+            check_state(read_state, commit.protocol, commit.metadata, commit.version)
         if self.changes is not None and commit.metadata is not None:
-            config = TableConfig(commit.protocol or ours.config.protocol, commit.metadata)
-            check_feed(config, commit.version, ours.root)
+            config = TableConfig(commit.protocol or read_state.config.protocol, commit.metadata)
+            check_feed(config, commit.version, read_state.root)
         return commit
 
-    def of(self, file: LogFile, ahead: Sequence[LogFile]) -> VersionFiles:
-        """ahead: some commits behind it, which may be asked for next."""
+    def of(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
+        """next_commits: some commits after it, which may be read next."""
         if self.changes is None:
             return self._added(file)
-        return self.changes.of(self.checked(file).file, ahead)
+        return self.changes.of(self.checked(file).file, next_commits)
 
     def _added(self, file: LogFile) -> NumberedFiles:
-        """The files that a commit added, as far as the stream takes them."""
+        """The files that a commit added and that the stream reads."""
         commit, rules = self.checked(file), self._options.rules
         check_rows_only_added(commit, rules, self._ours.root)
         is_skipped = commit.removed is not None and rules.skip_change_commits
@@ -80,6 +80,6 @@ class CommittedFiles:
         """The changes to read: PLANNED_CHANGES."""
         pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan.timezone)
         for number, (file, first, stop) in enumerate(portions):
-            ahead = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
-            commit = changes.of(self.checked(file).file, ahead)
+            next_commits = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
+            commit = changes.of(self.checked(file).file, next_commits)
             yield from commit.batches(first, stop, pruner, self._options.exclude)

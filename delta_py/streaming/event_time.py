@@ -1,9 +1,9 @@
-"""The rows that a table has when a stream begins, in the order of a time that they hold.
+"""The rows that a table has when a stream begins, in the order of a time column.
 
-Files are ordered by the least time in them, as their statistics tell, and then by path; that a batch ends after some file
-means that it holds all rows, of whatever file, whose time is before the least one of the files that follow. So a watermark
-that moves with the batches finds no row late. A file without statistics may hold any time: it comes first, and is looked
-into by each batch. Rows without a time are in the last batch.
+Files are ordered by their minimum time in the statistics, and then by path. A batch that ends after a file contains all rows,
+of any file, whose time is before the minimum time of the files that follow. So a watermark that moves with the batches finds
+no late row. A file without statistics may contain any time: it comes first, and each batch reads it. Rows without a time are in
+the last batch.
 Protocol: Per-file Statistics.
 """
 
@@ -26,9 +26,9 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Path, StructField, find_path, type_name
 
-# Bounds of the times in a file, and whether it may hold rows without one.
+# Bounds of the times in a file, and whether it may contain rows without a time.
 LEAST, MOST, TIMELESS = "event_min", "event_max", "event_null"
-# Before and after every time that is told by a bound.
+# Before and after every time that a bound can express.
 _BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63 - 1
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 _EPOCH = datetime(1970, 1, 1)
@@ -44,7 +44,7 @@ class EventTime:
 
     @classmethod
     def of(cls, config: TableConfig, column: str) -> EventTime:
-        """Raises SchemaMismatchError for a column that is not there, InvalidOptionError for one that cannot order."""
+        """Raises SchemaMismatchError for a column that does not exist, InvalidOptionError for one that cannot order rows."""
         f: StructField = find_path(config.schema, (column,))[0]
         if f.data_type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE) or f.name in config.partition_columns:
             what = "a partition column" if f.name in config.partition_columns else f"of type {type_name(f.data_type)}"
@@ -67,14 +67,14 @@ class EventTime:
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             least = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
-            most = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
+            maxima = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
             least = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), least)
-            most = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), most)
+            maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])
-            yield pa.RecordBatch.from_arrays([*files.columns, least, most, timeless], schema=schema)
+            yield pa.RecordBatch.from_arrays([*files.columns, least, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
         if bounds is None:
@@ -91,7 +91,8 @@ class EventTime:
     # ------------------------------------------------------------ batches
 
     def end_of_ties(self, files: pa.Table, place: int) -> int:
-        """The last place whose file begins with the same time: a batch that ended before it would end nowhere."""
+        """The last index whose file begins with the same time: a batch that ended before it would have no rows
+        between its bounds."""
         least = files[LEAST]
         low, high = place, len(least) - 1
         while low < high:
@@ -100,22 +101,22 @@ class EventTime:
         return low
 
     def files_between(self, files: pa.Table, after: int, last: int) -> tuple[pa.Table, Expression | None]:
-        """The files that may hold rows of the batch (after, last], by places, and which of their rows are of it."""
+        """The files that may hold rows of the batch (after, last], by index, and which of their rows belong to it."""
         begin = self._bound(files, after + 1) if after >= 0 else None
         end = self._bound(files, last + 1)
-        chosen, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
+        batch_files, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
         if begin is not None:
-            wanted = pc.greater_equal(chosen[MOST], begin)
-            chosen = chosen.filter(pc.or_(wanted, chosen[TIMELESS]) if is_last else wanted)
-        return chosen, self._rows(begin, end, is_last)
+            is_in_batch = pc.greater_equal(batch_files[MOST], begin)
+            batch_files = batch_files.filter(pc.or_(is_in_batch, batch_files[TIMELESS]) if is_last else is_in_batch)
+        return batch_files, self._rows(begin, end, is_last)
 
     def _bound(self, files: pa.Table, place: int) -> int | None:
-        """The least time of the file at a place; None where there is none, or it is not known."""
+        """The minimum time of the file at an index; None if there is no such file, or its minimum is not known."""
         least: int | None = files[LEAST][place].as_py() if place < files.num_rows else None
         return None if least == _BEFORE_ALL else least
 
     def _rows(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
-        """begin, end: None for no bound; the files of only nulls come behind all others, at _AFTER_ALL."""
+        """begin, end: None for no bound. Files with only nulls come after all others, at _AFTER_ALL."""
         column = Column((self.column,))
         if is_last:
             if begin is None:

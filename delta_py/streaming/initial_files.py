@@ -1,7 +1,7 @@
 """The files of the table at the version where a stream begins, in the order in which it reads them.
 
-They are ordered by (modification time, path), or by the times that their rows hold (event_time.py). The sorted files stay until
-the stream has read them all.
+They are ordered by (modification time, path), or by the times in their rows (event_time.py). The sorted files stay in memory
+until the stream has read them all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPELLING = "path_text"
 
 
 class InitialFiles:
-    """event_time: the column whose times order the files, None for their age."""
+    """event_time: the column whose times order the files; None to order them by age."""
 
     def __init__(self, log: StreamLog, choice: FileChoice, event_time: EventTime | None) -> None:
         self._log, self._choice, self._event_time = log, choice, event_time
@@ -35,7 +35,7 @@ class InitialFiles:
         return self._event_time is not None
 
     def at(self, version: int) -> pa.Table:
-        """All files of the table at a version, ordered: stream_schema, and EventTime's columns where it orders.
+        """All files of the table at a version, ordered: stream_schema, and EventTime's columns if it orders them.
 
         Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)."""
         if self._sorted is None or self._sorted[0] != version:
@@ -46,7 +46,7 @@ class InitialFiles:
         return NumberedFiles(self.at(version), self._choice)
 
     def forget(self) -> None:
-        """They are read."""
+        """Release the files, because the stream has read them."""
         self._sorted = None
 
     def _ordered(self, snapshot: Snapshot) -> pa.Table:
@@ -58,17 +58,17 @@ class InitialFiles:
         return sorted_by(("modification_time", _SPELLING), batches, schema).select(self._schema.names)
 
     def end_of_ties(self, version: int, place: int | None) -> int | None:
-        """Where a batch that takes the file at `place` may end, as EventTime says; None if it takes all that is left."""
+        """Where a batch that takes the file at `place` may end, by EventTime's rule; None if it takes all remaining files."""
         assert self._event_time is not None
         files = self.at(version)
         last = None if place is None else self._event_time.end_of_ties(files, place)
         return None if last == files.num_rows - 1 else last
 
     def between(self, start: StreamOffset, end: StreamOffset) -> tuple[list[pa.RecordBatch], Expression | None]:
-        """The files that a batch reads, and which of their rows are of it; None: all. start: initial, not included."""
+        """The files that a batch reads, and which of their rows belong to it (None: all). start: initial, exclusive."""
         files, first = self.at(start.version), start.next_index
         stop = end.next_index if end.is_initial else files.num_rows
         if self._event_time is None:
             return list(NumberedFiles(files, self._choice).batches(first, stop)), None
-        chosen, rows = self._event_time.files_between(files, start.index, stop - 1)
-        return list(NumberedFiles(chosen, self._choice).batches(0, None)) if stop > first else [], rows
+        batch_files, rows = self._event_time.files_between(files, start.index, stop - 1)
+        return list(NumberedFiles(batch_files, self._choice).batches(0, None)) if stop > first else [], rows

@@ -10,13 +10,13 @@ from delta_py.streaming.initial_files import InitialFiles
 from delta_py.streaming.log import FILES_KEPT, StreamLog
 from delta_py.streaming.offset import StreamOffset
 
-# Commits read ahead to tell how far a stream lags behind, and files in them: few enough that the log keeps them all.
+# Limits for measuring the lag: commits to read after the offset, and files in them. The log can cache this many.
 _LAG_COMMITS, _LAG_FILES = 1_000, FILES_KEPT // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a stream has still to read. versions: commits. at_least: there is more than was looked for."""
+    """What a stream still has to read. versions: the number of commits. at_least: there is more than the measurement read."""
 
     files: int
     bytes: int
@@ -25,11 +25,11 @@ class Lag:
 
 
 def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> Lag:
-    """What is there beyond an offset. Files that the options leave out are counted too."""
+    """The unread data after an offset. It includes files that the options leave out."""
     file_count, size_bytes, version, first = 0, 0, offset.version, offset.next_index
     if offset.is_initial:
-        rest = initial.at(version).slice(first)
-        file_count, size_bytes = rest.num_rows, pc.sum(rest["size"]).as_py() or 0
+        remaining_files = initial.at(version).slice(first)
+        file_count, size_bytes = remaining_files.num_rows, pc.sum(remaining_files["size"]).as_py() or 0
         version, first = version + 1, 0
     commits = log.commits_from(version, version + _LAG_COMMITS)
     counted, enough = 0, file_count + _LAG_FILES

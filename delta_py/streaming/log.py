@@ -1,8 +1,8 @@
-"""A table's log as a stream reads it, version after version: nothing may be missing, and the table must stay the same one.
+"""A table's log as a stream reads it, version after version: no version may be missing, and the table must stay the same one.
 
 log = StreamLog(snapshot, with_stats=False, fail_on_data_loss=True)
 for file in log.commits_from(version):
-    commit = log.read(file)                 # kept for the next trigger, within bounds
+    commit = log.read(file)                 # cached for the next trigger, within bounds
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from delta_py.streaming.commits import StreamCommit, check_table_id, read_commit
 
 _log = logging.getLogger("delta_py")
 
-# What is kept for the next trigger.
+# Limits of the cache for the next trigger.
 _COMMITS_KEPT = 4_096
 FILES_KEPT = 200_000
 
 
 class StreamLog:
-    """snapshot: of the table. with_stats: keep the statistics of files. fail_on_data_loss: raise for commits that are gone.
+    """snapshot: of the table. with_stats: keep the statistics of files. fail_on_data_loss: raise if commits are missing.
 
     Methods raise LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION,
     DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE),
@@ -49,44 +49,49 @@ class StreamLog:
                 self.lost(expected, commit.version)
             expected = commit.version + 1
         newest = listing.newest()
-        if last is None and newest is not None and newest >= expected:  # a checkpoint speaks of a commit that is not there
+        if last is None and newest is not None and newest >= expected:  # a checkpoint refers to a commit that does not exist
             self.lost(expected, newest + 1)
         return commits
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
-        """That the log is still the one that the stream reads: a table that was deleted and made anew has other commits."""
-        before = self._newest
+        """Check that the log is still the one that the stream reads: a table that was deleted and created again
+        has other commits."""
+        known_commit = self._newest
         if commits:
             self._newest = commits[max(commits)]
-        elif version > 0 or before is not None:
+        elif version > 0 or known_commit is not None:
             self._look_again(version - 1)
-        if before is not None and (again := commits.get(before.version)) is not None and again != before:
+        if (
+            known_commit is not None
+            and (current_commit := commits.get(known_commit.version)) is not None
+            and current_commit != known_commit
+        ):
             self._look_again(version - 1)
 
     def _look_again(self, version: int) -> None:
-        """Raises unless the table is the same and has the version."""
+        """Read the log again. Raises unless the table is the same and has the version."""
         newest = Snapshot.load(self._store)
         check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
         if newest.version < version:
             self.lost(version, newest.version)
 
-    def lost(self, expected: int, found: int) -> None:
+    def lost(self, expected: int, found_version: int) -> None:
         if self._fail_on_data_loss:
             raise LogFileNotFoundError(
                 f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
-                f"version {found}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their rows "
-                "cannot be told. Set failOnDataLoss=false to go on without them, or start anew with a new checkpoint.",
+                f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
+                "rows cannot be told. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
                 error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
                 sql_state="42K03",
                 expected=expected,
-                found=found,
+                found=found_version,
             )
         _log.warning(
-            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found
+            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found_version
         )
 
     def newest_version(self) -> int:
-        """The newest version there is now; the snapshot's own if the log has lost it."""
+        """The newest version in the log now; the snapshot's version if the log has lost it."""
         return max((commit.version for commit in self.commits_from(self._snapshot.version)), default=self._snapshot.version)
 
     def commit_at(self, version: int) -> StreamCommit:
@@ -105,7 +110,7 @@ class StreamLog:
         return commit
 
     def _keep(self, commit: StreamCommit) -> None:
-        """For the next trigger, within bounds."""
+        """Cache the commit for the next trigger, within bounds."""
         self._forget(commit.version)
         self._commits[commit.version] = commit
         self._kept_files += commit.files.num_rows
@@ -125,7 +130,7 @@ class StreamLog:
         except (VersionNotFoundError, CorruptTableError, TableNotFoundError) as error:
             raise LogFileNotFoundError(
                 f"The stream began with version {version} of the table at {self._store.root} and has not read all of it, and "
-                f"its state cannot be rebuilt any more: {error.message} Start anew with a new checkpoint; a longer "
+                f"its state cannot be rebuilt any more: {error.message} Start again with a new checkpoint; a longer "
                 "delta.logRetentionDuration leaves more time.",
                 error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 sql_state="42K03",

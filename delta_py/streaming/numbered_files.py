@@ -1,6 +1,6 @@
-"""Files of one version, each with its place as its number, and which of them a stream reads.
+"""Files of one version, numbered by their index, and which of them a stream reads.
 
-Places do not depend on `filter` and the like: a stream goes on from a place with other options than before.
+Indexes do not depend on `filter` and similar options: a stream can continue from an index with other options than before.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ class VersionFiles(Protocol):
 
     @property
     def last_change(self) -> int | None:
-        """The place of a feed's last change, whether it is to be read or not; None for none, and for rows."""
+        """The index of a feed's last change, whether the stream reads it or not; None if there is none, and for
+        streams of rows."""
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+        """(indexes, sizes in bytes) of the files to read, from the index `first` on, in pieces, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChoice:
-    """Which files are to be read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; files are left out
-    whose path it finds, percent-encoded, as the reference's streams have it."""
+    """Which files to read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; a file is left out if
+    the pattern matches a part of its percent-encoded path, as in the reference's streams."""
 
     pruner: FilePruner
     exclude: str | None
@@ -56,7 +57,7 @@ class FileChoice:
 
 @dataclass(frozen=True, slots=True)
 class NumberedFiles:
-    """Data files of which the place is the number."""
+    """Data files that are numbered by their index."""
 
     files: pa.Table
     choice: FileChoice
@@ -70,17 +71,17 @@ class NumberedFiles:
         return None
 
     def places(self, first: int) -> Iterator[tuple[Any, Any]]:
-        """(places, sizes in bytes) of those that are to be read, from the place `first` on, in pieces, ascending."""
+        """(indexes, sizes in bytes) of the files to read, from the index `first` on, in pieces, ascending."""
         for batch in self.files.slice(first).to_batches(max_chunksize=_FILES_AT_ONCE):
             places = pa.array(np.arange(first, first + batch.num_rows))
-            chosen = self.choice.keep(batch.append_column(_PLACE, places))
-            yield chosen[_PLACE].to_numpy(), chosen["size"].to_numpy()
+            chosen_files = self.choice.keep(batch.append_column(_PLACE, places))
+            yield chosen_files[_PLACE].to_numpy(), chosen_files["size"].to_numpy()
             first += batch.num_rows
 
     def batches(self, first: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-        """The files to read from the place `first` up to `stop`, not included."""
+        """The files to read from the index `first` up to `stop` (exclusive)."""
         length = None if stop is None else max(0, stop - first)
         for batch in self.files.slice(first, length).to_batches(max_chunksize=_FILES_AT_ONCE):
-            chosen = self.choice.keep(batch)
-            if chosen.num_rows:
-                yield chosen
+            chosen_files = self.choice.keep(batch)
+            if chosen_files.num_rows:
+                yield chosen_files

@@ -1,25 +1,25 @@
-"""Where a stream stands in a table: StreamOffset, and its JSON.
+"""The position of a stream in a table: StreamOffset, and its JSON.
 
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
-A batch is a function of the two offsets that bound it. The reference's streams have the same form, without the last two rows.
+The two offsets that bound a batch determine its rows. The reference's streams have the same form, without the last two rows.
 
-    sourceVersion        the version of this form: 1; 3 for a place at a change of the schema; others are refused
+    sourceVersion        the version of this form: 1; 3 for an offset at a change of the schema; others are refused
     reservoirId          the table's id; another table at the path is refused
-    reservoirVersion     the version that is being read; all versions before it are read
-    index                the last file of it that is read, from 0. -1: none. -20 and -19: before and after a change of the schema,
-                         and before all files. After the last file the offset is (version + 1, -1)
+    reservoirVersion     the version that the stream is reading; it has read all versions before it
+    index                the last file of the version that was read, from 0. -1: none. -20 and -19: before and after a change of
+                         the schema, and before all files. After the last file the offset is (version + 1, -1)
     isStartingVersion    true: the files of the table at that version, by (modification time, path as the log spells it).
                          false: the files that its commit added, in the commit's order, without those with dataChange=false;
                          for a change feed its change files, or else the adds and removes that change data, in that order
     begins, beganAtVersion, beganWithSnapshot
                          Spark does not store where the first batch begins, and asks again if it runs that batch again. The
-                         place that it gets is marked with `begins`, and the end of the batch says where it really began
-    eventTimeColumn      with sourceVersion 100 only: files are ordered by the least time in this column, and all rows before
-                         the least time of the files after `index` are read
+                         offset that Spark gets then is marked with `begins`, and the end of the batch contains its true begin
+    eventTimeColumn      with sourceVersion 100 only: files are ordered by their minimum time in this column, and the stream has
+                         read all rows before the minimum time of the files after `index`
 
 The reference's change feeds stay at the last change that they read, and do not start from a version that does not exist yet.
-So such a place names the last change, and the version in goesOnWithVersion.
+So such an offset has the position of the last change, and the next version in goesOnWithVersion.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, shown
 
 BEFORE_FIRST = -1
-# Of streams with a log of schemas (schema_tracking.py): before all files of a commit that changes the schema. Spark tells that a
-# batch is done when the next one has begun; therefore there are two such places.
+# Indexes of streams with a log of schemas (schema_tracking.py): before all files of a commit that changes the schema. Spark
+# reports that a batch is done when the next batch has begun; therefore there are two such indexes.
 SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE = -20, -19
 _FORM = 1
-# With one of these places; in it the place before the first file is -100.
+# The form with one of these indexes; in this form the index before the first file is -100.
 _FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
 # With the field eventTimeColumn. The reference has no such order, and refuses the number.
 _FORM_BY_TIME = 100
@@ -44,16 +44,17 @@ _LONGS = range(2**63)
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """All files up to and with the one at `index` of `version` are read, and all versions before.
+    """The stream has read all files up to and including the one at `index` of `version`, and all versions before.
 
     is_initial: the files are those of the table at `version`, in the order of (modification time, path); later versions
-    follow. Otherwise they are those that the commit of `version` added, in its order, leaving out those that only arrange
-    rows anew. index: BEFORE_FIRST when none of them is read; a version that is read to its end is left for the next one.
-    begins: it is the place where a new stream begins. Spark does not keep such a place: when the first batch is run again it
-    asks anew, and the table has gone on. So the end of that batch says in began, as (version, is_initial), where it began.
-    order: the column by whose times the files of an initial snapshot are ordered instead, or None; then all rows before the
-    least time of the files behind `index` are read. last_change: (version, index) of a feed's last change before a place that
-    is before all of its version; None where there is none or it is not known.
+    follow. Otherwise they are those that the commit of `version` added, in its order, without those that only rearrange
+    rows. index: BEFORE_FIRST if none of them was read. A version that was read to its end is stored as the start of the next one.
+    begins: a new stream begins at this offset. Spark does not store such an offset: when it runs the first batch again it
+    asks again, and the table may have new versions by then. So the end of that batch stores in began, as (version, is_initial),
+    where the batch began.
+    order: the column whose times order the files of an initial snapshot instead, or None; then the stream has read all rows
+    before the minimum time of the files after `index`. last_change: (version, index) of a feed's last change before an offset
+    that is before all of its version; None if there is none or it is not known.
     """
 
     table_id: str
@@ -71,16 +72,16 @@ class StreamOffset:
 
     @property
     def next_index(self) -> int:
-        """Of the first file that is not read."""
+        """The index of the first file that was not read."""
         return max(0, self.index + 1)
 
     def true_start(self, end: StreamOffset) -> StreamOffset:
-        """The start of the batch that ends at `end`, of which self is what Spark says."""
+        """The true start of the batch that ends at `end`. self is the start that Spark passes."""
         if not self.begins:
             return self
         if end.began is not None:
             return replace(self, version=end.began[0], is_initial=end.began[1])
-        if self.is_initial:  # of another writer: what was there before the version in which the batch ends
+        if self.is_initial:  # written by another writer: the rows of the table before the version in which the batch ends
             return replace(self, version=end.version if end.is_initial else end.version - 1)
         return self
 
@@ -104,7 +105,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, value: Any) -> StreamOffset:
-        """value: whatever the checkpoint has; fields that are not known are left out. Raises InvalidOptionError
+        """value: from the checkpoint; unknown fields are ignored. Raises InvalidOptionError
         (DELTA_INVALID_SOURCE_OFFSET_FORMAT, DELTA_INVALID_SOURCE_VERSION)."""
         if not isinstance(value, Mapping):
             raise _unreadable(value)

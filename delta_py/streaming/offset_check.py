@@ -1,9 +1,9 @@
-"""Whether a stream may go on from a place: that it is of its table and order, and that the rows behind it can be read.
+"""Whether a stream can continue from an offset: it must fit the table and its order, and the rows after it must be readable.
 
     places = PlaceCheck(log, read_state, order=None, has_feed=False, tracks_schema=False)
     places.check(offset)
 
-What costs a look into the log is asked of the first place of a run alone: commits behind it are looked at when they are read.
+Checks that read the log run only for the first offset of a run: later commits are checked when they are read.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
 
 
 class PlaceCheck:
-    """order: the column by whose times the rows of the start are read, or None. has_feed: the stream is of the changes of rows.
-    tracks_schema: it has a log of schemas, which says what can be read.
+    """order: the column whose times order the rows of the start, or None. has_feed: the stream reads the changes of rows.
+    tracks_schema: it has a log of schemas, which decides what the stream can read.
 
     `check` raises SchemaMismatchError, UnsupportedTableFeatureError (commits.py); LogFileNotFoundError (log.py, and
     DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT); InvalidOptionError; UnsupportedOperationError; ChangeDataFeedError.
     """
 
-    def __init__(self, log: StreamLog, ours: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
-        self._log, self._ours = log, ours
+    def __init__(self, log: StreamLog, read_state: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
+        self._log, self._ours = log, read_state
         self._order, self._has_feed, self._tracks_schema = order, has_feed, tracks_schema
         self._known_start: int | None = None
 
@@ -59,25 +59,25 @@ class PlaceCheck:
             )
 
     def _check_state_of(self, place: StreamOffset) -> None:
-        """That the rows behind a place are those of a state that the stream can read."""
+        """Check that the rows after an offset belong to a state that the stream can read."""
         version = place.version if place.is_initial else self._version_of_state(place)
         state = self._log.state_at(version) if place.is_initial else self._log.state_if_kept(version)
         if state is not None:
             check_state(self._ours, state.protocol, state.metadata, version)
-        elif self._ours.config.feature("columnMapping"):  # without it none is renamed, and none dropped without its rows
+        elif self._ours.config.feature("columnMapping"):  # else columns are never renamed, or dropped without rows
             raise LogFileNotFoundError(
                 f"The stream goes on with version {place.version} of the table at {self._ours.root}, which has or had column "
                 f"mapping, and the state of version {version} cannot be rebuilt any more: whether columns were renamed or "
-                "dropped since then cannot be told. Start anew with a new checkpoint; a longer delta.logRetentionDuration leaves "
-                "more time.",
+                "dropped since then cannot be told. Start again with a new checkpoint; a longer delta.logRetentionDuration "
+                "leaves more time.",
                 error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                 sql_state="KD002",
                 version=version,
             )
 
     def _version_of_state(self, place: StreamOffset) -> int:
-        """The version before the first commit to be read. Its own where nothing is read before it: a stream may begin with a
-        change of the schema, be in the middle of its commit, or go on with it where the log begins."""
+        """The version before the first commit to read. It is the offset's own version if no commit before it is read: a stream
+        may begin with a change of the schema, be in the middle of its commit, or continue with it where the log begins."""
         commits = self._log.commits_from(place.version)
         if not commits:
             return max(0, place.version - 1)
@@ -87,7 +87,8 @@ class PlaceCheck:
 
 
 def check_feed(config: TableConfig, version: int, root: str) -> None:
-    """Raises ChangeDataFeedError (DELTA_MISSING_CHANGE_DATA) if no changes are recorded from a version on. config: of it."""
+    """Raises ChangeDataFeedError (DELTA_MISSING_CHANGE_DATA) if changes are not recorded from a version on.
+    config: of that version."""
     if not config.enabled("delta.enableChangeDataFeed"):
         raise ChangeDataFeedError(
             f"The stream reads the change feed of the table at {root}, and version {version} did not record "

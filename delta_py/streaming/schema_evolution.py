@@ -1,9 +1,9 @@
-"""Which changes of a table's columns a stream goes on with: renamed, dropped and retyped columns need the user's word.
+"""Which changes of a table's columns a stream accepts: the user must allow renamed, dropped and retyped columns.
 
-    changes = column_changes(older, newer)          # SchemaMismatchError for what no stream can go on with
-    check_allowed(changes, allowed, ...)            # SchemaMismatchError: what to set to go on
+    changes = column_changes(older, newer)          # SchemaMismatchError for changes that no stream can accept
+    check_allowed(changes, allowed, ...)            # SchemaMismatchError: what to set to continue
 
-Columns are known by their physical names: without column mapping a column that is gone was dropped.
+Columns are identified by their physical names: without column mapping a missing column was dropped.
 Protocol: Column Mapping; Type Widening.
 """
 
@@ -32,7 +32,7 @@ class ColumnChanges:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """As the options allowSourceColumn... name them."""
+        """The names in the options allowSourceColumn..."""
         columns_by_kind = (("Rename", self.renamed), ("Drop", self.dropped), ("TypeChange", self.widened))
         return tuple(kind for kind, columns in columns_by_kind if columns)
 
@@ -45,8 +45,8 @@ class ColumnChanges:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What the user lets pass. options: Rename, Drop, TypeChange -> `always`, or the version with the change. confs: settings of
-    the session whose names begin with ALLOW_CONFS."""
+    """Changes that the user allows. options: Rename, Drop, TypeChange -> `always`, or the version with the change. confs:
+    settings of the session whose names begin with ALLOW_CONFS."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     confs: Mapping[str, str] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class Allowed:
 
 
 def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChanges:
-    """What happened beside added columns. version: of the newer.
+    """The changes other than added columns. version: of the newer.
 
-    Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that did not become a wider one, and for a column
+    Raises SchemaMismatchError (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a type that was not widened, and for a column
     that became NOT NULL.
     """
     old, new = _columns(older), _columns(newer)
@@ -74,7 +74,7 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
         if (was.nullable and not now.nullable) or not _is_readable(was.data_type, now.data_type):
             raise SchemaMismatchError(
                 f"Version {version} changed the column {was.name} from {_described(was)} to {_described(now)}. Rows from before "
-                "cannot be read so: start anew with a new checkpoint, with startingVersion set to the version of the change.",
+                "cannot be read so: start again with a new checkpoint, with startingVersion set to the version of the change.",
                 error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 sql_state="KD007",
                 version=version,
@@ -91,7 +91,7 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
 
 
 def check_allowed(changes: ColumnChanges, allowed: Allowed, previous: int, version: int, checkpoint_hash: int) -> None:
-    """previous, version: of the table, before and after. checkpoint_hash: tells this stream from others in the settings.
+    """previous, version: of the table, before and after. checkpoint_hash: identifies this stream in the settings.
 
     Raises SchemaMismatchError (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION).
     """

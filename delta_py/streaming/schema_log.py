@@ -1,11 +1,11 @@
-"""The schemas in which a stream reads a table, one after the other: entries 0, 1, 2, ... in a directory of the stream's own.
+"""The schemas with which a stream reads a table, in sequence: entries 0, 1, 2, ... in a directory that belongs to the stream.
 
     log = SchemaLog.of(store, "_schema_log_<table id>", table_root)
     log.newest                                  # TrackedSchema, or None
     log.append(entry)
 
-An entry is a file, named by its number, of two lines: `v1`, and JSON. It is the form in which the reference keeps
-schemaTrackingLocation, and either may go on with the other's.
+An entry is a file, named by its number, of two lines: `v1`, and JSON. The reference stores schemaTrackingLocation in the same
+form, and each of the two can continue the other's log.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ENTRY = re.compile("0|[1-9][0-9]{0,17}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TrackedSchema:
-    """A schema that a stream reads with. version: of the table, with which it begins or at which it was first noted.
+    """A schema that a stream reads with. version: of the table, where the schema begins or where it was first recorded.
 
-    source_path: names the stream, as Spark does: <checkpoint>/sources/<number>. previous: the number of the entry whose schema
-    the stream has read with before, where it is not the one before this; -1 for none.
+    source_path: identifies the stream, as in Spark: <checkpoint>/sources/<number>. previous: the number of the entry whose schema
+    the stream read with before, if it is not the preceding entry; -1 if there is none.
     """
 
     table_id: str
@@ -60,7 +60,7 @@ class TrackedSchema:
         )
 
     def config(self, table: TableConfig) -> TableConfig:
-        """The table, as it is read with this schema."""
+        """The table's state, read with this schema."""
         configuration = table.metadata.configuration if self.configuration is None else self.configuration
         metadata = replace(
             table.metadata,
@@ -91,7 +91,7 @@ class TrackedSchema:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Raises ValueError, KeyError, TypeError, CorruptTableError for what is no entry."""
+        """Raises ValueError, KeyError, TypeError, CorruptTableError for data that is not an entry."""
         form, _, text = data.partition(b"\n")
         if form != _FORM:
             raise ValueError(f"its form is {shown(form)}, and only {_FORM!r} is known")
@@ -140,7 +140,7 @@ def _number(value: Any, minimum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchemaLog:
-    """The log as it was when it was opened. number: of the newest entry, -1 while there is none."""
+    """The log as of its opening. number: of the newest entry, -1 while there is none."""
 
     store: ObjectStore
     directory: str
@@ -151,7 +151,7 @@ class SchemaLog:
     @classmethod
     def of(cls, store: ObjectStore, directory: str, table_root: str) -> Self:
         """directory: below the store's root. Raises CorruptTableError (DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED), also for a
-        table with an id by which no directory can be called."""
+        table whose id cannot be the name of a directory."""
         if not _DIRECTORY.fullmatch(directory):
             raise CorruptTableError(
                 f"The log of schemas of the table at {table_root} would be {shown(directory)}, after the table's id, and that is "
@@ -171,7 +171,7 @@ class SchemaLog:
 
     @property
     def previous(self) -> TrackedSchema | None:
-        """What the stream has read with before the newest entry."""
+        """The schema that the stream read with before the newest entry."""
         number = self._number_before
         return None if number < 0 else self.entry(number)
 
@@ -186,7 +186,7 @@ class SchemaLog:
         except (ValueError, KeyError, TypeError, CorruptTableError, FileNotFoundError) as error:
             raise CorruptTableError(
                 f"Entry {number} of the stream's log of schemas at {self.location} cannot be read: {error}. It was changed or is "
-                "damaged: restore it, or start anew with another schemaTrackingLocation and a new checkpoint.",
+                "damaged: restore it, or start again with another schemaTrackingLocation and a new checkpoint.",
                 error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
                 sql_state="22000",
                 location=self.location,
@@ -194,9 +194,9 @@ class SchemaLog:
             ) from error
 
     def append(self, entry: TrackedSchema, *, instead: bool = False) -> SchemaLog:
-        """The log with one more entry. instead: nothing was read with the newest one, and this takes its place.
+        """The log with one more entry. instead: nothing was read with the newest entry, and this one replaces it.
 
-        Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) when another stream was faster.
+        Raises InvalidOptionError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) if another stream was faster.
         """
         if instead and self.newest is not None:
             entry = replace(entry, previous=self._number_before)
@@ -208,7 +208,7 @@ class SchemaLog:
         return replace(self, number=number, newest=entry)
 
     def check_owner(self, table_id: str, source_path: str | None) -> None:
-        """That the entries are of this table and stream. source_path: None where it is not known yet.
+        """Check that the entries belong to this table and stream. source_path: None if it is not known yet.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID), InvalidOptionError
         (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT).

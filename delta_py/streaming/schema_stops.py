@@ -1,7 +1,7 @@
-"""Where a stream with a log of schemas stops for changes of the schema, and when they are noted in that log.
+"""Where a stream with a log of schemas stops for changes of the schema, and when it records them in that log.
 
-A batch ends before each commit that changes the schema. When Spark says that this batch is done, the change is noted and the
-query stopped, so that the next run reads with the new schema what comes after.
+A batch ends before each commit that changes the schema. When Spark reports that this batch is done, the stream records the
+change and stops the query, so that the next run reads the following commits with the new schema.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from delta_py.streaming.schema_tracking import SchemaTracker
 
 
 class SchemaStops:
-    """Methods raise SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when the schema is noted anew."""
+    """Methods raise SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when they record a new schema."""
 
     def __init__(self, tracker: SchemaTracker, log: StreamLog, committed: CommittedFiles) -> None:
         self._tracker, self._log, self._committed = tracker, log, committed
 
     def commit(self, end: StreamOffset) -> None:
-        """The batch that ended there is done."""
+        """Called when the batch that ended there is done."""
         if end.is_schema_change:
             commit = self._log.commit_at(end.version)
             if self._tracker.is_change(commit):
                 self._tracker.evolve(commit)
 
     def end_at_change(self, start: StreamOffset) -> StreamOffset | None:
-        """Where the batch after `start` ends, if that follows from a change of the schema alone. A log of schemas without an
-        entry gets its first one."""
+        """Where the batch after `start` ends, if that follows from a change of the schema alone. A log of schemas without
+        entries gets its first one."""
         tracker = self._tracker
         if not tracker.is_on:
             version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
@@ -41,7 +41,7 @@ class SchemaStops:
             tracker.begin_anew(self._log.state_at(start.version).config, start.version)
         if start.index == SCHEMA_CHANGE:
             return replace(start, index=AFTER_SCHEMA_CHANGE)
-        if start.index == AFTER_SCHEMA_CHANGE:  # a run that died before it noted the change has read all before it
+        if start.index == AFTER_SCHEMA_CHANGE:  # a run that died before it recorded the change has read everything before it
             self.commit(start)
         return None
 
@@ -51,7 +51,7 @@ class SchemaStops:
         return not is_passed and self._tracker.is_change(self._committed.checked(file))
 
     def begin_within(self, start: StreamOffset, end: StreamOffset) -> None:
-        """Note the schema of a batch that was planned before there was a log of schemas, and is run again."""
+        """Record the schema of a batch that was planned before there was a log of schemas, and that Spark runs again."""
         if self._tracker.is_on:
             return
         last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)

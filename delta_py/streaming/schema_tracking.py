@@ -1,13 +1,13 @@
-"""A stream that follows the changes of its table's schema: it stops at each, once, and goes on with the new one.
+"""A stream that follows the changes of its table's schema: it stops once at each change, and continues with the new schema.
 
-A batch ends before a commit that changes the schema, the properties or the protocol, at a place of its own. When that batch
-is done the new schema is noted in the stream's log of schemas, and the stream stops; started anew it reads with it. So the
-rows from before and after a change are never in one batch, and each is read with its own schema.
+A batch ends before a commit that changes the schema, the properties or the protocol, at an offset of its own. When that batch
+is done, the stream records the new schema in its log of schemas, and stops. After a restart it reads with the new schema. So the
+rows from before and after a change are never in one batch, and each row is read with the schema of its version.
 
     tracker = SchemaTracker(config, log, source_path)       # config: of the newest version
-    tracker.config                                          # what the stream reads with
+    tracker.config                                          # the state that the stream reads with
     tracker.is_change(commit)                               # whether a batch must end before it
-    tracker.evolve(commit)                                  # notes it, raises SchemaMismatchError
+    tracker.evolve(commit)                                  # records it, raises SchemaMismatchError
 
 Protocol: Change Metadata; Protocol Evolution.
 """
@@ -33,7 +33,7 @@ from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:
-    """table: as it is read while the log has no entry."""
+    """table: the state to read with while the log has no entry."""
 
     def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
         log.check_owner(table.metadata.id, source_path)
@@ -48,24 +48,24 @@ class SchemaTracker:
         return self._table if self._log.newest is None else self._log.newest.config(self._table)
 
     def check_allowed(self, allowed: Allowed) -> None:
-        """Whether the user lets the stream go on with the newest schema. Raises as column_changes and check_allowed do."""
-        newest, before = self._log.newest, self._log.previous
-        if newest is None or before is None:
+        """Check that the user lets the stream continue with the newest schema. Raises as column_changes and check_allowed do."""
+        newest, previous = self._log.newest, self._log.previous
+        if newest is None or previous is None:
             return
-        changes = column_changes(before.metadata, newest.metadata, newest.version)
-        check_allowed(changes, allowed, before.version, newest.version, java_hash(self._source_path))
+        changes = column_changes(previous.metadata, newest.metadata, newest.version)
+        check_allowed(changes, allowed, previous.version, newest.version, java_hash(self._source_path))
 
     def is_change(self, commit: StreamCommit) -> bool:
-        """Whether the commit changes what the stream reads with."""
+        """Whether the commit changes the state that the stream reads with."""
         newest = self._log.newest
         if newest is None or newest.version >= commit.version:
             return False
         return _differs(self.config, commit.protocol, commit.metadata)
 
     def begin(self, state: TableConfig, version: int) -> None:
-        """Note the schema in which the stream begins. state: of `version`.
+        """Record the schema with which the stream begins. state: of `version`.
 
-        Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was made for another one.
+        Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) if the stream was created for another schema.
         """
         is_other = _differs(self.config, state.protocol, state.metadata)
         self._note(state, version)
@@ -73,7 +73,7 @@ class SchemaTracker:
             self._stop()
 
     def begin_within(self, states: list[tuple[int, TableConfig]], end: int) -> None:
-        """As begin, for a batch that was made before there was a log. states: (version, state) of all changes in the batch.
+        """As begin, for a batch that was planned before there was a log. states: (version, state) of all changes in the batch.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.
         """
@@ -84,7 +84,7 @@ class SchemaTracker:
                 raise SchemaMismatchError(
                     f"The stream was stopped in a batch with the versions {first} to {end} of the table at "
                     f"{self._log.table_root}, in which the schema changed after version {version}: {reason}. No schema reads "
-                    "them all, and the batch cannot be divided. Start anew with a new checkpoint.",
+                    "them all, and the batch cannot be divided. Start again with a new checkpoint.",
                     error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
                     sql_state="22000",
                     first=first,
@@ -93,7 +93,8 @@ class SchemaTracker:
         self.begin(last, end)
 
     def begin_anew(self, state: TableConfig, version: int) -> None:
-        """The stream has read nothing yet, and begins with `version` now: what was noted for its beginning may be outdated.
+        """Record the schema again: the stream has read nothing yet, and begins with `version` now, so the recorded schema may be
+        outdated.
 
         Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION).
         """
@@ -104,7 +105,7 @@ class SchemaTracker:
             self._stop()
 
     def evolve(self, commit: StreamCommit) -> NoReturn:
-        """Note what the commit changed. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION)."""
+        """Record the changes of the commit. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION)."""
         config = self.config
         self._note(TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata), commit.version)
         self._stop()
@@ -127,8 +128,8 @@ class SchemaTracker:
 
 
 def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
-    """The log, with the newest entry replaced by what the commits after it make of it, up to the first that has files: changes
-    that follow each other stop the stream once."""
+    """The log, with the changes of the following commits merged into the newest entry, up to the first commit that has files:
+    consecutive changes stop the stream once."""
     newest = log.newest
     if newest is None:
         return log
@@ -144,7 +145,7 @@ def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
 
 
 def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, Protocol | None, Metadata | None]]:
-    """The commits from a version on that change metadata or protocol and nothing else, up to the first other one."""
+    """The commits from a version on that change only metadata or protocol, up to the first other commit."""
     commits, reader = list_log(table, version).commits, CommitReader(table)
     while (file := commits.get(version)) is not None:
         protocol, metadata = None, None
@@ -162,9 +163,9 @@ def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, P
         version += 1
 
 
-def is_alike(one: TableConfig, other: TableConfig) -> bool:
-    """Whether a stream reads the same with both."""
-    return not _differs(one, other.protocol, other.metadata)
+def is_alike(first: TableConfig, second: TableConfig) -> bool:
+    """Whether a stream reads the same rows with both."""
+    return not _differs(first, second.protocol, second.metadata)
 
 
 def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata | None) -> bool:

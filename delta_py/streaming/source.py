@@ -1,14 +1,14 @@
-"""Streaming reads of a table: which files make up the next batch, and which made up one that is run again.
+"""Streaming reads of a table: which files make up the next batch, and which files made up a batch that is run again.
 
     source = StreamSource(snapshot, options)
     offset = source.initial_offset(StreamStart())
-    end = source.admit(offset, Limits(files=1000))     # the place up to which the next batch goes
+    end = source.admit(offset, Limits(files=1000))     # the offset where the next batch ends
     scan = source.plan(offset, end)                    # its files, read like any other Scan
     source.commit(end)                                 # when the batch is done
 
-A batch is a function of its two offsets: after a restart the same offsets give the same rows. A stream first reads the
-files of the table at the version where it begins, ordered by (modification time, path), and then what each later commit
-added. What was found out stays in the source, for the next trigger; none of it is needed to go on after a restart.
+The two offsets of a batch determine its rows: after a restart the same offsets give the same rows. A stream first reads the
+files of the table at the version where it begins, ordered by (modification time, path), and then the files that each later
+commit added. The source caches what it has read for the next trigger; a restart needs none of it.
 Protocol: Add File and Remove File.
 """
 
@@ -43,12 +43,12 @@ from delta_py.types.schema import StructType
 
 
 class StreamSource:
-    """One table as a stream. snapshot: its version gives the schema in which all rows come.
+    """One table as a stream. snapshot: its version sets the schema of all rows.
 
-    tracker: reads with the schemas of its log, and stops where the schema changes; None: with the snapshot's.
-    Methods raise what stops a stream: SchemaMismatchError, UnsupportedOperationError (commits.py),
+    tracker: the stream reads with the schemas of its log, and stops where the schema changes; None: with the snapshot's schema.
+    Methods raise the errors that stop a stream: SchemaMismatchError, UnsupportedOperationError (commits.py),
     LogFileNotFoundError (DELTA_MISSING_FILES_UNEXPECTED_VERSION, DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE), and
-    CorruptTableError. Not for sharing between threads.
+    CorruptTableError. Threads must not share an instance.
     """
 
     def __init__(self, snapshot: Snapshot, options: StreamOptions | None = None, tracker: SchemaTracker | None = None) -> None:
@@ -56,25 +56,27 @@ class StreamSource:
         order, tracks_schema = options.event_time, tracker is not None
         config = snapshot.config if tracker is None else tracker.config
         choice = FileChoice(FilePruner.of(config, options.predicate, options.scan.timezone), options.exclude)
-        ours = ReadState(config, snapshot.version, snapshot.store, options.has_start)
+        read_state = ReadState(config, snapshot.version, snapshot.store, options.has_start)
         log = StreamLog(snapshot, with_stats=choice.needs_stats, fail_on_data_loss=options.fail_on_data_loss)
         initial = InitialFiles(log, choice, None if order is None else EventTime.of(config, order))
-        committed = CommittedFiles(snapshot.store, log, ours, options, choice, tracks_schema=tracks_schema)
+        committed = CommittedFiles(snapshot.store, log, read_state, options, choice, tracks_schema=tracks_schema)
         self._snapshot, self._config, self._order = snapshot, config, order
         self._log, self._initial = log, initial
-        self._places = PlaceCheck(log, ours, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
+        self._places = PlaceCheck(log, read_state, order=order, has_feed=options.change_feed, tracks_schema=tracks_schema)
         self._stops = None if tracker is None else SchemaStops(tracker, log, committed)
         self._admission = Admission(log, initial, committed, self._stops, order)
-        self._planner = BatchPlanner(ours, options, log, initial, committed)
+        self._planner = BatchPlanner(read_state, options, log, initial, committed)
 
     def state(self, columns: StructType | None = None) -> ScanState:
-        """How an executor reads the files of a batch, unless its scan says otherwise. columns: None for all of the stream."""
+        """How an executor reads the files of a batch, unless the batch's scan differs. columns: None for all
+        columns of the stream."""
         return self._planner.state(columns)
 
-    # ------------------------------------------------------------ where it begins
+    # ------------------------------------------------------------ start
 
     def initial_offset(self, start: StreamStart) -> StreamOffset:
-        """Where a new stream begins now. Raises VersionNotFoundError, TimestampOutOfRangeError for a start that is not there."""
+        """Where a new stream begins now. Raises VersionNotFoundError, TimestampOutOfRangeError for a start that
+        does not exist."""
         return replace(self._beginning(start), begins=True)
 
     def _beginning(self, start: StreamStart) -> StreamOffset:
@@ -103,10 +105,10 @@ class StreamSource:
     # ------------------------------------------------------------ batches
 
     def admit(self, start: StreamOffset, limits: Limits, *, last_version: int | None = None) -> StreamOffset:
-        """Where the batch that begins after `start` ends: `start` itself when there is nothing to read.
+        """Where the batch that begins after `start` ends: `start` itself if there is nothing to read.
 
-        last_version: commits after it do not count. At least one file is admitted, whatever its size. A commit that stops the
-        stream ends the batch before it, and raises when the next one is asked for.
+        last_version: commits after it do not count. At least one file is admitted, whatever its size. If a commit stops the
+        stream, the batch ends before that commit, and the call for the next batch raises.
         """
         self._go_on_from(start)
         if self._stops is not None and (end_at_change := self._stops.end_at_change(start)) is not None:
@@ -117,8 +119,9 @@ class StreamSource:
     def plan(
         self, start: StreamOffset, end: StreamOffset, columns: StructType | None = None, predicate: Expression | None = None
     ) -> Scan:
-        """The files of the batch from `start` (not included) to `end` (included). columns, predicate: what is wanted of this
-        batch; rows for which the predicate is not true may be there, or not. None for all that the stream reads."""
+        """The files of the batch from `start` (exclusive) to `end` (inclusive). columns: the columns to read; None for all of the
+        stream.
+        predicate: rows for which it is not true may be left out; None for all rows."""
         start = start.true_start(end)
         self._go_on_from(start)
         self._places.check(end)
@@ -127,13 +130,13 @@ class StreamSource:
         return self._planner.plan(start, end, columns, predicate)
 
     def commit(self, end: StreamOffset) -> None:
-        """The batch that ended there is done. Raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION) when it ended
-        before a change of the schema, which is noted then."""
+        """Called when the batch that ended there is done. If it ended before a change of the schema, the change is recorded now
+        and this raises SchemaMismatchError (DELTA_STREAMING_METADATA_EVOLUTION)."""
         if self._stops is not None:
             self._stops.commit(end)
 
     def lag(self, after: StreamOffset) -> Lag:
-        """What is there beyond an offset. Files that the options leave out are counted too."""
+        """The unread data after an offset. It includes files that the options leave out."""
         return lag_after(after, self._log, self._initial)
 
     def _go_on_from(self, start: StreamOffset) -> None:

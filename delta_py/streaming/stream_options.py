@@ -1,4 +1,4 @@
-"""What is asked of a stream: where it begins, and what it reads."""
+"""Options of a stream: where it begins, and what it reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from delta_py.types.schema import StructType
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """exclude: as in FileChoice. fail_on_data_loss: False goes on after commits that are gone. change_feed: the changes of rows,
-    not the rows added. has_start: it was said where a new stream begins. event_time: the column by whose times the rows that are
-    there at the start are read, None for by the age of their files. columns, predicate, scan: as in plan_scan."""
+    """exclude: as in FileChoice. fail_on_data_loss: False continues after missing commits. change_feed: read the changes of rows,
+    not the added rows. has_start: the user set where a new stream begins. event_time: the column whose times order the rows that
+    exist at the start; None orders them by the age of their files. columns, predicate, scan: as in plan_scan."""
 
     rules: ChangeRules = field(default_factory=ChangeRules)
     exclude: str | None = None
@@ -29,9 +29,10 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a new stream begins; at most one of these. None of them: with the table's rows as they are now.
+    """Where a new stream begins; at most one of these is set. None of them: with the table's current rows.
 
-    version: with what that version added. timestamp_ms: with the first version at or after it. latest: with the next one."""
+    version: with the rows that this version added. timestamp_ms: with the first version at or after it. latest: with the next
+    version."""
 
     version: int | None = None
     timestamp_ms: int | None = None

@@ -454,7 +454,7 @@ def test_reading_the_log_for_long_is_not_listing_it(
     with monkeypatch.context() as patched:
         patched.setattr(Snapshot, "of_segment", classmethod(slow))
         snapshot = load(path)
-    with pytest.raises(SchemaMismatchError, match="deleted and made anew"):
+    with pytest.raises(SchemaMismatchError, match="deleted and created again"):
         paths(CachedSnapshot.of(snapshot))
 
 

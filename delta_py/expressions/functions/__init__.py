@@ -1,1 +1,1 @@
-"""Functions of expressions, as Spark has them."""
+"""Functions of expressions, as in Spark."""

@@ -1,4 +1,4 @@
-"""Functions that reckon with months and days, and between times and numbers. Wall clocks travel as in functions_time.py."""
+"""Functions that compute with months and days, and between times and numbers. Wall clocks have the form described in times.py."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 _DAY_MICROS = 86_400_000_000
 _MONTH_SECONDS = 31 * 86_400
-_WEEKDAYS = {  # as days after Thursday, which 1970-01-01 was
+_WEEKDAYS = {  # as days after Thursday, the weekday of 1970-01-01
     **dict.fromkeys(("TH", "THU", "THURSDAY"), 0),
     **dict.fromkeys(("FR", "FRI", "FRIDAY"), 1),
     **dict.fromkeys(("SA", "SAT", "SATURDAY"), 2),
@@ -69,7 +69,7 @@ def _month_length(year: _Int64, month: _Int64) -> _Int64:
 
 
 def _whole(values: Any, arguments: list[Any]) -> _Int64:
-    """The numbers, days or microseconds of an argument as integers, 0 where null."""
+    """The numbers, days or microseconds of an argument as integers, 0 if null."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
     narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
@@ -106,7 +106,7 @@ def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _add_months(arguments: list[Any], result: DataType) -> Any:
-    """The same day of another month, or that month's last day where it has no such day."""
+    """The same day of another month, or that month's last day if it has no such day."""
     days, months = (_whole(argument, arguments) for argument in arguments)
     year, month, day = civil(days)
     months = year * 12 + month - 1 + months
@@ -115,7 +115,7 @@ def _add_months(arguments: list[Any], result: DataType) -> Any:
 
 
 def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    """(end, start[, whether to round to 8 digits[, time zone]]); the zone is what resolve.py puts there."""
+    """(end, start[, whether to round to 8 digits[, time zone]]); resolve.py sets the zone."""
     signature = fixed(DOUBLE, TIMESTAMP, TIMESTAMP, BOOLEAN, STRING, optional=2)(name, operands)
     if len(operands) > 2 and not operands[2].is_literal:
         raise not_supported(f"{name} with an argument 3 that is not a constant", "Give it a constant.")
@@ -123,7 +123,7 @@ def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signatu
 
 
 def _months_between(arguments: list[Any], result: DataType) -> Any:
-    """Whole months between equal days of the month or between last days; months of 31 days for the rest."""
+    """Whole months between equal days of the month or between last days; the remainder is in months of 31 days."""
     times, rounds = arguments[:2], arguments[2] if len(arguments) > 2 else True
     zone = arguments[3] if len(arguments) > 3 else "UTC"
     (days1, seconds1), (days2, seconds2) = (_day_and_second(time, times, zone) for time in times)
@@ -138,7 +138,7 @@ def _months_between(arguments: list[Any], result: DataType) -> Any:
 
 
 def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:
-    """The day in the zone, and the seconds that have gone by since it began (not what the clock shows)."""
+    """The day in the zone, and the seconds that have passed since it began (not the time on the clock)."""
     instants = _whole(time, times)
     local = to_wall_clock(pa.array(instants).cast(INSTANT), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
     days = local // _DAY_MICROS
@@ -150,15 +150,15 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
     values, name = arguments
     if name is None:
         return pa.nulls(len(values), pa.date32())
-    wanted = _WEEKDAYS.get(name.strip().upper() if name.strip() == name else "")
-    if wanted is None:
+    weekday = _WEEKDAYS.get(name.strip().upper() if name.strip() == name else "")
+    if weekday is None:
         raise ExpressionError(
             f"{name[:40]!r} is no day of the week. Write MO, MON or MONDAY, and so on.",
             error_class="ILLEGAL_DAY_OF_WEEK",
             sql_state="22009",
         )
     days = _whole(values, arguments[:1])
-    return _dates(days + 1 + (wanted - 1 - days) % 7, arguments[:1])
+    return _dates(days + 1 + (weekday - 1 - days) % 7, arguments[:1])
 
 
 # ---------------------------------------------------------------- from parts
@@ -166,11 +166,11 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
 
 def _make_date(arguments: list[Any], result: DataType) -> Any:
     year, month, day = (_whole(argument, arguments) for argument in arguments)
-    known = (month >= 1) & (month <= 12)
-    fits = known & (day >= 1) & (day <= _month_length(year, np.where(known, month, 1)))
+    is_month = (month >= 1) & (month <= 12)
+    fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
     known_rows = _valid_where(arguments, pa.array(year))
     raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
-    return _dates(np.where(fits, days_of(year, np.where(known, month, 1), day), 0), arguments)
+    return _dates(np.where(fits, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
 
 
 def _no_such_day(name: str) -> ExpressionError:

@@ -73,7 +73,7 @@ def _in_base(values: Any, bits: int) -> Any:
 
 
 def _unhex(arguments: list[Any], result: DataType) -> Any:
-    """Null for text that is not hexadecimal; an odd number of digits has a zero before it."""
+    """Null for text that is not hexadecimal; an odd number of digits gets a leading zero."""
     values = arguments[0]
     values = pc.if_else(pc.match_substring_regex(values, r"^[0-9A-Fa-f]*\z"), values, None)
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
@@ -94,9 +94,9 @@ def _bin(arguments: list[Any], result: DataType) -> Any:
 def _base64(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     content, offsets = _content(values)
-    spend("base64", content.size)  # a third more, and copied
-    given, ends = content.tobytes(), offsets.tolist()
-    texts = [binascii.b2a_base64(given[start:end], newline=False) for start, end in pairwise(ends)]
+    spend("base64", content.size)  # a third more, and a copy
+    content_bytes, ends = content.tobytes(), offsets.tolist()
+    texts = [binascii.b2a_base64(content_bytes[start:end], newline=False) for start, end in pairwise(ends)]
     return with_validity_of(pa.array(texts, pa.binary()).view(pa.string()), values)
 
 
@@ -151,7 +151,7 @@ _LONG_BYTES = 256
 
 
 def _crc32(arguments: list[Any], result: DataType) -> Any:
-    """One step for each byte of the longest value, over all rows that are that long; row by row where that is long."""
+    """One step for each byte of the longest value, over all rows of at least that length; row by row if that is long."""
     values = arguments[0]
     content, offsets = _content(values)
     starts, lengths = offsets[:-1], np.diff(offsets)

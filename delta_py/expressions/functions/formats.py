@@ -1,7 +1,7 @@
 """Dates and times by patterns such as `yyyy-MM-dd HH:mm:ss`: to text and from text.
 
-Known are y yyyy yy, M MM MMM MMMM, d dd, H HH, h hh a, m mm, s ss, S.., D DDD, E EEE EEEE (of these only y M d H m s S
-when reading), text in single quotes, and all that is no letter. Every other letter is refused by name. Years are 1 to 9999.
+Supported are y yyyy yy, M MM MMM MMMM, d dd, H HH, h hh a, m mm, s ss, S.., D DDD, E EEE EEEE (for parsing only y M d H m s S),
+text in single quotes, and all characters that are not letters. Every other letter is refused by name. Years are 1 to 9999.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ _READ |= {letter: {1: r"[0-9]{1,2}", 2: r"[0-9]{2}"} for letter in "MdHms"}
 
 
 def _reader(pattern: str) -> str:
-    """The regular expression of texts in the pattern, each field in a group called by its letter."""
+    """The regular expression for texts in the pattern, with each field in a group named by its letter."""
     parts: list[str] = []
     letters_before = ""
     for letters, text in _items(pattern):
@@ -133,7 +133,7 @@ def _reader(pattern: str) -> str:
 
 
 def _wall_clocks(values: Any, pattern: str) -> Any:
-    """Microseconds since 1970-01-01 as integers. Raises CANNOT_PARSE_TIMESTAMP for text that is not in the pattern."""
+    """Microseconds since 1970-01-01 as integers. Raises CANNOT_PARSE_TIMESTAMP for text that does not match the pattern."""
     regex = _reader(pattern)
     parts = pc.extract_regex(values, regex)
     names = [parts.type.field(place).name for place in range(parts.type.num_fields)]
@@ -201,8 +201,8 @@ def _parse_signature(result: DataType) -> Callable[[str, Sequence[Operand]], Sig
 
 _SECOND = frozenset({1})
 
-# parse_timestamp, try_parse_timestamp and parse_date are what to_timestamp, try_to_timestamp and to_date with a pattern
-# become in resolve.py: wall clocks, not yet instants of the session's time zone.
+# resolve.py converts to_timestamp, try_to_timestamp and to_date with a pattern to parse_timestamp, try_parse_timestamp and
+# parse_date: these return wall clocks, not yet instants of the session's time zone.
 FORMATS: dict[str, Function] = {
     "date_format": Function(_format_signature, _date_format, constants=_SECOND, can_fail=True),
     "parse_timestamp": Function(_parse_signature(TIMESTAMP), _parse, constants=_SECOND, can_fail=True),

@@ -2,7 +2,7 @@
 
 Conditionals (coalesce, if, case) are not here: evaluate.py evaluates their branches only for the rows that need them.
 
-The table is closed: no function is added. A rule that needs another one is computed by Spark, where there is Spark
+The table is closed: no function is added. If a rule needs another function, Spark computes it, if Spark is available
 (expressions/spark_rules.py): a new function goes into that module's list, which costs a name and no code.
 """
 
@@ -36,7 +36,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         **FORMATS,
         **MATH,
         **NESTED,
-        # Of the time of evaluation: clock.py puts constants in their places.
+        # Values of the time of evaluation: clock.py replaces them by constants.
         "current_date": not_evaluated(DATE),
         "current_timestamp": not_evaluated(TIMESTAMP),
         "localtimestamp": not_evaluated(TIMESTAMP_NTZ),
@@ -74,13 +74,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def call_values(name: str, arguments: Sequence[Any], constants: Sequence[Any], result: DataType) -> Any:
-    """A function of the table on Arrow values.
+    """Calls a function of the table on Arrow values.
 
-    arguments: Arrays, or Scalars beside at least one Array. constants: the arguments' Python values where they are
-    literals; used at the positions that the function wants constant.
+    arguments: Arrays, or Scalars if at least one is an Array. constants: the arguments' Python values if they are
+    literals; used at the positions where the function needs a constant.
     """
     function = FUNCTIONS[name]
     if function.run is None:
         raise not_supported(f"The function {name}")
-    given = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
-    return function.run(given, result)
+    call_arguments = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
+    return function.run(call_arguments, result)

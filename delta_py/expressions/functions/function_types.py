@@ -1,7 +1,7 @@
-"""What one row of the function table is, and the signatures that many functions share.
+"""The rows of the function table, and the signatures that many functions share.
 
-A function is known by its lower-case name. `signature` decides from the operands' types which types its arguments are
-cast to and what comes out; `run` computes it on Arrow values. Adding a function is adding a row to one of the tables
+A function is identified by its lower-case name. `signature` takes the operands' types and decides the types to which its
+arguments are cast, and the result type; `run` computes it on Arrow values. To add a function, add a row to one of the tables
 NUMBERS, TEXTS, TIMES.
 """
 
@@ -26,7 +26,7 @@ from delta_py.types.schema import DOUBLE, STRING, VOID, DataType
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a signature may know of an argument. value: the constant, when is_literal (None is SQL's null)."""
+    """The facts about an argument for a signature. value: the constant, if is_literal (None is SQL's null)."""
 
     data_type: DataType
     is_literal: bool = False
@@ -35,7 +35,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """arguments: the types to cast the arguments to, one each. result: the type that comes out."""
+    """arguments: the types to cast the arguments to, one each. result: the result type."""
 
     arguments: tuple[DataType, ...]
     result: DataType
@@ -51,7 +51,7 @@ class Function:
     constants: positions that must be literals.
     can_fail: whether a value may raise, so that it must not be evaluated for rows that do not need it.
     increasing: for the arguments' first Array, f(a) <= f(b) whenever a <= b and the others are constant; null only for
-        null. So that bounds of the argument give bounds of the result.
+        null. So bounds of the argument lead to bounds of the result.
     """
 
     signature: Callable[[str, Sequence[Operand]], Signature]
@@ -61,37 +61,37 @@ class Function:
     increasing: bool = False
 
 
-def accepts(operand: DataType, wanted: DataType) -> bool:
-    """Whether Spark casts an argument of one type to another by itself (ANSI implicit cast)."""
-    if operand in (wanted, VOID):
+def accepts(operand: DataType, target: DataType) -> bool:
+    """Whether Spark implicitly casts an argument of one type to another (ANSI implicit cast)."""
+    if operand in (target, VOID):
         return True
-    if wanted == STRING:
+    if target == STRING:
         return is_atomic(operand)
     if operand == STRING:
-        return is_atomic(wanted)
-    if operand in DATETIME and wanted in DATETIME:
+        return is_atomic(target)
+    if operand in DATETIME and target in DATETIME:
         return True
-    if is_integral(operand) and is_integral(wanted):
-        return INTEGRAL.index(operand) <= INTEGRAL.index(wanted)
-    return is_numeric(operand) and is_fractional(wanted)
+    if is_integral(operand) and is_integral(target):
+        return INTEGRAL.index(operand) <= INTEGRAL.index(target)
+    return is_numeric(operand) and is_fractional(target)
 
 
 def check_count(name: str, operands: Sequence[Operand], least: int, most: int | None) -> None:
     if len(operands) < least or (most is not None and len(operands) > most):
-        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-        raise wrong_argument_count(name, len(operands), wanted)
+        expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise wrong_argument_count(name, len(operands), expected)
 
 
 def fixed(result: DataType, *wanted: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
-    """The signature of a function with the same types whatever it is given; the last `optional` may be left out."""
+    """The signature of a function with fixed types, whatever its arguments; the last `optional` may be omitted."""
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         check_count(name, operands, len(wanted) - optional, len(wanted))
-        given = wanted[: len(operands)]
-        for operand, target in zip(operands, given, strict=True):
+        argument_types = wanted[: len(operands)]
+        for operand, target in zip(operands, argument_types, strict=True):
             if not accepts(operand.data_type, target):
                 raise mismatch(name, operand.data_type)
-        return Signature(given, result)
+        return Signature(argument_types, result)
 
     return signature
 
@@ -106,7 +106,7 @@ def numeric_argument(name: str, data_type: DataType) -> DataType:
 
 
 def same_type(name: str, operands: Sequence[Operand]) -> Signature:
-    """Any number (at least two) of operands with a common type, which is the result's."""
+    """Any number (at least two) of operands with a common type, which is also the result type."""
     check_count(name, operands, 2, None)
     common = common_type_of_all(operand.data_type for operand in operands)
     if any(operand.data_type == STRING for operand in operands) and any(o.data_type not in (STRING, VOID) for o in operands):

@@ -1,4 +1,4 @@
-"""Patterns of LIKE: `%` stands for any text, `_` for one character, and a backslash takes their meaning from both."""
+"""Patterns of LIKE: `%` matches any text, `_` one character, and a backslash makes either literal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WILDCARDS = {"%": ".*", "_": "."}
 
 
 def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
-    """The text with which every match begins, and whether beginning with it is all that the match asks."""
+    """The text with which every match begins, and whether a text that begins with it always matches."""
     if how == "startswith":
         return pattern, True
     if how != "like":
@@ -53,7 +53,8 @@ def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
 
 
 def with_backslashes(pattern: str, escape: str) -> str:
-    """A LIKE pattern with its escape character replaced by the backslash. Wrong escapes stay wrong, for resolve to refuse."""
+    """A LIKE pattern with its escape character replaced by the backslash. Invalid escapes stay invalid, and
+    resolve.py refuses them."""
     if escape == "\\":
         return pattern
     result, place = [], 0

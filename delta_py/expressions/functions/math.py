@@ -1,4 +1,4 @@
-"""Functions of doubles, operators on bits, and arithmetic that gives null where it would fail.
+"""Functions of doubles, operators on bits, and arithmetic that returns null where it would fail.
 
 Doubles are computed by the platform's mathematical library: results may differ from Java's in the last binary digit.
 """
@@ -32,7 +32,7 @@ from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, 
 
 
 def _of_double(kernel: Callable[[Any], Any], *, null_from: float | None = None, increasing: bool = False) -> Function:
-    """A function of one double. null_from: arguments not above it give null (logarithms)."""
+    """A function of one double. null_from: arguments that are not above it give null (logarithms)."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values = arguments[0]
@@ -112,7 +112,7 @@ def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
-    """Only the lowest 5 bits of the places count (6 for long), as in Java."""
+    """Only the lowest 5 bits of the shift count (6 for long), as in Java."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         bits = 64 if result == LONG else 32
@@ -154,11 +154,11 @@ def _bit_count_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature(_not_signature(name, operands).arguments, INTEGER)
 
 
-# ---------------------------------------------------------------- pmod, and what gives null instead of an error
+# ---------------------------------------------------------------- pmod, and functions that return null instead of an error
 
 
 def _pmod(arguments: list[Any], result: DataType) -> Any:
-    """The remainder that is not negative beside a positive divisor."""
+    """The remainder, which is not negative for a positive divisor."""
     remainder = _run_of("%")
     rest = remainder(arguments, result)
     if isinstance(result, DecimalType):
@@ -166,7 +166,7 @@ def _pmod(arguments: list[Any], result: DataType) -> Any:
     divisor = _numbers(arguments[1], arguments)
     numbers = rest.fill_null(zero_of(rest.type)).to_numpy(zero_copy_only=False)
     with np.errstate(all="ignore"):
-        # The sum wraps in the machine's width, as Java's does before its own remainder.
+        # The sum wraps in the machine's width, as it does in Java before Java's remainder.
         safe = np.where(divisor == 0, 1, divisor)
         remainders = np.where(numbers < 0, np.fmod(numbers + safe, safe), numbers)
     return with_validity_of(pa.array(remainders).cast(rest.type, safe=False), rest)
@@ -199,7 +199,7 @@ def _try_divide(name: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _try_sum(name: str) -> Callable[[list[Any], DataType], Any]:
-    """+, - and *, with null for what does not fit: of integers, by the same sum in a wider type."""
+    """+, - and *, with null for results that do not fit. Integers are computed in a wider type."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         try:
@@ -234,13 +234,13 @@ def _negative_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _factorial(arguments: list[Any], result: DataType) -> Any:
-    """Null outside of 0 to 20."""
+    """Null outside the range 0 to 20."""
     values = arguments[0].cast(pa.int64())
     table = [1]
     for n in range(1, 21):
         table.append(table[-1] * n)
-    known = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
-    return pa.array(table, pa.int64()).take(pc.if_else(known, values, None))
+    is_in_range = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 20))
+    return pa.array(table, pa.int64()).take(pc.if_else(is_in_range, values, None))
 
 
 MATH: dict[str, Function] = {

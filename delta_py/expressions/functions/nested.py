@@ -1,6 +1,6 @@
-"""Functions on arrays, maps and structs: elements, keys, sizes, and making them.
+"""Functions on arrays, maps and structs: elements, keys, sizes, and constructors.
 
-Lists are walked by their offsets with numpy; an element of a null array or map is null, whatever lies below.
+numpy processes lists by their offsets; an element of a null array or map is null, whatever is stored below.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _starts_and_lengths(values: Any) -> tuple[_Int64, _Int64]:
-    """Where each row's elements begin among all elements, and how many there are; none under null."""
+    """Where each row's elements begin among all elements, and their number; none for a null row."""
     offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     return offsets[:-1], np.where(valid, np.diff(offsets), 0)
 
 
 def _elements(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
-    """For each element of all rows: the row that it belongs to, and its place among all elements."""
+    """For each element of all rows: its row, and its position among all elements."""
     rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
-    before = np.cumsum(lengths) - lengths
-    return rows, np.arange(len(rows), dtype=np.int64) - before[rows] + starts[rows]
+    elements_before = np.cumsum(lengths) - lengths
+    return rows, np.arange(len(rows), dtype=np.int64) - elements_before[rows] + starts[rows]
 
 
 def _row_values(argument: Any, row_count: int) -> Any:
@@ -65,10 +65,10 @@ def _equal(left: Any, right: Any) -> Any:
     return equal
 
 
-def _matches(values: Any, elements: Any, wanted: Any) -> tuple[_Int64, _Int64, Any]:
-    """The row and the place of each element, and whether it equals the row's wanted value (null where either is)."""
+def _matches(values: Any, elements: Any, sought: Any) -> tuple[_Int64, _Int64, Any]:
+    """The row and the position of each element, and whether it equals the row's wanted value (null if either is null)."""
     rows, places = _elements(*_starts_and_lengths(values))
-    return rows, places, _equal(elements.take(pa.array(places)), _row_values(wanted, len(values)).take(pa.array(rows)))
+    return rows, places, _equal(elements.take(pa.array(places)), _row_values(sought, len(values)).take(pa.array(rows)))
 
 
 # ---------------------------------------------------------------- one element
@@ -90,7 +90,7 @@ def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _element(arguments: list[Any], result: DataType) -> Any:
-    """a[i], counted from 0; i outside of the array raises. m[k]; null for a key that is not there."""
+    """a[i], counted from 0; i outside the array raises. m[k]; null for a missing key."""
     return _of_map(*arguments) if pa.types.is_map(arguments[0].type) else _at_index(*arguments, outside=_refuse_index)
 
 
@@ -116,11 +116,11 @@ def _at_index(
 ) -> Any:
     starts, lengths = _starts_and_lengths(values)
     rows_index = _row_values(index, len(values))
-    known = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
+    is_valid = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
     indexes = rows_index.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     place = indexes
     if from_one:
-        if (known & (indexes == 0)).any():
+        if (is_valid & (indexes == 0)).any():
             raise ExpressionError(
                 "The index 0 is not valid: element_at counts from 1, or from the end with a negative index.",
                 error_class="INVALID_INDEX_OF_ZERO",
@@ -129,8 +129,8 @@ def _at_index(
         place = np.where(indexes > 0, indexes - 1, indexes + lengths)
     inside = (place >= 0) & (place < lengths)
     if outside is not None:
-        outside(known & ~inside, indexes, lengths)
-    return values.values.take(pa.array(starts + place, mask=~(known & inside)))
+        outside(is_valid & ~inside, indexes, lengths)
+    return values.values.take(pa.array(starts + place, mask=~(is_valid & inside)))
 
 
 def _refuse_index(bad: _Flags, indexes: _Int64, lengths: _Int64) -> None:
@@ -148,7 +148,7 @@ def _of_map(values: Any, key: Any) -> Any:
     rows, places, equal = _matches(values, values.keys, key)
     is_equal = equal.fill_null(False).to_numpy(zero_copy_only=False)
     place = np.full(len(values), -1, np.int64)
-    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which there should not be, the first
+    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which should not occur, the first
     return values.items.take(pa.array(place, mask=place < 0))
 
 
@@ -167,7 +167,7 @@ def _field(arguments: list[Any], result: DataType) -> Any:
     return pc.struct_field(values, names.index(exact))
 
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- searching
 
 
 def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
@@ -209,44 +209,44 @@ def _list_of(values: Any, elements: Any, result: DataType) -> Any:
 
 def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
-    container, wanted = operands[0].data_type, operands[1].data_type
+    container, value_type = operands[0].data_type, operands[1].data_type
     if name == "map_contains_key" and isinstance(container, MapType):
         element = container.key_type
     elif name != "map_contains_key" and isinstance(container, ArrayType):
         element = container.element_type
     else:
-        raise mismatch(name, container, wanted)
-    common = common_type(element, wanted)
-    if common != element or wanted == VOID or not is_atomic(element):
-        raise mismatch(name, container, wanted)
+        raise mismatch(name, container, value_type)
+    common = common_type(element, value_type)
+    if common != element or value_type == VOID or not is_atomic(element):
+        raise mismatch(name, container, value_type)
     return Signature((container, element), LONG if name == "array_position" else BOOLEAN)
 
 
 def _contains(arguments: list[Any], result: DataType) -> Any:
-    """Null for a null array or value, and where nothing equals but an element is null."""
-    values, wanted = arguments
+    """Null for a null array or value, and if no element is equal but one is null."""
+    values, sought = arguments
     elements = values.keys if pa.types.is_map(values.type) else values.values
-    rows, _, equal = _matches(values, elements, wanted)
+    rows, _, equal = _matches(values, elements, sought)
     contained, unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
     contained[rows[equal.fill_null(False).to_numpy(zero_copy_only=False)]] = True
     unknown[rows[equal.is_null().to_numpy(zero_copy_only=False)]] = True
-    null = pc.or_(values.is_null(), _row_values(wanted, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    null = pc.or_(values.is_null(), _row_values(sought, len(values)).is_null()).to_numpy(zero_copy_only=False)
     return pa.array(contained, mask=null | (unknown & ~contained))
 
 
 def _position(arguments: list[Any], result: DataType) -> Any:
-    """From 1; 0 where nothing equals."""
-    values, wanted = arguments
-    rows, places, equal = _matches(values, values.values, wanted)
+    """From 1; 0 if no element is equal."""
+    values, sought = arguments
+    rows, places, equal = _matches(values, values.values, sought)
     hit = equal.fill_null(False).to_numpy(zero_copy_only=False)
     starts, _ = _starts_and_lengths(values)
     first = np.zeros(len(values), np.int64)
     first[rows[hit][::-1]] = (places[hit] - starts[rows[hit]] + 1)[::-1]
-    null = pc.or_(values.is_null(), _row_values(wanted, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    null = pc.or_(values.is_null(), _row_values(sought, len(values)).is_null()).to_numpy(zero_copy_only=False)
     return pa.array(first, mask=null)
 
 
-# ---------------------------------------------------------------- making
+# ---------------------------------------------------------------- constructors
 
 
 def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -266,13 +266,13 @@ def _array(arguments: list[Any], result: DataType) -> Any:
 
 
 def _columns(arguments: list[Any]) -> tuple[list[Any], int]:
-    """All arguments as arrays, and how many rows they have."""
+    """All arguments as arrays, and their number of rows."""
     count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
     return [_row_values(argument, count) for argument in arguments], count
 
 
 def _offsets(count: int, length: int) -> pa.Array:
-    """Of so many lists of one length."""
+    """Offsets of `count` lists of one length."""
     return pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
 
 
@@ -316,7 +316,7 @@ def _map(arguments: list[Any], result: DataType) -> Any:
 
 
 def _check_keys(keys: Any, length: int, count: int) -> None:
-    """Raises ExpressionError for a key that is null, or that a map has twice."""
+    """Raises ExpressionError for a key that is null, or that occurs twice in a map."""
     if keys.null_count:
         raise _null_key()
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(count, length)
@@ -335,9 +335,7 @@ def _check_keys(keys: Any, length: int, count: int) -> None:
 
 
 def _null_key() -> ExpressionError:
-    return ExpressionError(
-        "A map cannot have null as a key. Leave such keys out.", error_class="NULL_MAP_KEY", sql_state="2200E"
-    )
+    return ExpressionError("A map cannot have null as a key. Leave such keys out.", error_class="NULL_MAP_KEY", sql_state="2200E")
 
 
 def _named_struct_signature(name: str, operands: Sequence[Operand]) -> Signature:

@@ -1,4 +1,4 @@
-"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise, never wrap or give null."""
+"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise. They never wrap or return null."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
 
 
 def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
-    """Integral operands beside decimals: a literal has only its own digits."""
+    """An integral operand next to a decimal: a literal has only its own digits."""
     if operand.is_literal and is_integral(data_type) and isinstance(operand.value, int):
         return decimal_of_value(operand.value)
     return decimal_of(data_type)
@@ -114,14 +114,14 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
         raise wrong_argument_count(name, len(operands), "1 to 2")
     data_type = numeric_argument(name, operands[0].data_type)
     digits = constant_integer(name, operands[1]) if len(operands) == 2 else 0
-    rest = tuple(operand.data_type for operand in operands[1:])
+    other_types = tuple(operand.data_type for operand in operands[1:])
     if not isinstance(data_type, DecimalType):
-        return Signature((data_type, *rest), data_type)
+        return Signature((data_type, *other_types), data_type)
     integral = data_type.precision - data_type.scale + 1
     scale = min(digits or 0, data_type.scale)
     if scale < 0:
-        return Signature((data_type, *rest), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
-    return Signature((data_type, *rest), DecimalType(min(integral + scale, MAX_PRECISION), scale))
+        return Signature((data_type, *other_types), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
+    return Signature((data_type, *other_types), DecimalType(min(integral + scale, MAX_PRECISION), scale))
 
 
 # ---------------------------------------------------------------- + - * on all numbers
@@ -162,7 +162,7 @@ def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalTy
 
 
 def _narrowed(values: Any) -> Any:
-    """Decimals of 38 digits as decimals of 37, which is what two factors may have in Arrow."""
+    """Decimals of 38 digits as decimals of 37, the maximum for factors in Arrow."""
     try:
         return values.cast(pa.decimal128(MAX_PRECISION - 1, values.type.scale))
     except pa.ArrowInvalid as error:
@@ -201,27 +201,27 @@ def _divide(arguments: list[Any], result: DataType) -> Any:
 
 
 def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
-    """Rounded half up at the result's scale: the quotient is cut off (towards zero) at least one digit later."""
+    """Rounded half up at the result's scale: the quotient is truncated (towards zero) at least one digit later."""
     wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
     fraction = divisor.type.scale
     needed = _digits(dividend) + wide_scale - dividend.type.scale + fraction
     if needed + _digits(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
-    # Arrow cuts a quotient of scales (s, 0) off at scale s + the divisor's digits + 1 at least.
+    # Arrow truncates a quotient of scales (s, 0) at scale s + the divisor's digits + 1 or more.
     numerator = _rescaled(dividend, needed, wide_scale + fraction, wide_scale)
     denominator = _rescaled(divisor, _digits(divisor), fraction, 0)
     return fit_decimal(_divide_valid(numerator, denominator), result)
 
 
 def _divide_valid(numerator: Any, denominator: Any) -> Any:
-    """Quotients where both are there; a zero beside a null must not raise."""
+    """Quotients of rows where both values are valid; a zero divisor of a null must not raise."""
     if pc.any(pc.equal(denominator, zero_of(denominator.type))).as_py():
         denominator = pc.if_else(pc.is_valid(numerator), denominator, None)
     return pc.divide(numerator, denominator)
 
 
 def _digits(values: Any) -> int:
-    """The digits that the largest of the decimals has, at least those after the point."""
+    """The number of digits of the largest decimal, at least the digits after the point."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     low_high = pc.min_max(array)
     largest = max((end.as_py().copy_abs() for end in low_high.values() if end.is_valid), default=0)
@@ -230,7 +230,7 @@ def _digits(values: Any) -> int:
 
 
 def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
-    """The decimals at `scale`, their digits then read with `shown_scale` (so divided by a power of ten)."""
+    """The decimals at `scale`, with their digits then read at `shown_scale` (so divided by a power of ten)."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
     shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)
@@ -247,8 +247,8 @@ def _remainder(arguments: list[Any], result: DataType) -> Any:
     if is_integral(result):
         bottom = np.where(np.isin(bottom, (0, -1)), 1, bottom)  # x % -1 is 0, and overflows in the machine
     with np.errstate(invalid="ignore"):
-        rest = np.fmod(top, bottom)
-    return _masked_by(pa.array(np.atleast_1d(rest)).cast(to_arrow_type(result)), arguments)
+        remainders = np.fmod(top, bottom)
+    return _masked_by(pa.array(np.atleast_1d(remainders)).cast(to_arrow_type(result)), arguments)
 
 
 def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
@@ -260,8 +260,8 @@ def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> 
     top, bottom = _rescaled(dividend, top_digits, scale, 0), _rescaled(divisor, bottom_digits, scale, 0)
     quotient = pc.trunc(_divide_valid(top, bottom))
     quotient = quotient.cast(pa.decimal256(_ARROW_DIGITS, quotient.type.scale)).cast(pa.decimal256(top_digits, 0))
-    rest = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
-    return fit_decimal(_rescaled(rest.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
+    remainders = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
+    return fit_decimal(_rescaled(remainders.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -283,7 +283,7 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
 
 
 def _filled(values: Any) -> Any:
-    """numpy values with something where null; the caller masks."""
+    """numpy values with arbitrary values for null; the caller masks them."""
     zero = zero_of(values.type)
     if isinstance(values, pa.Array):
         return values.fill_null(zero).to_numpy()
@@ -315,11 +315,11 @@ def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_deci
         return fit_decimal(on_decimals(wide_decimal(values)), result)
     if pa.types.is_integer(values.type):
         return values
-    whole = on_doubles(values.fill_null(0.0).to_numpy())
+    rounded = on_doubles(values.fill_null(0.0).to_numpy())
     with np.errstate(invalid="ignore"):
-        outside = (whole >= 2.0**63) | (whole < -(2.0**63))
+        outside = (rounded >= 2.0**63) | (rounded < -(2.0**63))
         raise_first(pa.array(outside), values, lambda value: overflow(f"{name} of {value}"))
-        numbers = np.where(np.isnan(whole) | outside, 0.0, whole).astype(np.int64)  # NaN becomes 0, as in Java
+        numbers = np.where(np.isnan(rounded) | outside, 0.0, rounded).astype(np.int64)  # NaN becomes 0, as in Java
     return with_validity_of(pa.array(numbers), values)
 
 

@@ -1,4 +1,4 @@
-"""Functions that look for something in a text: regular expressions, parts between separators, places."""
+"""Functions that search in a text: regular expressions, parts between separators, positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_py.types.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
 _TEXTS = ArrayType(STRING)
 _SURELY_LITTLE = 1 << 20
-_SLOWER = 8  # than functions that look at no pattern
+_SLOWER = 8  # than functions without a pattern
 
 
 def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
@@ -30,7 +30,7 @@ def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
 
 
 def _regex_signature(result: DataType, *more: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
-    """(text, pattern, ...): a pattern that is not supported is refused when the expression is resolved."""
+    """(text, pattern, ...): an unsupported pattern is refused when the expression is resolved."""
     checked = fixed(result, STRING, STRING, *more, optional=optional)
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -54,23 +54,23 @@ def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
         return _nulls(values)
-    regex, written = to_re2(pattern), _re2_replacement(replacement)
+    regex, re2_replacement = to_re2(pattern), _re2_replacement(replacement)
     _spend_replaced(values, regex, replacement)
-    return pc.replace_substring_regex(values, regex, written)
+    return pc.replace_substring_regex(values, regex, re2_replacement)
 
 
 def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
-    """A match gives the replacement, and what each group in it stands for, which is a part of the text."""
-    given, written = text_bytes(values, len(values)), len(replacement.encode())
-    most_matches = given  # a match is not empty; they are counted only where so many would make much
-    if given * written > _SURELY_LITTLE:
+    """A match produces the replacement, and the text of each group in it, which is a part of the input."""
+    input_bytes, replacement_bytes = text_bytes(values, len(values)), len(replacement.encode())
+    most_matches = input_bytes  # matches are not empty; they are counted only if this many would produce much text
+    if input_bytes * replacement_bytes > _SURELY_LITTLE:
         most_matches = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
-    made = most_matches * max(written - 1, 0) + given * max(replacement.count("$") - 1, 0)
-    spend("regexp_replace", made * _SLOWER)
+    output_bytes = most_matches * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
+    spend("regexp_replace", output_bytes * _SLOWER)
 
 
 def _re2_replacement(text: str) -> str:
-    """Java's `$1` as RE2's `\\1`. Raises ExpressionError for names of groups and for numbers of two digits."""
+    """Java's `$1` as RE2's `\\1`. Raises ExpressionError for group names and for numbers of two digits."""
     result, place = [], 0
     while place < len(text):
         character, following = text[place], text[place + 1 : place + 2]
@@ -89,7 +89,7 @@ def _re2_replacement(text: str) -> str:
 
 
 def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
-    """'' where nothing matches, or where the group has no part in the match."""
+    """'' if nothing matches, or if the group has no part in the match."""
     values, pattern = arguments[:2]
     group = arguments[2] if len(arguments) == 3 else 1
     if pattern is None or group is None:
@@ -154,11 +154,11 @@ def _ilike(arguments: list[Any], result: DataType) -> Any:
     return match_like(lower([values], STRING), lower([pa.array([pattern])], STRING)[0].as_py())
 
 
-# ---------------------------------------------------------------- separators and places
+# ---------------------------------------------------------------- separators and positions
 
 
 def _split_part(arguments: list[Any], result: DataType) -> Any:
-    """The n-th part, counted from 1 or from the end with a negative n; '' where there are fewer."""
+    """The n-th part, counted from 1 or from the end with a negative n; '' if there are fewer."""
     values, separator, part = arguments
     if separator is None or part is None:
         return _nulls(values)
@@ -184,7 +184,7 @@ def _split_part_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _substring_index(arguments: list[Any], result: DataType) -> Any:
-    """What comes before the n-th separator, or after the n-th from the end."""
+    """The text before the n-th separator, or after the n-th from the end."""
     values, separator, count = arguments
     if separator is None or count is None:
         return _nulls(values)
@@ -199,15 +199,15 @@ def _substring_index(arguments: list[Any], result: DataType) -> Any:
 
 
 def _locate(arguments: list[Any], result: DataType) -> Any:
-    """locate(wanted, text): the place of the first character, from 1; 0 where the text does not hold it."""
-    wanted, values = arguments[:2]
-    if wanted is None:
+    """locate(wanted, text): the position of the first character, from 1; 0 if the text does not contain it."""
+    needles, values = arguments[:2]
+    if needles is None:
         return _nulls(values, pa.int32())
-    if not wanted:
+    if not needles:
         return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
-    parts = pc.split_pattern(values, wanted, max_splits=1)
-    before = pc.list_element(parts, 0)
-    place = pc.add(pc.utf8_length(before), 1).cast(pa.int32())
+    parts = pc.split_pattern(values, needles, max_splits=1)
+    text_before = pc.list_element(parts, 0)
+    place = pc.add(pc.utf8_length(text_before), 1).cast(pa.int32())
     return pc.if_else(pc.greater(pc.list_value_length(parts), 1), place, pa.scalar(0, pa.int32()))
 
 
@@ -219,7 +219,7 @@ def _instr(arguments: list[Any], result: DataType) -> Any:
 
 
 def _initcap(arguments: list[Any], result: DataType) -> Any:
-    """Words are parted by blanks alone."""
+    """Only blanks separate words."""
     lower, upper = TEXTS["lower"].run, TEXTS["upper"].run
     assert lower is not None and upper is not None
     values = arguments[0]

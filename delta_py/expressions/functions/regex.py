@@ -1,8 +1,8 @@
-"""Java's regular expressions in the words of RE2, which Arrow matches with.
+"""Translates Java's regular expressions to RE2, which Arrow uses.
 
-Only what means the same to both is taken: characters, classes, groups, alternatives, greedy and lazy repetition, `^`, and
-`\\d \\w \\s` (ASCII only in both). Look-around, back references, possessive repetition, flags, `\\b` and Unicode classes are
-refused by name, and so is `$` where it could stand before a final line end.
+Only syntax with the same meaning in both is accepted: characters, classes, groups, alternatives, greedy and lazy repetition, `^`,
+and `\\d \\w \\s` (ASCII only in both). Look-around, back references, possessive repetition, flags, `\\b` and Unicode classes are
+refused by name, and so is `$` if it could match before a final line end.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ORDINARY_ESCAPES = frozenset(".\\+*?[](){}^$|-/&#~!@%=:;,<>'\"` ")
 
 
 def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> str:
-    """The pattern for RE2. only_tests: it is only asked whether it matches somewhere, so that `$` may take a line end. named:
+    """The pattern for RE2. only_tests: the caller only tests whether it matches somewhere, so `$` may consume a line end. named:
     its groups are called g1, g2, ..., and the whole is g0.
 
-    Raises ExpressionError, naming what is not supported.
+    Raises ExpressionError with the name of unsupported syntax.
     """
     result: list[str] = []
     place = depth = groups = 0
@@ -49,7 +49,7 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
 
 
 def matches_empty(pattern: str) -> bool:
-    """Whether a pattern (of those that to_re2 takes) matches the empty text: its matches are then counted differently."""
+    """Whether a pattern (that to_re2 accepts) matches the empty text: its matches are then counted differently."""
     try:
         return re.search(pattern.replace("\\z", "\\Z").replace("\\x{85}", "").replace("\\x{2028}", ""), "") is not None
     except re.error:
@@ -76,7 +76,7 @@ def _plain(pattern: str, place: int, only_tests: bool) -> str:
 
 
 def _quantified(pattern: str, place: int, result: list[str], translated: str, character: str) -> int:
-    """Appends the item with the repetition after it; a group's repetition comes after its closing parenthesis."""
+    """Appends the item and its repetition; the repetition of a group comes after its closing parenthesis."""
     result.append(translated)
     quantifier = _QUANTIFIER.match(pattern, place)
     if quantifier is None:

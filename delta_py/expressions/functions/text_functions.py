@@ -24,7 +24,7 @@ _FINAL_SIGMA = "\u03a3"
 
 @lru_cache(maxsize=2)
 def _special_case(upper: bool) -> dict[str, str]:
-    """Characters whose full case mapping is not the simple one that Arrow applies, and what they become."""
+    """Characters whose full case mapping differs from the simple one that Arrow applies, and their mapping."""
     characters = [c for c in map(chr, range(0x80, sys.maxunicode + 1)) if not 0xD800 <= ord(c) <= 0xDFFF]
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     simple = kernel(pa.array(characters)).to_pylist()
@@ -44,7 +44,7 @@ def _change_case(values: Any, *, upper: bool) -> Any:
     special = pc.match_substring_regex(values, _special_pattern(upper))
     if not pc.any(special).as_py():
         return kernel(values)
-    # Few columns hold such characters, and those few distinct texts: Python applies Unicode's full rules to each text.
+    # Few columns contain such characters, and those have few distinct texts: Python applies Unicode's full rules to each text.
     encoded = values.filter(special).dictionary_encode()
     changed = [text.upper() if upper else text.lower() for text in encoded.dictionary.to_pylist()]
     replaced = pa.array(changed, pa.string()).take(encoded.indices)
@@ -146,7 +146,7 @@ def _concat_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def spend_joined(name: str, arguments: Sequence[Any]) -> None:
-    """Joining gives no more than its largest argument is, and what is joined to that."""
+    """The joined text exceeds the largest argument by at most the size of the other arguments."""
     row_count = next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), 1)
     sizes = [text_bytes(argument, row_count) for argument in arguments]
     spend(name, sum(sizes) - max(sizes, default=0))
@@ -194,7 +194,7 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
-    """Cut off, or filled with the repeated filling, to a length in characters."""
+    """Text cut off, or padded with the repeated filling, to a length in characters."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values, length = arguments[:2]
@@ -208,7 +208,7 @@ def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
             return cut
         missing = pc.subtract(length, pc.utf8_length(cut))
         spend("lpad" if side == "left" else "rpad", (pc.sum(missing).as_py() or 0) * max(len(c.encode()) for c in filling))
-        # Fillings of each length that is missing, made once.
+        # Fillings, made once for each missing length.
         distinct = missing.dictionary_encode()
         fillings = [(filling * (count // len(filling) + 1))[:count] for count in distinct.dictionary.to_pylist()]
         padding = pa.array(fillings, pa.string()).take(distinct.indices)
@@ -233,12 +233,12 @@ def _repeat(arguments: list[Any], result: DataType) -> Any:
 
 
 def _translate(arguments: list[Any], result: DataType) -> Any:
-    """Each character of the second argument becomes the one at its place in the third, or nothing."""
+    """Each character of the second argument becomes the one at its position in the third, or is removed."""
     values, old, new = arguments
     if old is None or new is None:
         return pa.nulls(len(values), pa.string())
     table = {character: new[place] if place < len(new) else "" for place, character in reversed(list(enumerate(old)))}
-    # By way of characters that the texts do not have, so that what was replaced is not replaced again.
+    # Replaces by way of characters that the texts do not contain, so that no replacement is replaced again.
     marks = _unused(values, len(table))
     for mark, character in zip(marks, table, strict=True):
         values = pc.replace_substring(values, character, mark)
@@ -266,13 +266,13 @@ def _concat_ws_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _concat_ws(arguments: list[Any], result: DataType) -> Any:
-    """Nulls are left out; null only for a null separator."""
+    """Ignores nulls; null only for a null separator."""
     separator, *texts = arguments
     if separator is None:
         return pa.nulls(len(texts[0]) if texts else 1, pa.string())
     if not texts:
         return pa.array([""])
-    # Arrow gives no row at all where every text is null and left out, so the first is empty there.
+    # Arrow returns no row at all if every text is null and ignored, so the first is empty then.
     spend("concat_ws", text_bytes(pa.scalar(separator), len(texts[0]) if isinstance(texts[0], pa.Array) else 1) * len(texts))
     spend_joined("concat_ws", texts)
     nothing = reduce(pc.and_, [pc.is_null(text) for text in texts])

@@ -1,9 +1,10 @@
-"""How much text the functions of one evaluation may make beyond what they are given.
+"""Limits how much text the functions of one evaluation may produce in addition to their input.
 
     with growth_limit(MOST_BYTES):       # around an evaluation
-        spend("repeat", 3_000_000_000)   # in a function, before it takes the memory: raises when too much is spent
+        spend("repeat", 3_000_000_000)   # in a function, before it allocates the memory: raises when too much is spent
 
-A function that repeats, fills or replaces makes much of a short rule and few rows, and a function of a function multiplies.
+A function that repeats, pads or replaces text can produce much text from a short rule and few rows, and nested functions
+multiply.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError, ExpressionError
 
 MOST_BYTES = 1 << 30
-"""Of one evaluation, which is of one batch of rows."""
+"""The limit of one evaluation, which covers one batch of rows."""
 
 _TOO_LARGE = "COLLECTION_SIZE_LIMIT_EXCEEDED.FUNCTION"
 _left: ContextVar[list[int]] = ContextVar("bytes that may still be made")
@@ -35,10 +36,10 @@ def growth_limit(size_bytes: int) -> Iterator[None]:
 
 
 def spend(name: str, size_bytes: int) -> None:
-    """Say that a function is about to make so many bytes more than it was given. Raises ExpressionError."""
-    left = _left.get(None) or [MOST_BYTES]
-    left[0] -= size_bytes
-    if left[0] < 0:
+    """Record that a function is about to produce this many bytes in addition to its input. Raises ExpressionError."""
+    budget = _left.get(None) or [MOST_BYTES]
+    budget[0] -= size_bytes
+    if budget[0] < 0:
         raise ExpressionError(
             f"The rows of one batch would get {size_bytes} bytes of text by {name}, beside what they got before: so many are not "
             "made. Let it give shorter texts.",
@@ -49,20 +50,20 @@ def spend(name: str, size_bytes: int) -> None:
 
 
 def in_each_row(value: pa.Scalar, row_count: int) -> Any:
-    """An Array with the value in each row. Raises ExpressionError for a text that is too long for so many rows."""
+    """An Array with the value in each row. Raises ExpressionError for a text that is too long for that many rows."""
     if row_count > 1 and (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
         spend("a constant", text_bytes(value, row_count - 1))
     return pa.repeat(value, row_count)
 
 
 def makes_too_much(error: DeltaError) -> bool:
-    """Whether an error, or what caused it, is one of spend."""
+    """Whether spend raised an error, or the error's cause."""
     causes = (error, error.__cause__)
     return any(isinstance(cause, ExpressionError) and cause.error_class == _TOO_LARGE for cause in causes)
 
 
 def text_bytes(values: Any, row_count: int) -> int:
-    """Bytes of an Array of texts or binaries, or of a Scalar that stands in each row."""
+    """Bytes of an Array of texts or binaries, or of a Scalar that is repeated in each row."""
     if isinstance(values, pa.Scalar):
         return row_count * (len(values.as_buffer()) if values.is_valid else 0)
     return pc.sum(pc.binary_length(values)).as_py() or 0

@@ -1,6 +1,7 @@
-"""Functions on dates and timestamps, in UTC: resolve.py turns instants into wall clocks for other time zones.
+"""Functions on dates and timestamps, in UTC: for other time zones resolve.py converts instants to wall clocks.
 
-Wall clocks in a zone travel as timestamps whose UTC fields are the zone's fields, as Spark's from_utc_timestamp gives.
+Wall clocks in a zone are stored as timestamps whose UTC fields are the zone's fields, like the result of Spark's
+from_utc_timestamp.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from delta_py.expressions.value_casts import with_validity_of
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
 
-# Arrow's calendar kernels hold years in 16 bits.
+# Arrow's calendar kernels store years in 16 bits.
 _FIRST_DAY, _LAST_DAY = -12_000_000 + 719_468, 11_000_000 - 719_468
 
 _UNITS = {
@@ -39,7 +40,7 @@ _DATE_UNITS = frozenset({"year", "quarter", "month", "week"})
 
 
 def unit_of(text: str | None) -> str | None:
-    """The unit that date_trunc's first argument means; None for text that means none (the result is null)."""
+    """The unit in date_trunc's first argument; None for text that is not a unit (the result is null)."""
     return None if text is None else _UNITS.get(text.upper())
 
 
@@ -122,8 +123,8 @@ def _date_diff(arguments: list[Any], result: DataType) -> Any:
 
 
 def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    wanted = STRING if name == "timestamp_in_zone" else TIMESTAMP
-    signature = fixed(TIMESTAMP, wanted, STRING)(name, operands)
+    argument_type = STRING if name == "timestamp_in_zone" else TIMESTAMP
+    signature = fixed(TIMESTAMP, argument_type, STRING)(name, operands)
     zone = operands[1]
     if zone.is_literal and isinstance(zone.value, str):
         check_zone(zone.value)
@@ -165,7 +166,7 @@ def _unix_date(arguments: list[Any], result: DataType) -> Any:
 
 
 def _unix_timestamp(arguments: list[Any], result: DataType) -> Any:
-    """Seconds cut off towards 1970, where unix_seconds counts the seconds that have begun."""
+    """Seconds truncated towards 1970, while unix_seconds rounds down to the seconds that have begun."""
     micros = arguments[0].cast(pa.int64())
     return pc.divide(micros, pa.scalar(1_000_000, pa.int64()))
 

@@ -142,7 +142,7 @@ def test_exception_leaves_no_trace(url: str, a: Path, b: Path) -> None:
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_table_that_is_made_anew_meanwhile_gets_nothing_of_it(url: str, a: Path, b: Path, is_read: bool) -> None:
-    with pytest.raises(SchemaMismatchError, match="deleted and made anew"), DeltaTransaction(url) as tx:
+    with pytest.raises(SchemaMismatchError, match="deleted and created again"), DeltaTransaction(url) as tx:
         if is_read:
             tx.read(str(a))
         else:

@@ -70,7 +70,7 @@ def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(
     plans = [lambda: held[0].plan(held[0].schema, None), lambda: held[1].plan(held[1].schema, None)]
     others = [lambda: held[0].answer(Question(), None), detail.rows, opened.files, opened.explain_files, opened.to_arrow]
     for ask in plans + others:
-        with pytest.raises(SchemaMismatchError, match="deleted and made anew") as raised:
+        with pytest.raises(SchemaMismatchError, match="deleted and created again") as raised:
             ask()
         assert raised.value.error_class == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 

@@ -227,7 +227,7 @@ def test_stream_of_a_table_that_was_made_anew_before_it_began_does_not_begin(
     assert make_stream_reader(held, schema) is not None
     shutil.rmtree(path)
     write_delta(path, pa.table(anew), configuration=FEED)
-    with pytest.raises(SchemaMismatchError, match="deleted and made anew"):
+    with pytest.raises(SchemaMismatchError, match="deleted and created again"):
         make_stream_reader(held, schema)
 
 
