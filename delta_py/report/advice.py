@@ -195,7 +195,7 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
             return
         many, size = retention.expired, retention.expired_bytes
         known_size = "a size that the log does not say" if isinstance(size, Unknown) else bytes_text(size)
-        reason = f"They have {known_size}, and no version needs them which is to stay. Some may be gone already."
+        reason = f"They have {known_size}, and no retained version references them. Some may be deleted already."
     else:
         many = debt.files
         reason = f"A dry run found {bytes_text(debt.bytes)}. Versions older than the retention time cannot be read afterwards."

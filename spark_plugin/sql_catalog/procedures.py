@@ -30,7 +30,7 @@ class Procedure:
     parameters: tuple[Parameter, ...]
 
 
-_TABLE = Parameter("table", "STRING", "a table's name as SQL has it, or its path")
+_TABLE = Parameter("table", "STRING", "a table's name in SQL, or its path")
 _WHERE = Parameter("where", "STRING", "a condition on partition columns, in SQL; null for the whole table", "NULL")
 _VERSION = Parameter("version", "BIGINT", "of the table", "NULL")
 _PARTITIONED_BY = Parameter("partitioned_by", "STRING", "partition columns of directories of Parquet files, as DDL", "NULL")
@@ -44,74 +44,74 @@ def _flag(name: str, comment: str, default: str = "false") -> Parameter:
 _ALL = (
     Procedure(
         "optimize",
-        "OPTIMIZE: few large files in place of many small ones, in the order of columns",
+        "OPTIMIZE: combines small files, and sorts rows by columns if asked",
         (
             _TABLE,
             _WHERE,
-            Parameter("zorder_by", "ARRAY<STRING>", "columns of a Z-order, names as SQL has them", "NULL"),
-            _flag("full", "clustered files are clustered again"),
+            Parameter("zorder_by", "ARRAY<STRING>", "columns of a Z-order, as in SQL", "NULL"),
+            _flag("full", "cluster files again that are already clustered"),
         ),
     ),
     Procedure(
         "vacuum",
-        "VACUUM: deletes files that no version needs which is to stay readable",
+        "VACUUM: deletes files that no retained version references",
         (
             _TABLE,
-            Parameter("retain_hours", "DOUBLE", "how long removed files stay; null for the table's retention", "NULL"),
-            _flag("dry_run", "tells the files, and deletes none"),
-            _flag("lite", "takes what the log says instead of a listing; null for the session's setting", "NULL"),
-            Parameter("inventory", "STRING", "a table of files in place of a listing, by its name or path", "NULL"),
+            Parameter("retain_hours", "DOUBLE", "how long removed files are kept; null for the table's retention", "NULL"),
+            _flag("dry_run", "list the files and delete none"),
+            _flag("lite", "use the log instead of a listing; null: the session's setting", "NULL"),
+            Parameter("inventory", "STRING", "name or path of a table that lists the files, instead of a listing", "NULL"),
         ),
     ),
     Procedure(
         "history",
         "DESCRIBE HISTORY: the table's versions, newest first",
-        (_TABLE, Parameter("limit", "BIGINT", "at most so many versions", "NULL")),
+        (_TABLE, Parameter("limit", "BIGINT", "the maximum number of versions", "NULL")),
     ),
-    Procedure("detail", "DESCRIBE DETAIL: what the table is", (_TABLE,)),
+    Procedure("detail", "DESCRIBE DETAIL: format, location, size and properties", (_TABLE,)),
     Procedure(
         "restore",
-        "RESTORE: an earlier version's state as a new version",
+        "RESTORE: makes the state of an earlier version the newest version",
         (
             _TABLE,
             _VERSION,
             _TIMESTAMP,
-            _flag("ignore_missing_files", "restores without data files that are gone; null for the session's setting", "NULL"),
+            _flag("ignore_missing_files", "skip data files that are missing; null: the session's setting", "NULL"),
         ),
     ),
     Procedure(
         "generate",
-        "GENERATE: files beside the table for engines without Delta",
+        "GENERATE: writes manifests for engines without Delta",
         (_TABLE, Parameter("mode", "STRING", "which files", "'symlink_format_manifest'")),
     ),
-    Procedure("reorg", "REORG ... APPLY (PURGE): deleted rows and dropped columns leave the files", (_TABLE, _WHERE)),
+    Procedure("reorg", "REORG ... APPLY (PURGE): rewrites files without deleted rows and columns", (_TABLE, _WHERE)),
     Procedure(
         "fsck",
-        "FSCK REPAIR TABLE: what is missing or damaged, and its repair",
+        "FSCK REPAIR TABLE: finds missing and damaged files, and repairs the table",
         (
             _TABLE,
-            _flag("dry_run", "tells the faults, and repairs none"),
-            _flag("check_data", "reads every page of every data file, and compares it with its checksum"),
+            _flag("dry_run", "list the faults and repair none"),
+            _flag("check_data", "read every page of every data file and check its checksum"),
         ),
     ),
     Procedure(
         "clone",
-        "CLONE: a table with the rows of another, or of Parquet files",
+        "CLONE: makes a table with the rows of another table or of Parquet files",
         (
             _TABLE,
-            Parameter("target", "STRING", "the new table's name as SQL has it, or its path"),
-            _flag("shallow", "over the files of the other table, without copies"),
+            Parameter("target", "STRING", "the new table's name in SQL, or its path"),
+            _flag("shallow", "reference the files of the other table instead of copying them"),
             _VERSION,
             _TIMESTAMP,
-            _flag("replace", "in the place of a table that is there"),
-            Parameter("properties", "MAP<STRING, STRING>", "table properties beside those of the other table", "NULL"),
-            Parameter("location", "STRING", "where a new table of the catalog goes", "NULL"),
+            _flag("replace", "replace an existing table"),
+            Parameter("properties", "MAP<STRING, STRING>", "table properties in addition to those of the other table", "NULL"),
+            Parameter("location", "STRING", "the location of a new table of the catalog", "NULL"),
             _PARTITIONED_BY,
         ),
     ),
     Procedure(
         "convert",
-        "CONVERT TO DELTA: a directory of Parquet files becomes a table",
+        "CONVERT TO DELTA: makes a directory of Parquet files a table",
         (
             Parameter("table", "STRING", "parquet.`/path`, the path alone, or a table of Parquet files in the catalog"),
             _PARTITIONED_BY,
@@ -119,34 +119,34 @@ _ALL = (
     ),
     Procedure(
         "add_constraint",
-        "ALTER TABLE ADD CONSTRAINT: a CHECK constraint, which all rows keep",
+        "ALTER TABLE ADD CONSTRAINT: adds a CHECK constraint",
         (_TABLE, Parameter("name", "STRING", "of the constraint"), Parameter("check", "STRING", "a condition, in SQL")),
     ),
     Procedure(
         "drop_constraint",
         "ALTER TABLE DROP CONSTRAINT",
-        (_TABLE, Parameter("name", "STRING", "of the constraint"), _flag("if_exists", "one that is not there is no error")),
+        (_TABLE, Parameter("name", "STRING", "of the constraint"), _flag("if_exists", "no error if there is no such constraint")),
     ),
     Procedure("add_feature", "ALTER TABLE ADD FEATURE", (_TABLE, Parameter("feature", "STRING", "its name"))),
     Procedure(
         "drop_feature",
         "ALTER TABLE DROP FEATURE",
-        (_TABLE, Parameter("feature", "STRING", "its name"), _flag("truncate_history", "versions that need it go at once")),
+        (_TABLE, Parameter("feature", "STRING", "its name"), _flag("truncate_history", "delete versions that need it at once")),
     ),
     Procedure(
         "cluster_by",
         "ALTER TABLE CLUSTER BY",
-        (_TABLE, Parameter("columns", "ARRAY<STRING>", "names as SQL has them; none ends the clustering")),
+        (_TABLE, Parameter("columns", "ARRAY<STRING>", "names in SQL; an empty array ends the clustering")),
     ),
     Procedure(
         "sync_identity",
-        "ALTER TABLE ALTER COLUMN SYNC IDENTITY: an identity column goes on behind the values that are there",
+        "ALTER TABLE ALTER COLUMN SYNC IDENTITY: continues after the existing values",
         (_TABLE, Parameter("column", "STRING", "its name")),
     ),
     Procedure(
         "create_index",
-        "CREATE INDEX: which files hold a value",
-        (_TABLE, Parameter("name", "STRING", "of the index"), Parameter("column", "STRING", "its name as SQL has it")),
+        "CREATE INDEX: an index of the files that contain a value",
+        (_TABLE, Parameter("name", "STRING", "of the index"), Parameter("column", "STRING", "its name in SQL")),
     ),
     Procedure("drop_index", "DROP INDEX", (_TABLE, Parameter("name", "STRING", "of the index"))),
 )
