@@ -172,7 +172,7 @@ def test_names_are_the_same_in_python_java_and_the_schema() -> None:
     assert schema()["$defs"]["disabled"]["enum"] and set(schema()["$defs"]["disabled"]["enum"]) == OLDER_SETTINGS.keys()
     java = (JAVA / "rule" / "Switch.java").read_text()
     constants = dict(re.findall(r'static final String (\w+) = "([\w-]+)";', java))
-    pairs = re.findall(r'\{("?[\w-]+"?), "(\w+)"\}', java)
+    pairs = re.findall(r'new Named\(("?[\w-]+"?), "(\w+)"\)', java)
     named = {constants.get(name, name.strip('"')): f"spark.pydelta.{middle}.enabled" for name, middle in pairs}
     assert named == OLDER_SETTINGS
 
