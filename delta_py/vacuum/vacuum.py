@@ -169,8 +169,8 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
         moved = f"moved {result.quarantined} into quarantine, " if request.quarantine else ""
         raise StorageError(
             f"VACUUM of the table at {store.root} deleted {result.deleted} files, {moved}and could not delete {len(errors)} "
-            f"more, such as {path}: {error}. The table is intact: no retained version references these files. Give "
-            "this user the right to delete them, and run it again."
+            f"more, such as {path}: {error}. The table is intact: no version within the retention time references these files. "
+            "Give this user the right to delete them, and run it again."
         ) from error
     run.note_done()
     return result

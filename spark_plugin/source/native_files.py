@@ -119,6 +119,8 @@ def native_files(scan: Scan, wish: NativeWish) -> tuple[NativeFiles | None, str]
     why_not = _why_not_as_spark(state)
     if why_not is not None:
         return None, why_not
+    if not scan.files.num_rows:
+        return None, "no file is read"
     simple = _are_simple(scan.files)
     share = _share(scan.files, simple)
     if not share:

@@ -97,6 +97,12 @@ def test_explain_and_status_show_the_road_and_why(
     assert str(last) in str(status(spark))
 
 
+def test_scan_without_files_says_so(spark: SparkSession, path: str, conf: Conf) -> None:
+    conf({DRIVER_READS: "false", DISABLE_CONF: ""})
+    assert load(spark, path).filter("id > 1000").select("name").collect() == []
+    assert "no file is read" in str(status(spark).scans[-1].why)
+
+
 def test_road_that_is_skipped_says_why(spark: SparkSession, path: str, conf: Conf) -> None:
     before = status(spark)
     load(spark, path).groupBy("k").sum("id").collect()
@@ -117,6 +123,9 @@ def test_unknown_name_is_an_error_that_lists_the_names(text: str, spark: SparkSe
         register(spark)
     with pytest.raises(PySparkException, match=listed):
         frame.collect()
+    assert spark.sql("SELECT 1").collect() == [(1,)]
+    spark.sql(f"RESET {DISABLE_CONF}")  # SQL alone corrects it
+    assert len(load(spark, path).filter("id > 5").collect()) == 494
 
 
 def test_older_setting_still_disables(spark: SparkSession, path: str, conf: Conf) -> None:

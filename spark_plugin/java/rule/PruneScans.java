@@ -18,6 +18,8 @@ import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
@@ -39,6 +41,7 @@ import pydelta.scan.PredicateJson;
 import pydelta.streams.StreamScans;
 import pydelta.streams.StreamedTable;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The optimizer rule. It reopens the scans of our Python source that Spark has planned over all columns, lets Spark's own
@@ -209,7 +212,7 @@ public class PruneScans extends Rule<LogicalPlan> {
   }
 
   public LogicalPlan apply(LogicalPlan plan) {
-    Switch.check();
+    if (readsSources(plan)) Switch.check();
     if (!Switch.isOn(Switch.PRUNING)) return plan;
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
     try {
@@ -224,6 +227,12 @@ public class PruneScans extends Rule<LogicalPlan> {
       status.backedOff(error);
       return plan;
     }
+  }
+
+  /** Other plans, such as SET and RESET, go on where a setting has an unknown name, so that SQL can correct it. */
+  private static boolean readsSources(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.collectLeaves()).stream()
+        .anyMatch(leaf -> leaf instanceof DataSourceV2ScanRelation || leaf instanceof StreamingDataSourceV2ScanRelation);
   }
 
   private LogicalPlan prune(LogicalPlan plan, ColumnarChoice reads) {

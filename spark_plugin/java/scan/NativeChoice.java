@@ -39,7 +39,7 @@ public class NativeChoice {
   /** What a planning is asked for beside files, with a comma before it. reads: null where the reader cannot be had. */
   public static String wish(Function<NativeRequest, NativeTasks> reads) {
     String why = whyNot();
-    if (why == null && reads == null) why = "Spark's Parquet reader cannot be had in this session";
+    if (why == null && reads == null) why = "Spark's Parquet reader does not read such a scan in this session";
     if (why != null) return ", \"why_not_native\": " + TextNode.valueOf(why);
     return ", \"native\": " + (Switch.isPreferred(Switch.PARQUET) ? "\"wherever possible\"" : "\"where quicker\"");
   }
