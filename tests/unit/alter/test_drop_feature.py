@@ -252,7 +252,7 @@ def test_feature_that_cannot_be_dropped_is_refused_before_anything_is_changed(tm
 
 def test_documentation_names_all_features_that_can_be_dropped() -> None:
     text = (Path(__file__).parents[3] / "docs" / "altering.md").read_text()
-    table = text.partition("| feature | what goes |")[2].partition("\n\n")[0]
+    table = text.partition("| feature | what is removed |")[2].partition("\n\n")[0]
     names = {name for line in table.splitlines() for name in re.findall("`([^`]*)`", line.partition("|")[2].partition("|")[0])}
     assert names == TRACES.keys() - {"checkpointProtection"}, "checkpointProtection goes with its history alone"
 
