@@ -18,6 +18,9 @@ import scala.Option;
  * reader, once a SparkContext. In a session of Spark Connect it is an artifact of the session, and they have it already.
  */
 class ExecutorJar {
+  /** Why a scan is read without the readers, where `isOutOfReach`. */
+  static final String OUT_OF_REACH = "executors do not get pydelta's jar in this session, which isolates its artifacts";
+
   /** SparkContext -> by the name of a reader's class its one object, or the Throwable that was met: it is not tried again. */
   private static final Map<SparkContext, Map<String, Object>> READERS = new WeakHashMap<>();
 

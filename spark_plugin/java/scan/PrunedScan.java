@@ -147,30 +147,20 @@ public class PrunedScan extends PythonScan {
     shown.put("Location", request.path());
     shown.put("PushedFilters", request.predicates().toString());
     if (request.limit() != null) shown.put("PushedLimit", request.limit().toString());
-    if (road() != null) shown.put("Road", road() + " (" + why() + ")");
+    String road = roadText();
+    if (!road.isEmpty()) shown.put("Road", road.substring(", Road: ".length()));
     shown.put("Kept", keptText());
     return Lists.toScala(shown);
   }
 
-  /** How the scan is read, and why; nothing where it is not planned, or has no columns, so that it can be told nothing. */
+  /** How the scan is read, and why; nothing where the source does not say, or fails, as keptText tells then. */
   private String roadText() {
-    String road = road();
-    return road == null ? "" : ", Road: " + road + " (" + why() + ")";
-  }
-
-  private String road() {
-    if (request.readsNoColumns() || !isPlanned()) return null;
-    String road = source.plan().road();
-    return isInRowsAfterAll(road) ? "rows" : road;
-  }
-
-  private String why() {
-    return isInRowsAfterAll(source.plan().road()) ? "Python UDFs of Spark 4.2 need rows" : source.plan().why();
-  }
-
-  /** A subquery's scan that was planned before the rule saw the UDFs above it. */
-  private boolean isInRowsAfterAll(String road) {
-    return readers == ScanReaders.ROWS && (Switch.PARQUET.equals(road) || Switch.COLUMNS.equals(road));
+    try {
+      ReadPlan plan = source.planFor(readers);
+      return plan.road() == null ? "" : ", Road: " + plan.road() + " (" + plan.why() + ")";
+    } catch (Exception error) {
+      return "";
+    }
   }
 
   private String limitText() {

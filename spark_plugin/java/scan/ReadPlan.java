@@ -3,6 +3,7 @@ package pydelta.scan;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** How the source reads a scan, and why: its one decision, as messages.json describes `plan`. Every part may be absent. */
 public class ReadPlan {
@@ -23,6 +24,11 @@ public class ReadPlan {
     } catch (Exception error) {
       throw new IllegalStateException("the source's plan of a scan is not JSON: " + message, error);
     }
+  }
+
+  /** The same plan by another road. */
+  ReadPlan by(String road, String why) {
+    return new ReadPlan(((ObjectNode) message.deepCopy()).put("road", road).put("why", why));
   }
 
   /** Null where the source gives no rows, or does not say. */
