@@ -12,8 +12,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.coordination import create_coordinated, ledger_url, rows_of
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.stores.coordination import create_coordinated, ledger_url, rows_of
 
 PRELUDE = """
 import json, os, sys

@@ -18,9 +18,9 @@ from delta_py.coordinator.ledger import Ledger
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.faulty_store import KINDS, Fault, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 

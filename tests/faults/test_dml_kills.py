@@ -21,8 +21,8 @@ from pyspark.sql.types import LongType
 
 from delta_py import DeltaTable, write_delta
 from spark_plugin.tables import DeltaTable as SparkTable
-from tests.support.dml_kills import OPERATIONS, run_with_kills
-from tests.support.seeds import seed_of
+from tests.support.faults.dml_kills import OPERATIONS, run_with_kills
+from tests.support.runs.seeds import seed_of
 
 KILLS = int(os.environ.get("PYDELTA_FAULTS_KILLS") or 4)
 ROWS = 4000

@@ -22,7 +22,7 @@ from tests.fuzz.base_tables import made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child
 from tests.fuzz.damage import damage_bytes, damage_place
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 _CACHE = "cache"
 _DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("price", pa.decimal128(10, 2))])
 # No letters beyond ASCII: deltalake removes such a file of ours (and of delta-spark's) under another spelling of its path,

@@ -16,9 +16,9 @@ from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats_layout
 from delta_py.types.schema import LONG
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, vector
 
 STATS_PARSED = pa.struct(
     [

@@ -22,11 +22,11 @@ from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import opened, planned
-from tests.support.driver_offers import asked, offer
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.sampling import sampled, takes_all
-from tests.support.settings import restore
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.runs.sampling import sampled, takes_all
+from tests.support.spark.driver_offers import asked, offer
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 

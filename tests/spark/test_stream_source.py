@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin.exceptions import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.tables.streamed_tables import daily_table, rows
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

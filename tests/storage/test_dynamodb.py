@@ -18,7 +18,7 @@ from delta_py.object_stores.s3_dynamodb import CommitEntry, CommitTable, DynamoD
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, remote_settings
-from tests.support.emulators import Emulator, boto3_client
+from tests.support.servers.emulators import Emulator, boto3_client
 
 TABLE = CONTAINER
 

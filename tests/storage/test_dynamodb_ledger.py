@@ -20,10 +20,10 @@ from delta_py.coordinator.ledger import (
     Tail,
 )
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, UnsupportedOperationError
-from tests.support.coordination import clock_ahead
-from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
-from tests.support.ledger_contract import *  # noqa: F403
-from tests.support.ledger_contract import DAY, HOUR, commit, proposed
+from tests.support.servers.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
+from tests.support.stores.coordination import clock_ahead
+from tests.support.stores.ledger_contract import *  # noqa: F403
+from tests.support.stores.ledger_contract import DAY, HOUR, commit, proposed
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import FileId, ObjectInfo
 from delta_py.types.schema import LONG
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 LEAVES = {("id",): LONG}
 

@@ -21,8 +21,8 @@ from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, key, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, key, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)

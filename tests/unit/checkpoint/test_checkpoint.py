@@ -24,8 +24,8 @@ from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DOUBLE, LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, stats, vector
 
 WEEK_MS = 7 * 86_400_000
 V2 = {"delta.checkpointPolicy": "v2"}

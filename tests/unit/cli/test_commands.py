@@ -26,9 +26,9 @@ from pydelta_cli.main import COMMANDS, app
 from pydelta_cli.row_input import _Source
 from pydelta_cli.run import Run, value_lines
 from pydelta_cli.values import json_values
-from tests.support.flipped_bits import flipped
-from tests.support.json_forms import FORMS, faults
-from tests.support.pages import ROOT
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.documents.pages import ROOT
+from tests.support.tables.flipped_bits import flipped
 from tests.unit.report.test_metrics import scraped
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()

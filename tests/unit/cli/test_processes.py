@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 PYDELTA = [sys.executable, "-m", "pydelta_cli"]
 WITHOUT_SPARK = """

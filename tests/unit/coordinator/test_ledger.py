@@ -18,8 +18,8 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
-from tests.support import postgres as postgres_server
-from tests.support.ledger_contract import *  # noqa: F403
+from tests.support.servers import postgres as postgres_server
+from tests.support.stores.ledger_contract import *  # noqa: F403
 
 
 @pytest.fixture(scope="module")

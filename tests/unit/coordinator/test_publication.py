@@ -20,7 +20,7 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.storage import publication
 from delta_py.storage.coordinated import place_of
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.store import ObjectStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 

@@ -39,7 +39,7 @@ from delta_py.object_stores.open_store import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.coordination import (
+from tests.support.stores.coordination import (
     FaultyLedger,
     LateLedger,
     clock_ahead,

@@ -37,8 +37,8 @@ from delta_py.types.schema import LONG, STRING, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder
 
 
 def rows(*ids: int) -> pa.Table:

@@ -17,8 +17,8 @@ from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
 from delta_py.types.schema import DATE, LONG, STRING, TIMESTAMP
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)

@@ -12,8 +12,8 @@ from delta_py.errors import CorruptTableError, TableNotFoundError, TimestampOutO
 from delta_py.log.history import HISTORY_SCHEMA, commit_times, history, time_text, version_at_timestamp
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 T = 1_700_000_000_000
 

@@ -28,8 +28,8 @@ from delta_py.log.segment import (
 )
 from delta_py.protocol.paths import LogKind
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 
 @pytest.fixture

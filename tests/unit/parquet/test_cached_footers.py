@@ -16,8 +16,8 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.storage import cached_objects
 from delta_py.types.schema import LONG, STRING, StructField, StructType
-from tests.support.data_files import column, scan_state
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.data_files import column, scan_state
 
 COLUMNS = (column("n", LONG), column("s", StructType((StructField("t", STRING),))))
 TIME_MS = 1_700_000_000_123

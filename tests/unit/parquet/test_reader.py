@@ -32,7 +32,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
 
 
 def struct(**fields: Any) -> StructType:

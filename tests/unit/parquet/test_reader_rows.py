@@ -27,7 +27,7 @@ from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from tests.support.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
 
 X = column("x", LONG)
 

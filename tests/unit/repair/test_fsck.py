@@ -21,9 +21,9 @@ from delta_py.repair.fsck import fsck
 from delta_py.repair.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.flipped_bits import chunk_places, flipped
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import takes_all
+from tests.support.runs.sampling import takes_all
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit")
 

@@ -27,7 +27,7 @@ from delta_py.errors import (
 )
 from delta_py.row_changes.write import write_delta
 from delta_py.storage.local import LocalStore
-from tests.support.table_builder import TableBuilder
+from tests.support.tables.table_builder import TableBuilder
 
 ROWS = pa.table({"id": [1, 2], "p": ["a", "b"]})
 

@@ -10,8 +10,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.group_estimate import has_few_groups
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats
 
 COLUMNS = (("id", "long"), ("number", "integer"), ("small", "short"), ("name", "string"), ("part", "integer"))
 

@@ -19,9 +19,9 @@ from delta_py.scan import log_answers
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.small_table import make_table
-from tests.support.table_builder import Json, TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.small_table import make_table
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats, vector
 
 BOTH = Question(valued=("id",), minima=("id",), maxima=("id",))
 

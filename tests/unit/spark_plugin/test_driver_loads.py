@@ -33,8 +33,8 @@ from spark_plugin.options.private import signed
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable, pin
-from tests.support.driver_requests import opening_body, planning_body
-from tests.support.small_table import append, make_table
+from tests.support.spark.driver_requests import opening_body, planning_body
+from tests.support.tables.small_table import append, make_table
 
 ROWS = [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
 

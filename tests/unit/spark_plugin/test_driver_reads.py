@@ -18,8 +18,8 @@ from spark_plugin.driver_planning import reads
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.pruning.scan_request import MARKER_KEY
-from tests.support.driver_requests import planning_body
-from tests.support.small_table import make_table
+from tests.support.spark.driver_requests import planning_body
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from spark_plugin.pruning.scan_request import MARKER_KEY, ScanRequest
 from spark_plugin.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.session_source import source_with
 from spark_plugin.source.read_plan import ReadPlan, plan_read
-from tests.support.message_schema import schema, violations
-from tests.support.small_table import make_table
+from tests.support.documents.message_schema import schema, violations
+from tests.support.tables.small_table import make_table
 
 JAVA = Path(read_limits.__file__).parent / "java"
 QUESTION = {"by": [], "valued": [], "minima": [], "maxima": ["id"]}

@@ -29,7 +29,7 @@ from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
 from spark_plugin.streaming.stream_reader import pin_stream
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture

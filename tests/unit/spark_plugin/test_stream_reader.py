@@ -32,7 +32,7 @@ from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
-from tests.support.streamed_tables import FEED, daily_table, rows
+from tests.support.tables.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]
 

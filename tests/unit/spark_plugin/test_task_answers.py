@@ -24,8 +24,8 @@ from delta_py.write.rewrite import TakenOut
 from delta_py.write.row_changes import TaskChanges, TouchedRows
 from spark_plugin.dml.task_answers import Failure, from_text, to_text
 from spark_plugin.exceptions import as_spark_raises
-from tests.support import report_states
-from tests.support.table_builder import TableBuilder, add, stats
+from tests.support.tables import report_states
+from tests.support.tables.table_builder import TableBuilder, add, stats
 
 VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 36, 2)
 ADD = AddFile(

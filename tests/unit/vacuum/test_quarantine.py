@@ -18,7 +18,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import QUARANTINE_DIRECTORY, Quarantine, list_quarantine, restore_quarantined
 from delta_py.vacuum.vacuum import QUARANTINED, REMOVED, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 HOUR = 3_600_000
 NOW = time.time_ns() // 1_000_000
