@@ -22,8 +22,8 @@ from spark_plugin.options.common import (
     STORAGE,
     WRITE_CONFS,
 )
+from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 from spark_plugin.options.storage import session_storage
-from spark_plugin.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"

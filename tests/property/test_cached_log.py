@@ -16,9 +16,9 @@ from delta_py.errors import DeltaError
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
-from delta_py.storage.cached_objects import KeptObjects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import ObjectInfo
 from tests.support.runs.sampling import examples
 from tests.support.stores.memory_store import MemoryStore

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from delta_py.checkpoint import checkpoint_state, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
-from delta_py.log import checkpoint_rows
+from delta_py.log.checkpoint_content import checkpoint_rows
 from delta_py.log.log_compaction import compact
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment

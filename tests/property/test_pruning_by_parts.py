@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.log import parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import parquet_part
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats_layout

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.types.schema import VARIANT_ARROW
 from tests.support.oracles.variants import decode, group_type, shred
 

@@ -67,7 +67,7 @@ def ids(frame: DataFrame) -> list[int]:
 def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)  # what is read of logs is kept at once
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)  # what is read of logs is kept at once
     live = tmp_path / "live"
     for day in (10, 50):
         made = reproducible_table(tmp_path / str(day), [pa.table({"id": pa.array([day, day + 1], pa.int64())})])

@@ -16,9 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import DeltaTable, pruning, read_limits
+from spark_plugin import DeltaTable, pruning
 from spark_plugin.driver_channel.channel import PLAN, READ
 from spark_plugin.driver_planning.offers import planning_handlers
+from spark_plugin.options import read_limits
 from spark_plugin.source import small_scan
 from tests.support.oracles.frames import executed_plan, rows
 from tests.support.spark.driver_offers import asked, offer

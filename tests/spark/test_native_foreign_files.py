@@ -24,7 +24,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
-from spark_plugin import read_limits
+from spark_plugin.options import read_limits
 from tests.support.generators.foreign_parquet import KINDS, ForeignFile, foreign_files
 from tests.support.oracles.rows import comparable
 from tests.support.runs.sampling import sampled, takes_all

@@ -21,7 +21,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
-from delta_py.expressions.spark_rules import FUNCTIONS
+from delta_py.expressions.sql_text.spark_rules import FUNCTIONS
 from delta_py.types.schema import (
     DATE,
     INTEGER,

@@ -11,7 +11,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage import content_identity
+from delta_py.storage.cache import content_identity
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
 from tests.support.servers.cutting_proxy import CuttingProxy

@@ -16,7 +16,8 @@ import pytest
 
 from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
-from delta_py.log import checkpoint_reader, parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import checkpoint_reader, parquet_part
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.snapshot import Snapshot
@@ -269,7 +270,10 @@ def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: Tab
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
-        patch.setattr("delta_py.log.parquet_part.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
+        patch.setattr(
+            "delta_py.log.checkpoint_content.parquet_part.ParquetPart.files",
+            lambda self, wanted: pytest.fail("files were read"),
+        )
         assert Snapshot.load(store).schema.names == ("id",)
     assert len(names) == 3
 
@@ -479,8 +483,8 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
-    from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-    from delta_py.log.checkpoint_reader import CheckpointReader
+    from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+    from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 
     if older:
         table.checkpoint(1)

@@ -5,7 +5,7 @@ Tests that switch one road of a session on and off use them, as each has a name 
 
 from __future__ import annotations
 
-from spark_plugin.roads import DRIVER_PLANNING, OLDER_SETTINGS, PRUNING, Road
+from spark_plugin.options.roads import DRIVER_PLANNING, OLDER_SETTINGS, PRUNING, Road
 
 ENABLED_CONF = OLDER_SETTINGS[PRUNING]
 COLUMNAR_CONF = OLDER_SETTINGS[Road.COLUMNS]

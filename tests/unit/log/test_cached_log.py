@@ -15,7 +15,7 @@ from delta_py.log import commit_reader
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.storage.store import ObjectStore
 from tests.support.stores.memory_store import MemoryStore
 from tests.support.tables.table_builder import TableBuilder, add, remove, stats

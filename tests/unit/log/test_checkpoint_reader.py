@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path

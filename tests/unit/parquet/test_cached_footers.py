@@ -14,7 +14,7 @@ from delta_py.errors import DataFileError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanFile, ScanState
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.types.schema import LONG, STRING, StructField, StructType
 from tests.support.stores.memory_store import MemoryStore
 from tests.support.tables.data_files import column, scan_state

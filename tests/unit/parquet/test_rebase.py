@@ -12,7 +12,7 @@ import pytest
 
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.parquet.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
+from delta_py.parquet.values.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
 from delta_py.scan.scan_state import ScanFile
 from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from tests.support.tables.data_files import column, read_rows, scan_state, write_file

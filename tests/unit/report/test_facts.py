@@ -14,7 +14,7 @@ from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.report.facts import Commit, OptimizeDebt, Partition, SizeBin, TableFacts, Unknown, VacuumReason
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.page import page
+from delta_py.report.html.page import page
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from tests.support.documents.json_forms import FORMS, faults

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_py.report.markup import Markup, data, escaped, shortened, tag
+from delta_py.report.html.markup import Markup, data, escaped, shortened, tag
 from delta_py.report.report import Report
 from delta_py.report.words import bytes_text, length_text, moment_text, percent_text
 from tests.support.tables import report_states

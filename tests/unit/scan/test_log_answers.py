@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.expressions.parse import parse_predicate
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan import log_answers

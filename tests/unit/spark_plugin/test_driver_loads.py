@@ -73,7 +73,7 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
 ) -> None:
     if has_checksums:
         write_delta(table, pa.table({"id": pa.array([9], pa.int64()), "day": ["sun"]}), mode="append")
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     KEPT.forget()
 
     def load() -> DeltaSource:
@@ -125,7 +125,7 @@ def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table:
 
 
 def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     source = source_of(table)
     planning = planning_body(pickled_whole(source), source.schema().json())
     _, *partitions = parts(planned(planning))

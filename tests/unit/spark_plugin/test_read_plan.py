@@ -16,19 +16,20 @@ from pyspark.sql.types import StructType
 from delta_py import write_delta
 from delta_py.errors import InvalidOptionError
 from delta_py.scan.planning import ScanReport
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.java import jars
+from spark_plugin.options import read_limits
 from spark_plugin.options.common import DISABLED
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
+from spark_plugin.options.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.pruning.scan_request import MARKER_KEY, ScanRequest
-from spark_plugin.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.session_source import source_with
 from spark_plugin.source.read_plan import ReadPlan, plan_read
 from tests.support.documents.message_schema import schema, violations
 from tests.support.tables.small_table import make_table
 
-JAVA = Path(read_limits.__file__).parent / "java"
+JAVA = jars.SOURCES
 QUESTION = {"by": [], "valued": [], "minima": [], "maxima": ["id"]}
 PARTIAL = {"by": ["s"], "valued": ["id"], "minima": [], "maxima": [], "sums": []}
 

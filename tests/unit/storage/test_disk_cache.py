@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache, NewEntry, entry_name
+from delta_py.storage.cache.disk_cache import DiskCache, NewEntry, entry_name
 
 NAME = entry_name(b"what it is", "object")
 MANY = 1 << 40

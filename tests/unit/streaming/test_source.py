@@ -23,7 +23,7 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
 from delta_py.streaming import commits, lag
