@@ -239,7 +239,7 @@ print(json.dumps(found))
 """
 
 
-def test_rows_that_a_statement_of_a_transaction_has_not_found_over_connect_may_not_come(tmp_path: Path) -> None:
+def test_rows_that_a_connect_transaction_did_not_match_may_not_be_added_meanwhile(tmp_path: Path) -> None:
     url = ledger_url(tmp_path)
     for name in "ab":
         create_coordinated(tmp_path / name, url, {"id": [1, 2]}, delta__enableDeletionVectors="true")

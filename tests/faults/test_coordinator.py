@@ -100,7 +100,7 @@ def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["fails before it", "reply lost"])
-def test_transaction_that_another_gives_up_behind_every_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+def test_transaction_given_up_after_any_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
     """At once, by a clock that is days ahead: so the ledger does not know any more whether it was committed."""
     url = ledger_url(tmp_path)
     a, b = tables(tmp_path / "count", url)

@@ -96,7 +96,7 @@ def data_files(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_change_whose_writing_worker_is_killed_leaves_the_table_and_works_when_run_again(
+def test_change_with_a_killed_worker_leaves_the_table_and_works_when_run_again(
     spark: SparkSession, tmp_path: Path, operation: str, configuration: str
 ) -> None:
     path = tmp_path / "t"

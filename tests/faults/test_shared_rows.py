@@ -106,7 +106,7 @@ def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path:
 
 
 @pytest.mark.parametrize("kind", sampled(FAULTS, 3))
-def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
+def test_commit_rebased_on_other_vectors_with_one_failed_call_happens_once_or_never(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "count"
     make(root)
     store = RacedStore(LocalStore(str(root)), rivals(root))

@@ -609,7 +609,7 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
 
 
 @before_spark("4.3", "rows of cut batches are repeated")
-def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_columns(
+def test_spark_that_repeats_rows_is_refused_by_rows_and_right_in_columns(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf({OUTPUT_ROWS: "77"})

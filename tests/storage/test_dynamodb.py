@@ -186,7 +186,7 @@ def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(
         store.put_if_absent(commit_path(0), b"another table")
 
 
-def test_commit_half_done_of_a_table_that_was_deleted_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
+def test_half_done_commit_of_a_deleted_table_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
     store.delete(f"_delta_log/{leave_half_done(store, 0, b'old').temp_path}")
     assert names(store) == []
     with pytest.raises(TableNotFoundError):

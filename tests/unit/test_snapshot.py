@@ -426,7 +426,7 @@ def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuil
 
 @pytest.mark.parametrize("where", ["checksum", "hint", "older hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
-def test_checkpoint_that_a_record_agrees_with_is_not_searched_for_files_that_come_twice(
+def test_checkpoint_that_agrees_with_a_record_is_not_searched_for_duplicate_files(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kind: str, where: str
 ) -> None:
     names = table.checkpoint(5, kind=kind, sidecars=1 if kind.startswith("v2") else 0)

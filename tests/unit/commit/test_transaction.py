@@ -212,7 +212,7 @@ def test_commit_refused_by_a_winner_deletes_the_files_it_wrote(
     assert Snapshot.load(store).version == 1
 
 
-def test_commit_that_changes_metadata_follows_an_append_and_no_other_change_of_metadata(store: ScriptedStore) -> None:
+def test_metadata_change_follows_an_append_and_no_other_metadata_change(store: ScriptedStore) -> None:
     snapshot = Snapshot.load(store)
     append(LocalStore(store.root), "x")
     assert change_metadata(store, snapshot) == snapshot.version + 2

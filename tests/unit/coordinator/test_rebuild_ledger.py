@@ -391,7 +391,7 @@ def test_rebuilding_again_and_with_more_tables_ends_well(
     check_works(url, a, b)
 
 
-def test_transaction_that_the_rebuilt_ledger_has_not_is_rejected_in_tables_that_come_later(
+def test_transaction_missing_in_the_rebuilt_ledger_is_rejected_in_later_tables(
     url: str, a: Path, b: Path, in_doubt: str
 ) -> None:
     rebuild(url, a, take={str(a): []})

@@ -110,7 +110,7 @@ def test_timestamps_enabled_late_are_used_from_their_version_on(time: int, versi
     assert version_at(by_in_commit_times(1000, 2000, 3000, 4000, 5000, enabled_at=2), time) == version
 
 
-def test_time_between_a_future_file_time_and_the_enablement_means_the_last_version_before_it() -> None:
+def test_time_between_a_future_file_time_and_enablement_is_the_version_before_it() -> None:
     table = by_in_commit_times(1000, 2000, 3000, 4000, enabled_at=2)
     assert version_at(table, 2900) == 1
 

@@ -231,7 +231,7 @@ def purge_vectors(path: str) -> None:
     ],
     ids=["compact", "z_order", "drop_feature", "remove_mapping"],
 )
-def test_partition_values_without_a_zone_stay_the_instants_that_they_are_in_each_session(
+def test_partition_values_without_a_zone_keep_their_instants_in_each_session(
     path: str, arrange: Callable[[str], object], properties: dict[str, str]
 ) -> None:
     """As older clients wrote them: in their own session's zone."""

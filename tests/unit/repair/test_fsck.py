@@ -321,7 +321,7 @@ def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong
     assert ids(path) == sorted([*range(10, 100), *range(10)])
 
 
-def test_checksum_and_checkpoint_that_contradict_each_other_without_the_log_before_are_left(path: str) -> None:
+def test_contradicting_checksum_and_checkpoint_without_older_log_are_not_repaired(path: str) -> None:
     make(path, 12)
     for version in range(5):
         log(path, f"{version:020d}.json").unlink()

@@ -37,7 +37,7 @@ def test_few_values_of_all_files_together_are_few_groups() -> None:
     assert not has_few_groups(of_ranges((10, -(2**63), 2**63 - 1)), ["id"])
 
 
-def test_many_values_are_few_groups_of_a_batch_where_files_lie_beside_one_another_and_have_rows_enough() -> None:
+def test_batch_has_few_groups_if_enough_large_files_have_consecutive_ranges() -> None:
     assert has_few_groups(of_ranges(*in_a_row(4, 100_000, 200_000)), ["id"])
     assert not has_few_groups(of_ranges(*in_a_row(3, 100_000, 200_000)), ["id"]), "so few may do so by chance"
     assert not has_few_groups(of_ranges(*in_a_row(4, 100_000, 199_999)), ["id"])

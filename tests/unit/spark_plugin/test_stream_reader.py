@@ -502,7 +502,7 @@ def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> Non
         stream.next()
 
 
-def test_event_time_order_gives_late_rows_of_commits_where_a_new_filter_leaves_no_more_of_the_first_files(late: str) -> None:
+def test_event_time_order_gives_later_commits_if_a_new_filter_skips_all_first_files(late: str) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     assert [row[0] for row in stream.next()] == [0]
     write_delta(late, at(5), mode="append")
