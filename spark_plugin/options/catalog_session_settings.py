@@ -1,4 +1,4 @@
-"""A session's settings from the catalogs, which are Java and know options only by name (sql_catalog/Source.java).
+"""A session's settings from the catalogs, which are Java and know options only by name (java/tables/Source.java).
 
     rule.tell("settings", "\\n".join(SETTINGS))            # the names, once a session
     options = with_session(options)                       # in the worker: the option TOLD becomes the option SESSION

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from delta_py.scan.planning import ScanReport
 
-_NEEDED_PACKAGES = ("rule", "scan", "streams")
+_NEEDED_PACKAGES = ("rule", "scan", "messages", "streams")
 """Packages of the Java part that the rule needs. The others can be disabled (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")

@@ -118,6 +118,7 @@ def test_java_package_says_what_it_does(folder: Path) -> None:
     said, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
     assert declared == f"package pydelta.{folder.name};\n"
     assert said.startswith("/**\n * ") and len(said.splitlines()) >= 3
+    assert len(list(folder.glob("*.java"))) <= 20
 
 
 @pytest.mark.parametrize("path", JAVA_SOURCES, ids=lambda path: path.stem)

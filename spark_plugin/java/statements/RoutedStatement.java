@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;

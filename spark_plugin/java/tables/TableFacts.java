@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

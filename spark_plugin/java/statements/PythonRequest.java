@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import java.util.Properties;
 import org.apache.spark.SparkContext;
@@ -8,6 +8,8 @@ import org.apache.spark.sql.catalyst.catalog.SqlScriptingContextManager;
 import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.tables.Errors;
+import pydelta.tables.Failure;
 import scala.Option;
 import scala.collection.mutable.Map;
 
@@ -28,7 +30,7 @@ public class PythonRequest {
   private Throwable error = null;
 
   /** parameters: null for none. */
-  PythonRequest(SparkSession session, ParameterContext parameters) {
+  public PythonRequest(SparkSession session, ParameterContext parameters) {
     this.session = session;
     this.parameters = parameters;
     this.properties = copy(session.sparkContext().getLocalProperties());

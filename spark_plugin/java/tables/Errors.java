@@ -1,35 +1,35 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.concurrent.Callable;
 import org.apache.spark.unsafe.Platform;
 
 /** Errors of the catalogs, in the form of errors of Python workers. spark_plugin/exceptions.py makes Delta's errors of them. */
-class Errors {
+public class Errors {
   private Errors() {}
 
-  static RuntimeException unsupported(String message) {
+  public static RuntimeException unsupported(String message) {
     return of("UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED", message);
   }
 
   /** The error of this class of delta_py.errors. */
-  static RuntimeException of(String kind, String condition, String message) {
+  public static RuntimeException of(String kind, String condition, String message) {
     return new UnsupportedOperationException(text(kind, condition, message));
   }
 
   /** The end of a traceback of Python. The message is one line, the last that Spark shows. */
-  static String text(String kind, String condition, String message) {
+  public static String text(String kind, String condition, String message) {
     return "\ndelta_py.errors." + kind + ": [" + condition + "] " + message.replace('\n', ' ').replace('\r', ' ');
   }
 
   /** Whether the source found no table. */
-  static boolean isTableNotFound(Throwable error) {
+  public static boolean isTableNotFound(Throwable error) {
     String text = String.valueOf(error.getMessage());
     int last = text.lastIndexOf("\ndelta_py.errors.");
     return last >= 0 && text.startsWith("\ndelta_py.errors.TableNotFoundError:", last);
   }
 
   /** The result of a call. Its checked exceptions are thrown undeclared, as Scala does. */
-  static <T> T undeclared(Callable<T> call) {
+  public static <T> T undeclared(Callable<T> call) {
     try {
       return call.call();
     } catch (Exception error) {
@@ -38,7 +38,7 @@ class Errors {
   }
 
   /** Throws the error itself, even if Java wants it declared. */
-  static RuntimeException unchecked(Throwable error) {
+  public static RuntimeException unchecked(Throwable error) {
     Platform.throwException(error);
     throw new AssertionError(error);
   }

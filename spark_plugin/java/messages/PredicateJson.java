@@ -1,4 +1,4 @@
-package pydelta.scan;
+package pydelta.messages;
 
 import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.ArrayDeque;
@@ -59,12 +59,12 @@ public class PredicateJson {
     return out.toString();
   }
 
-  Predicate predicate() {
+  public Predicate predicate() {
     return predicate;
   }
 
   /** The columns in it that are compared, each as JSON; tests for null do not count, for a join asks them of its keys. */
-  Set<String> compared() {
+  public Set<String> compared() {
     return compared;
   }
 

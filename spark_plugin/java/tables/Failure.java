@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -14,7 +14,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * An error that Python has raised, with its condition and SQLSTATE, which handlers of scripts name. Its message is as in a Python
  * traceback, of which spark_plugin/exceptions.py makes the same error again.
  */
-class Failure extends AnalysisException {
+public class Failure extends AnalysisException {
   private static final long serialVersionUID = 1;
 
   private final String state;
@@ -26,7 +26,7 @@ class Failure extends AnalysisException {
   }
 
   /** text: JSON with message, condition, state, parameters. */
-  static Failure of(String text) {
+  public static Failure of(String text) {
     JsonNode said = Errors.undeclared(() -> new ObjectMapper().readTree(text));
     var parameters = new HashMap<String, String>();
     for (var parameter : said.get("parameters").properties()) parameters.put(parameter.getKey(), parameter.getValue().asText());

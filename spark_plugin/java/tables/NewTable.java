@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** The definition of a table in CREATE or REPLACE: for a command without rows, or for the options of the write that makes it. */
-class NewTable {
+public class NewTable {
   /** Properties of Spark, not of the table. */
   private static final Set<String> RESERVED = Set.of(
       "provider", "location", "comment", "owner", "external", "is_managed_location", "table_type", "collation");
@@ -35,7 +35,7 @@ class NewTable {
   private final String description;
 
   /** Raises for partitions that are no columns, and for properties that are not Delta's unless others are `kept` elsewhere. */
-  NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean kept) {
+  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean kept) {
     this.path = path;
     this.given = columns;
     this.columns = structType(columns);
@@ -59,13 +59,13 @@ class NewTable {
   }
 
   /** The kinds of columns that Spark may pass. */
-  static Set<TableCatalogCapability> capabilities() {
+  public static Set<TableCatalogCapability> capabilities() {
     return Set.of(
         TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_GENERATED_COLUMNS,
         TableCatalogCapability.SUPPORTS_CREATE_TABLE_WITH_IDENTITY_COLUMNS);
   }
 
-  String path() {
+  public String path() {
     return path;
   }
 
@@ -73,7 +73,7 @@ class NewTable {
     return given;
   }
 
-  StructType columns() {
+  public StructType columns() {
     return columns;
   }
 
@@ -81,12 +81,12 @@ class NewTable {
     return partitionBy;
   }
 
-  Map<String, String> properties() {
+  public Map<String, String> properties() {
     return properties;
   }
 
   /** mode: of delta_py/definition/replace.py. join: keep an existing table with the same definition. */
-  void build(String mode, boolean join) {
+  public void build(String mode, boolean join) {
     ObjectNode arguments = JsonNodeFactory.instance.objectNode();
     arguments.put("mode", mode);
     arguments.put("schema", columns.json());
@@ -119,7 +119,7 @@ class NewTable {
   }
 
   /** Properties that are not Delta's. An entry of a catalog may keep them. */
-  static Map<String, String> others(Map<String, String> properties) {
+  public static Map<String, String> others(Map<String, String> properties) {
     var others = new HashMap<>(properties);
     others.keySet().removeIf(name -> isDeltas(name) || RESERVED.contains(name) || name.startsWith("option."));
     return others;
@@ -132,7 +132,7 @@ class NewTable {
         + " is not one of Delta's, whose names begin with 'delta.'; nothing was created. Leave it out.");
   }
 
-  static Map<String, String> deltas(Map<String, String> properties) {
+  public static Map<String, String> deltas(Map<String, String> properties) {
     var deltas = new HashMap<>(properties);
     deltas.keySet().removeIf(name -> !isDeltas(name));
     return deltas;

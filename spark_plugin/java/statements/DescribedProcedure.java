@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import org.apache.spark.sql.connector.catalog.procedures.SimpleProcedure;
 

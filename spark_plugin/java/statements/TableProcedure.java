@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -30,6 +30,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
+import pydelta.tables.Errors;
+import pydelta.tables.Source;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -37,7 +39,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * A procedure that Python runs: CALL pydelta.system.optimize(table => 'shop.sales'). Python has listed the procedures and their
  * parameters (sql_catalog/procedures.py).
  */
-class TableProcedure implements DescribedProcedure {
+public class TableProcedure implements DescribedProcedure {
   private static final String NAMESPACE = "system";
 
   private final String name;
@@ -59,7 +61,7 @@ class TableProcedure implements DescribedProcedure {
         ProcedureParameter.Mode.IN, said.get("name").asText(), type, value, said.get("comment").asText());
   }
 
-  static TableProcedure load(Identifier ident) {
+  public static TableProcedure load(Identifier ident) {
     if (isOurs(ident.namespace())) {
       for (JsonNode said : told()) {
         if (said.get("name").asText().equalsIgnoreCase(ident.name())) return new TableProcedure(said);
@@ -68,7 +70,7 @@ class TableProcedure implements DescribedProcedure {
     throw Errors.unchecked(new NoSuchFunctionException(ident));
   }
 
-  static Identifier[] list(String[] namespace) {
+  public static Identifier[] list(String[] namespace) {
     var found = new ArrayList<Identifier>();
     if (namespace.length == 0 || isOurs(namespace)) {
       for (JsonNode said : told()) found.add(ident(said.get("name").asText()));

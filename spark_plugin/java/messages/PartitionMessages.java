@@ -1,4 +1,4 @@
-package pydelta.scan;
+package pydelta.messages;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -41,7 +41,7 @@ public class PartitionMessages {
   }
 
   /** Null if there are none. */
-  byte[] bytes(int partition, String name) {
+  public byte[] bytes(int partition, String name) {
     return (byte[]) message(partition, name);
   }
 

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;

@@ -1,4 +1,4 @@
-package pydelta.scan;
+package pydelta.messages;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.node.MissingNode;
 /** How the source reads a scan, and why: its one decision, as messages.json describes `plan`. Every part may be absent. */
 public class ReadPlan {
   /** Of a source that says nothing. */
-  static final ReadPlan UNKNOWN = new ReadPlan(MissingNode.getInstance());
+  public static final ReadPlan UNKNOWN = new ReadPlan(MissingNode.getInstance());
 
   private static final ObjectMapper JSON = new ObjectMapper();
 

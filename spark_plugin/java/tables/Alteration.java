@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -16,17 +16,17 @@ import org.apache.spark.sql.types.StructType;
  *
  * Spark's analyzer has checked names and types before. Constraints are not here, since they are checked against the rows.
  */
-class Alteration {
+public class Alteration {
   private final String name;
   private final TableChange[] changes;
 
   /** name: of the table, for messages. */
-  Alteration(String name, TableChange[] changes) {
+  public Alteration(String name, TableChange[] changes) {
     this.name = name;
     this.changes = changes;
   }
 
-  void carryOut(String path) {
+  public void carryOut(String path) {
     if (changes.length == 0) return;
     if (are(TableChange.SetProperty.class)) setProperties(path);
     else if (are(TableChange.RemoveProperty.class)) unsetProperties(path);

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
@@ -10,20 +10,20 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The rules of a session's analyzer that extend Spark's own. Raises if this Spark keeps them elsewhere. */
-class ResolutionRules {
+public class ResolutionRules {
   private static final String FIELD = "extendedResolutionRules";
 
   private ResolutionRules() {}
 
   /** A copy of the list. */
-  static List<Rule<LogicalPlan>> of(SparkSession session) throws Exception {
+  public static List<Rule<LogicalPlan>> of(SparkSession session) throws Exception {
     Object analyzer = session.sessionState().analyzer();
     @SuppressWarnings("unchecked")  // it is read by reflection
     var rules = (Seq<Rule<LogicalPlan>>) fieldOf(analyzer).get(analyzer);
     return new ArrayList<>(CollectionConverters.asJava(rules));
   }
 
-  static void set(SparkSession session, List<Rule<LogicalPlan>> rules) throws Exception {
+  public static void set(SparkSession session, List<Rule<LogicalPlan>> rules) throws Exception {
     Object analyzer = session.sessionState().analyzer();
     fieldOf(analyzer).set(analyzer, CollectionConverters.asScala(rules).toSeq());
   }

@@ -1,4 +1,4 @@
-package pydelta.scan;
+package pydelta.messages;
 
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import pydelta.rule.Lists;
@@ -8,18 +8,18 @@ public class PlannedScan extends PartitionMessages {
   private final PythonDataSourceReadInfo readInfo;
   private final String scanId;
 
-  PlannedScan(PythonDataSourceReadInfo readInfo, String scanId) {
+  public PlannedScan(PythonDataSourceReadInfo readInfo, String scanId) {
     super(Lists.toJava(readInfo.partitions()).toArray(new byte[0][]));
     this.readInfo = readInfo;
     this.scanId = scanId;
   }
 
   /** Of the request. */
-  String scanId() {
+  public String scanId() {
     return scanId;
   }
 
-  PythonDataSourceReadInfo readInfo() {
+  public PythonDataSourceReadInfo readInfo() {
     return readInfo;
   }
 }

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -27,6 +27,7 @@ import org.apache.spark.sql.execution.SparkSqlParser;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import pydelta.tables.Errors;
 import scala.Product;
 import scala.collection.Iterable;
 import scala.collection.immutable.Seq;
@@ -39,7 +40,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * It extends Spark's parser, since the interface has other methods in each version of Spark.
  */
-class StatementRouter extends SparkSqlParser {
+public class StatementRouter extends SparkSqlParser {
   private static final String ENABLED = "spark.pydelta.sql.jvm.enabled";
   private static final Set<String> CHANGES = Set.of(
       "InsertIntoStatement", "OverwriteByExpression", "DeleteFromTable", "UpdateTable", "MergeIntoTable");
@@ -59,7 +60,7 @@ class StatementRouter extends SparkSqlParser {
   /**
    * Once a session. routes: JSON, for each first word a list of words, one of which has to occur too; an empty list if none has.
    */
-  static void putInto(SparkSession session, String routes) throws Exception {
+  public static void putInto(SparkSession session, String routes) throws Exception {
     SessionState state = session.sessionState();
     if (state.sqlParser() instanceof StatementRouter) return;
     Field field = SessionState.class.getDeclaredField(FIELD);
@@ -69,18 +70,18 @@ class StatementRouter extends SparkSqlParser {
   }
 
   /** The parser that a session had before. */
-  static ParserInterface below(SparkSession session) {
+  public static ParserInterface below(SparkSession session) {
     ParserInterface parser = session.sessionState().sqlParser();
     return parser instanceof StatementRouter router ? router.below : parser;
   }
 
   /** Python has seen the statement that this thread parses next, and leaves it to Spark. text: null takes this back. */
-  static void leaveToSpark(String text) {
+  public static void leaveToSpark(String text) {
     NOT_OURS.set(text);
   }
 
   /** As session.sql, for a statement that is not routed. */
-  static Dataset<Row> sql(SparkSession session, String text) throws ParseException {
+  public static Dataset<Row> sql(SparkSession session, String text) throws ParseException {
     return Dataset$.MODULE$.ofRows(session, below(session).parsePlan(text));
   }
 

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.Arrays;
 import java.util.EnumSet;
@@ -39,7 +39,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   private final Map<String, String> entry;
 
   /** options: of the open source. entry: properties of the entry in the session catalog; empty for a table named by its path. */
-  SourceTable(
+  public SourceTable(
       PythonDataSourceV2 source, String name, StructType columns, TableFacts facts, Map<String, String> options,
       Map<String, String> entry) {
     super(source, Source.FORMAT, columns);

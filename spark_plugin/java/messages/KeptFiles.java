@@ -1,4 +1,4 @@
-package pydelta.scan;
+package pydelta.messages;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 public record KeptFiles(long files, long filesTotal, long bytes, long bytesTotal) {
 
   /** Null if the source made no report. */
-  static KeptFiles of(ReadPlan plan) {
+  public static KeptFiles of(ReadPlan plan) {
     if (!plan.has("kept")) return null;
     JsonNode kept = plan.part("kept");
     return new KeptFiles(

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.statements;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
@@ -13,11 +13,12 @@ import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.driver.DriverChannel;
+import pydelta.tables.Errors;
 
 /**
  * Asks the Python process that drives this JVM (sql_requests.py) to run statements and procedures. A server has no such process.
  */
-class DriverPython {
+public class DriverPython {
   private static final byte STATEMENT = 7;
   private static final int CONNECT_MS = 15000;
 
@@ -27,7 +28,7 @@ class DriverPython {
 
   private DriverPython() {}
 
-  static void offer(DriverChannel channel) {
+  public static void offer(DriverChannel channel) {
     DriverPython.channel = channel;
   }
 
@@ -36,7 +37,7 @@ class DriverPython {
   }
 
   /** The request that waits for its answer under this number. */
-  static PythonRequest request(long number) {
+  public static PythonRequest request(long number) {
     return REQUESTS.get(number);
   }
 

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -17,7 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The requests of the catalogs to the Python source `pydelta` of the active session. */
 public class Source {
-  static final String FORMAT = "pydelta";
+  public static final String FORMAT = "pydelta";
 
   private static final String[] STORES = {
       "spark.pydelta.", "spark.hadoop.", "spark.delta.logStore.", "spark.io.delta.storage.", "io.delta.storage."};
@@ -25,11 +25,11 @@ public class Source {
   private Source() {}
 
   /** The active session. */
-  static SparkSession session() {
+  public static SparkSession session() {
     return SparkSession$.MODULE$.active();
   }
 
-  static PruneScans rule() {
+  public static PruneScans rule() {
     PruneScans rule = PruneScans.of(session());
     if (rule == null) throw new IllegalStateException("pydelta is not registered in this session: call register(spark)");
     return rule;
@@ -42,7 +42,7 @@ public class Source {
    * entry: of the session catalog; null for a table that was named by its path. entryText: the entry's options as JSON, for the
    * metadata of the columns; null to leave them out.
    */
-  static SourceTable open(String name, Map<String, String> options, Table entry, String entryText) {
+  public static SourceTable open(String name, Map<String, String> options, Table entry, String entryText) {
     var all = new HashMap<>(options);
     all.put("pydelta.facts", "true");
     all.putAll(privateOptions(options.get("path")));
@@ -66,7 +66,7 @@ public class Source {
     session().range(0).toDF().write().format(FORMAT).mode("append").options(options).save();
   }
 
-  static PythonDataSourceV2 source() {
+  public static PythonDataSourceV2 source() {
     var source = new PythonDataSourceV2();
     source.setShortName(FORMAT);
     return source;

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.types.StructType;

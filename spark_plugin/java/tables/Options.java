@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.HashMap;
 import java.util.Locale;
@@ -11,7 +11,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * The source accepts private options next to the session's nonce (options/private.py). Our options have the nonce, so the user's
  * must not be private: the source would accept them too.
  */
-class Options {
+public class Options {
   private static final String PRIVATE = "pydelta.";
 
   private Options() {}
@@ -35,7 +35,7 @@ class Options {
     }
   }
 
-  static void refusePrivate(Map<String, String> given) {
+  public static void refusePrivate(Map<String, String> given) {
     for (String name : given.keySet()) {
       if (name.toLowerCase(Locale.ROOT).startsWith(PRIVATE)) {
         throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the options " + name

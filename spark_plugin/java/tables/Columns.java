@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils$;
@@ -10,23 +10,23 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Columns of tables, and their names. */
-class Columns {
+public class Columns {
   private static final String ENTRY_KEY = "pydelta.table";
   private static final String STALE_KEY = "pydelta.entryIsOld";
 
   private Columns() {}
 
   /** One part of a name, quoted for a parser of names. */
-  static String quoted(String name) {
+  public static String quoted(String name) {
     return "`" + name.replace("`", "``") + "`";
   }
 
   /** A new column, as the JSON of a schema that has only this column. CHAR and VARCHAR are as `stored`. */
-  static String schema(DataType type, boolean nullable, String comment) {
+  public static String schema(DataType type, boolean nullable, String comment) {
     return stored(new StructType(new StructField[] {field("column", type, nullable, comment)})).json();
   }
 
-  static StructField field(String name, DataType type, boolean nullable, String comment) {
+  public static StructField field(String name, DataType type, boolean nullable, String comment) {
     var field = new StructField(name, type, nullable, Metadata.empty());
     return comment == null ? field : field.withComment(comment);
   }
@@ -45,7 +45,7 @@ class Columns {
    * The columns of a table that was opened by its name. The metadata of each has the entry's options, as in a session without
    * this catalog, and whether the entry has other columns than the table (dataframe_api/catalog.py).
    */
-  static StructType ofEntry(StructType columns, StructType entered, String options) {
+  public static StructType ofEntry(StructType columns, StructType entered, String options) {
     boolean stale = !bare(entered).equals(bare(columns));
     return new StructType(Arrays.stream(columns.fields()).map(field -> {
       MetadataBuilder metadata = new MetadataBuilder().withMetadata(field.metadata()).putString(ENTRY_KEY, options);

@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.ArrayList;
 import java.util.Map;

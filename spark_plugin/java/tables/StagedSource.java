@@ -1,4 +1,4 @@
-package pydelta.catalog;
+package pydelta.tables;
 
 import java.util.EnumSet;
 import java.util.Map;
@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /** A table of CREATE ... AS SELECT or REPLACE. The write itself creates it, in one commit. After that its name is entered. */
-class StagedSource implements StagedTable, SupportsWrite {
+public class StagedSource implements StagedTable, SupportsWrite {
   private final String name;
   private final NewTable made;
   private final boolean replaces;
@@ -20,7 +20,7 @@ class StagedSource implements StagedTable, SupportsWrite {
   private boolean isWritten = false;
 
   /** replaces: an existing table, if there is one. mustExist: there must be one. entering: what to do after the write. */
-  StagedSource(String name, NewTable made, boolean replaces, boolean mustExist, Runnable entering) {
+  public StagedSource(String name, NewTable made, boolean replaces, boolean mustExist, Runnable entering) {
     this.name = name;
     this.made = made;
     this.replaces = replaces;
