@@ -277,7 +277,7 @@ WHERE_TIME_GOES = {
         "Where the time goes: of 23 s of CPU that both cores spend on whole rows, 14 are the JVM's (reading the source, "
         "turning rows into Arrow batches: ArrowFieldWriter.write is what it was seen in most often) and 9 Python's, of which "
         "pyarrow's encoding is 7 and gathering statistics and the rest 2. Spark weighs a batch after each row, unless told "
-        "otherwise (spark_plugin/source/arrow_batches.py). Partitioned, Python takes 14 s; 38 before Spark's batches of 2,048 "
+        "otherwise (spark_plugin/tasks/arrow_batches.py). Partitioned, Python takes 14 s; 38 before Spark's batches of 2,048 "
         "rows were gathered to 65,536 before they are split. Spark ends Python workers that were idle for a minute, as ours are "
         "while the others have their turns: whole rows took Python 16 s of CPU then, 14 since tasks import less.",
         "",

@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from tests.support.corpus import load_case
-from tests.support.frames import rows
-from tests.support.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from tests.support.oracles.frames import rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.corpus import load_case
+from tests.support.tables.small_table import make_table
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
@@ -616,7 +616,7 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
 
 
 @before_spark("4.3", "rows of cut batches are repeated")
-def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_columns(
+def test_spark_that_repeats_rows_is_refused_by_rows_and_right_in_columns(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf({OUTPUT_ROWS: "77"})

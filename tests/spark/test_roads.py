@@ -14,14 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_py.errors import InvalidOptionError
-from spark_plugin import data_source, register, roads
+from spark_plugin import data_source, register
 from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.options import roads
+from spark_plugin.options.roads import DISABLE_CONF, PREFER_CONF, Road
 from spark_plugin.pruning import scan_request, status
 from spark_plugin.pruning.scan_request import MARKER_KEY
-from spark_plugin.roads import DISABLE_CONF, PREFER_CONF, Road
-from tests.support.frames import rows
-from tests.support.message_schema import violations
-from tests.support.small_table import make_table
+from tests.support.documents.message_schema import violations
+from tests.support.oracles.frames import rows
+from tests.support.tables.small_table import make_table
 
 Conf = Callable[[Mapping[str, str]], None]
 DRIVER_READS = roads.OLDER_SETTINGS[Road.DRIVER]  # the session of the tests has it off

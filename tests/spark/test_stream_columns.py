@@ -20,9 +20,9 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
-from tests.support.older_settings import NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import NATIVE_CONF
+from tests.support.tables.small_table import WITH_VECTORS, append, append_file, make_table
 
 COLUMNAR = "spark.pydelta.columnarReader.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"

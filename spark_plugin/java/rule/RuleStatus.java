@@ -7,8 +7,8 @@ import java.util.Set;
 import java.util.StringJoiner;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import pydelta.scan.KeptFiles;
-import pydelta.scan.ReadPlan;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.ReadPlan;
 
 /** What the rule has done in a session, road by road. The first time that it leaves a plan alone it says so in the log. */
 public class RuleStatus {

@@ -11,6 +11,8 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.aggregates.LogQuestion;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PredicateJson;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;

@@ -14,6 +14,9 @@ import org.slf4j.LoggerFactory;
 import pydelta.aggregates.LogQuestion;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.ScanFacts;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PlannedScan;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
