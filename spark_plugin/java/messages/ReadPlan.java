@@ -27,7 +27,7 @@ public class ReadPlan {
   }
 
   /** The same plan by another road. */
-  ReadPlan by(String road, String why) {
+  public ReadPlan by(String road, String why) {
     return new ReadPlan(((ObjectNode) message.deepCopy()).put("road", road).put("why", why));
   }
 

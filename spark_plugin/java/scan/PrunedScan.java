@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.aggregates.LogQuestion;
 import pydelta.messages.KeptFiles;
 import pydelta.messages.PredicateJson;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;

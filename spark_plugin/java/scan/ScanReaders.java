@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import pydelta.messages.ReadPlan;
 import pydelta.parquet.NativeRequest;
 import pydelta.parquet.NativeTasks;
 import pydelta.rule.Switch;

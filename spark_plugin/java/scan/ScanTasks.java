@@ -3,6 +3,7 @@ package pydelta.scan;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import pydelta.messages.PartitionMessages;
+import pydelta.messages.ReadPlan;
 import pydelta.parquet.NativeRequest;
 import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
