@@ -26,7 +26,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchE
 from delta_py.expressions.tree import FALSE
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.row_changes.dml import MetricNames
-from delta_py.row_changes.write import plan_change
+from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.evolution import check_same_types
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot

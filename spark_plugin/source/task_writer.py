@@ -24,7 +24,7 @@ from spark_plugin.source.pickled_value import PickledValue
 from spark_plugin.source.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
-    from delta_py.row_changes.write import WritePlan
+    from delta_py.row_changes.write_plans import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
 

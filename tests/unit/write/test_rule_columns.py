@@ -13,7 +13,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write import plan_change
+from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.conform import Conformer, write_state
 from delta_py.row_rules.row_constraints import RowRule
 from delta_py.row_rules.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
