@@ -28,12 +28,12 @@ import pyarrow.compute as pc
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.overwrite import replace_metrics
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
-from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
 from delta_py.row_rules.conform import WriteState, write_state
@@ -50,6 +50,7 @@ from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
 
 _TASK_BYTES = 128 * 1024 * 1024
+_NO_CHANGES = DefinitionChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +115,15 @@ class Dml:
         *,
         time_zone: str,
         isolation: IsolationLevel | None = None,
-        metadata: Metadata | None = None,
-        protocol: Protocol | None = None,
+        changes: DefinitionChanges = _NO_CHANGES,
     ) -> Self:
-        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: those of the newest version as the operation changes
-        them (schema evolution); None for no change.
+        """operation: DELETE, UPDATE, MERGE or WRITE. changes: of the table's definition by the operation (schema evolution).
 
         Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an
         append-only table. A MERGE may only insert: there the commit refuses to remove rows.
         """
         snapshot = Snapshot.load(store)
-        return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, metadata=metadata, protocol=protocol)
+        return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, changes=changes)
 
     @classmethod
     def on(
@@ -134,19 +133,15 @@ class Dml:
         *,
         time_zone: str,
         isolation: IsolationLevel | None = None,
-        metadata: Metadata | None = None,
-        protocol: Protocol | None = None,
+        changes: DefinitionChanges = _NO_CHANGES,
     ) -> Self:
         """As begin, for a snapshot that is already loaded."""
-        config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+        config = changes.config(snapshot)
         state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
             raise append_only(snapshot.table_root)
         transaction = Transaction(snapshot, isolation=isolation)
-        if metadata is not None:
-            transaction.set_metadata(metadata)
-        if protocol is not None:
-            transaction.set_protocol(protocol)
+        changes.add_to(transaction)
         return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
 
     def follow(self, request: WriteRequest) -> Self:

@@ -197,7 +197,7 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
     """
     if plan.definition or plan.replacement or transaction.is_named:
         return False
-    return not (plan.metadata or plan.protocol or plan.clustering or any(part.adds or part.removes for part in parts))
+    return plan.changes.is_empty and not any(part.adds or part.removes for part in parts)
 
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
@@ -257,12 +257,7 @@ def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None)
         transaction = plan.replacement.begin(snapshot or _planned_on(store, plan), isolation)
     else:
         transaction = Transaction(snapshot or _planned_on(store, plan), isolation=isolation)
-        if plan.metadata is not None:
-            transaction.set_metadata(plan.metadata)
-        if plan.protocol is not None:
-            transaction.set_protocol(plan.protocol)
-        if plan.clustering is not None:
-            transaction.set_domain(plan.clustering)
+        plan.changes.add_to(transaction)
     if request.txn_app_id is not None and request.txn_version is not None:
         transaction.set_transaction(request.txn_app_id, request.txn_version)
     return transaction

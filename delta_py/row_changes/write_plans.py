@@ -9,15 +9,15 @@ Protocol: Requirements for Writers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from delta_py.definition.create import TableDefinition, check_empty, define_table
-from delta_py.definition.evolve import changed_clustering, changed_metadata
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
 from delta_py.definition.overwrite import Overwrites, needs_change_files, what_is_overwritten
 from delta_py.definition.replace import Replacement, not_there
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
-from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths, logical_clustering_paths
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.table_config import TableConfig
@@ -39,8 +39,7 @@ class WritePlan:
 
     state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None if the table
     exists.
-    metadata, protocol, clustering: the values that the commit gives an existing table, or None. overwrites: the rows that the
-    write replaces.
+    changes: of an existing table's definition. overwrites: the rows that the write replaces.
     replacement: the new definition of an existing table, or None. table_id: of the existing table.
     """
 
@@ -48,11 +47,9 @@ class WritePlan:
     state: WriteState
     mode: str
     definition: TableDefinition | None = None
-    metadata: Metadata | None = None
-    protocol: Protocol | None = None
+    changes: DefinitionChanges = field(default_factory=DefinitionChanges)
     overwrites: Overwrites = Overwrites.NOTHING
     replacement: Replacement | None = None
-    clustering: DomainMetadata | None = None
     table_id: str | None = None
 
 
@@ -147,10 +144,9 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
         )
     hidden = HiddenColumns(request.rule_nonce, data_schema.names)
     visible = _visible(data_schema, hidden)
-    metadata, protocol = changed_metadata(snapshot, visible, request)
-    config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
-    changed_domain = changed_clustering(snapshot, config, request)
-    clustering = changed_domain or snapshot.clustering_domain()
+    changes = changed_definition(snapshot, visible, request)
+    config = changes.config(snapshot)
+    clustering = changes.clustering or snapshot.clustering_domain()
     state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
@@ -166,7 +162,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
     table_id = snapshot.metadata.id
-    return WritePlan(request, state, mode, None, metadata, protocol, overwrites, clustering=changed_domain, table_id=table_id)
+    return WritePlan(request, state, mode, changes=changes, overwrites=overwrites, table_id=table_id)
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:

@@ -27,6 +27,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
 from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
@@ -57,7 +58,7 @@ from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
 from spark_plugin.source.arrow_batches import unweighed
 
-Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
@@ -179,8 +180,8 @@ def open_target(
     request: WriteRequest | None = None,
     shown: Shown | None = None,
 ) -> Iterator[Target]:
-    """Open the newest version of a table to change it. evolve: returns the metadata and protocol that the operation makes of
-    those of a version, as in Dml.on. request: the write settings to follow; None for the session's settings for all writes.
+    """Open the newest version of a table to change it. evolve: returns how the operation changes the definition of the
+    table at this version. request: the write settings to follow; None for the session's settings for all writes.
     shown: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
@@ -192,8 +193,8 @@ def open_target(
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
         level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
-        changed = {} if evolve is None else evolve(snapshot)
-        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
+        changes = DefinitionChanges() if evolve is None else evolve(snapshot)
+        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, changes=changes)
         with _place_of_list(spark, dml) as listed:
             yield Target(spark, dml.follow(request), table, listed, alias, by_session, shown)
 
