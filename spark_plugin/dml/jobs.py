@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
 from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
@@ -57,7 +57,7 @@ from spark_plugin.tasks.arrow_batches import unweighed
 from spark_plugin.tasks.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.tasks.task_answers import from_text
 
-Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
@@ -179,8 +179,8 @@ def open_target(
     request: WriteRequest | None = None,
     shown: Shown | None = None,
 ) -> Iterator[Target]:
-    """Open the newest version of a table to change it. evolve: returns the metadata and protocol that the operation makes of
-    those of a version, as in Dml.on. request: the write settings to follow; None for the session's settings for all writes.
+    """Open the newest version of a table to change it. evolve: returns how the operation changes the definition of the
+    table at this version. request: the write settings to follow; None for the session's settings for all writes.
     shown: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
@@ -191,11 +191,10 @@ def open_target(
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
-        level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
-        changed = {} if evolve is None else evolve(snapshot)
-        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
+        changes = DefinitionChanges() if evolve is None else evolve(snapshot)
+        dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(request), table, listed, alias, by_session, shown)
+            yield Target(spark, dml, table, listed, alias, by_session, shown)
 
 
 @contextmanager

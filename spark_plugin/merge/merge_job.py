@@ -9,7 +9,7 @@ changed rows, as for DELETE and UPDATE.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.definition.evolve import changed_metadata
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
@@ -161,21 +161,20 @@ class MergeRequest:
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
-    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Return metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without
-        columns that does not evolve."""
+    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+        """Return the changes by the columns that the clauses add. Raises SchemaMismatchError for a table without columns that
+        does not evolve."""
         self._check_columns(snapshot)
         if not self.evolves:
-            return {}
+            return DefinitionChanges()
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
         new_columns = resolved.evolved_columns()
         if not new_columns.fields:
-            return {}
+            return DefinitionChanges()
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
         cast_columns = _with_texts_cast(from_spark_schema(new_columns.toNullable()), snapshot.schema)
-        metadata, protocol = changed_metadata(snapshot, cast_columns, request)
-        return {"metadata": metadata, "protocol": protocol}
+        return changed_definition(snapshot, cast_columns, request)
 
 
 def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:

@@ -194,7 +194,7 @@ class CoordinatedModel:
         run.commits.append(told)
         attempts = Attempts(store, _POLICY, self._clock_ms, lambda _: None)
         try:
-            done, actions = committer.settle(attempts, LogWriter(store, config), prepared, [])
+            done, actions = committer.commit_prepared(attempts, LogWriter(store, config), prepared, [])
         except CommitOutcomeUnknownError:
             told.outcome = "unknown"
         except DeltaError:
