@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
+from delta_py.row_changes.merge_clauses import Clause
 from delta_py.vacuum.vacuum import VacuumRequest
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
@@ -20,7 +21,6 @@ from spark_plugin.maintenance.fsck_job import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.report_job import run_report
 from spark_plugin.maintenance.vacuum_job import run_restore_quarantined, run_vacuum
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on

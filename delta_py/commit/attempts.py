@@ -10,13 +10,13 @@ Protocol: Creation of New Log Entries; Commit Provenance Information.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
+from delta_py.backoff import Backoff
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.commit.proposed_form import to_json
@@ -39,8 +39,8 @@ _log = logging.getLogger("delta_py")
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
-    times in a row the store may leave the outcome unknown. Waits double from first_wait_seconds up to longest_wait_seconds, or up
-    to longest_doubt_seconds while the outcome is unknown. Each wait is shortened at random."""
+    times in a row the store may leave the outcome unknown. first_wait_seconds: of the Backoff. Waits are at most
+    longest_wait_seconds, or longest_doubt_seconds while the outcome is unknown."""
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
@@ -55,7 +55,7 @@ class RetryPolicy:
 
     def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
         longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
-        return random.uniform(0, min(longest, self.first_wait_seconds * 2 ** min(attempt, 16)))
+        return Backoff(self.first_wait_seconds, longest).wait_seconds(attempt)
 
 
 @dataclass(frozen=True, slots=True)

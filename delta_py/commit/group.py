@@ -10,7 +10,6 @@ table got a new version since it was checked; otherwise the transaction is tried
 from __future__ import annotations
 
 import logging
-import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from delta_py.backoff import Backoff
 from delta_py.commit.attempts import winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
@@ -55,7 +55,7 @@ from delta_py.write.data_files import delete_files
 _log = logging.getLogger("delta_py")
 _ATTEMPTS = 200
 _THREADS, _NAME = 8, "delta_py-group"
-_LONGEST_WAIT_SECONDS = 0.05
+_BACKOFF = Backoff(first_seconds=0.002, longest_seconds=0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def commit_group(
     _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
     for attempt in range(_ATTEMPTS):
         if attempt:
-            time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
+            time.sleep(_BACKOFF.wait_seconds(attempt))
         placed: list[_Placed] = []
         try:
             with ledger.turn(by_place) if attempt else nullcontext():  # other writers are competing

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.expressions.coercion import is_atomic
+from delta_py.expressions.coercion import is_atomic, may_assign
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.expressions.parse import type_of
@@ -27,10 +27,10 @@ from delta_py.expressions.tree import Expression, columns_of
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import default_value
-from delta_py.row_rules.store_assignment_casts import Converter, TimeRules, assign, converter, may_assign
-from delta_py.types.arrow_values import struct_children
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import split_name
+from delta_py.types.nested_arrays import Converter, struct_children
 from delta_py.types.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]

@@ -1,5 +1,5 @@
-"""Values for columns of a table, by Spark's store assignment: casts that fail instead of losing data, structs matched by the
-names of their fields, and new rows in which only some columns, or fields, are assigned.
+"""Store assignment on Spark's Columns: casts that fail instead of losing data, structs matched by the names of their fields, and
+new rows in which only some columns, or fields, are assigned. delta_py does this on Arrow (row_rules/store_assignment_casts.py).
 
     rule = Assigning.of(spark, evolves=False)
     rule.cast(Typed(column, found), wanted, "name")

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -26,6 +26,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.tree import FALSE
 from delta_py.row_changes.dml import MetricNames
+from delta_py.row_changes.merge_clauses import Clause
 from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.evolution import check_same_types
 from delta_py.scan.planning import ROW_ADDRESS
@@ -38,7 +39,7 @@ from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge.matching import Matching
 from spark_plugin.merge.merge_job import MergeRun, until_kept
-from spark_plugin.merge.merge_job_clauses import Clause, ResolvedMerge
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import broadcast_limit
 from spark_plugin.merge.merge_rows import MergeRows
 from spark_plugin.merge.merge_source import SourceFacts, held_source
@@ -109,7 +110,7 @@ class _Request:
         case_sensitive = is_case_sensitive(self.spark)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
-        clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
+        clauses: tuple[Clause[Column], ...] = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
             return ResolvedMerge.of(
                 frame, columns, source, condition, clauses, evolves=self.request.merge_schema, alias=self.matching.alias
