@@ -21,10 +21,11 @@ from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.java.build import build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
+from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.settings import check_disabled
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
-from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
+from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.install import install as install_catalogs
 

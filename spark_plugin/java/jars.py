@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from spark_plugin.spark_versions import SUPPORTED, minor_version, refuse_older
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version, refuse_older
 
 MINOR_VERSIONS = tuple(f"{major}.{minor}" for major, minor in SUPPORTED)
 """The minor versions of Spark that a jar is built for, oldest first."""
