@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -92,7 +91,7 @@ def _send(spark: Any, jar: Jar) -> None:
     }
     with tempfile.TemporaryDirectory(prefix="pydelta-") as directory:
         copy = Path(directory) / f"pydelta-{key}.jar"
-        shutil.copyfile(jar.path, copy)
+        copy.write_bytes(jar.path.read_bytes())
         with zipfile.ZipFile(copy, "a") as archive:
             archive.writestr(f"pydelta/{key}.json", json.dumps(settings))
         spark.addArtifacts(str(copy))

@@ -64,7 +64,7 @@ def test_runs_without_spark(table: str) -> None:
         assert done.returncode == 0, done.stderr
     arguments = ["optimize", table, "--spark"]
     done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 3 and "pydelta[spark]" in done.stderr
+    assert done.returncode == 3 and "pydelta-lake[spark]" in done.stderr
 
 
 def cpu_seconds_of_children() -> float:

@@ -12,17 +12,15 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin import register
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version, refuse_older
 from spark_plugin.spark_versions import (
     CAPABILITIES,
-    SUPPORTED,
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxFiles,
     capability_table,
     hint_at_newer_clause,
-    minor_version,
     read_limit_of_json,
-    refuse_older,
     resolvable_rule_text,
 )
 from tests.support.documents.pages import ROOT
