@@ -28,7 +28,8 @@ from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf, is_case_sensitive
 from spark_plugin.schema_conversion import metadata_value, without_metadata
-from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, TABLES_CATALOG, catalog_conf
+from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
+from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -43,7 +44,6 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
-_OF_DELTA_SPARK = "delta"
 # Over Connect, sql_catalog/Columns.java adds this key to the columns of a table whose entry has other columns.
 _STALE_KEY = "pydelta.entryIsOld"
 
@@ -71,7 +71,7 @@ class Entry:
     def is_delta(self) -> bool:
         """Whether pydelta or delta-spark entered it. Both store the path in the catalog; delta-spark's columns are only in the
         log."""
-        return self.is_ours or self.provider == _OF_DELTA_SPARK
+        return self.is_ours or self.provider == DELTA
 
     @property
     def kind(self) -> str:
@@ -126,7 +126,12 @@ def is_ours(spark: Any, name: str) -> bool:
             entry = find(spark, name, schema)  # a view of a Delta table, and a copy in another format, have our columns too
     except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark itself reports what is wrong with the name
         return False
-    return entry is not None and entry.is_ours
+    return entry is not None and _is_handled(spark, entry)
+
+
+def _is_handled(spark: Any, entry: Entry) -> bool:
+    """Return whether pydelta reads and writes the table."""
+    return entry.is_ours or (entry.is_delta and delta_is_ours(spark))
 
 
 def path_of_ours(spark: Any, name: str) -> str | None:
@@ -137,8 +142,7 @@ def path_of_ours(spark: Any, name: str) -> str | None:
         return None
     if entry is None or entry.options:
         return None
-    is_ours = entry.is_ours or (entry.is_delta and conf(spark, catalog_conf(_OF_DELTA_SPARK)) == PATH_CATALOG)
-    return entry.path if is_ours else None
+    return entry.path if _is_handled(spark, entry) else None
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
@@ -223,15 +227,15 @@ def _path(entered: str | None, text: str) -> str | None:
 def path_in_name(name: str) -> str | None:
     """Return the path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
     named = format_and_path(name)
-    return named[1] if named is not None and named[0] in (_OF_DELTA_SPARK, FORMAT) else None
+    return named[1] if named is not None and named[0] in (DELTA, FORMAT) else None
 
 
 def own_path(spark: Any, name: str) -> str | None:
     """Return the path in pydelta.`/path`, and in delta.`/path` if pydelta handles it; None for any other name."""
     named = format_and_path(name)
-    if named is None or named[0] not in (_OF_DELTA_SPARK, FORMAT):
+    if named is None or named[0] not in (DELTA, FORMAT):
         return None
-    return named[1] if named[0] == FORMAT or conf(spark, f"spark.sql.catalog.{named[0]}") == PATH_CATALOG else None
+    return named[1] if named[0] == FORMAT or delta_is_ours(spark) else None
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:

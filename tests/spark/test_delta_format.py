@@ -1,0 +1,140 @@
+"""Where delta-spark is not loaded, the name `delta` is pydelta's: as a format, as a provider, and as Spark's default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from delta_py import DeltaTable as PlainTable
+from spark_plugin import register
+from spark_plugin.pruning import status
+
+pytestmark = pytest.mark.usefixtures("plain_plans")
+
+DATABASE = "delta_format"
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{tmp_path / 'database'}'")
+    yield DATABASE
+    spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
+
+
+def ids(spark: SparkSession, name: str) -> list[int]:
+    return sorted(row.id for row in spark.table(name).collect())
+
+
+def test_format_delta_saves_and_loads_as_pydelta_does(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.range(4).withColumn("part", F.col("id") % 2)
+    rows.write.format("delta").partitionBy("part").save(path)
+    rows.write.save(path, format="DELTA", mode="append")
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", "part = 0").save(path)
+    assert PlainTable(path).history().to_pylist()[0]["engineInfo"].startswith("pydelta/")
+    frame = spark.read.format("delta").load(path)
+    assert frame.count() == 6
+    assert spark.read.load(path, format="delta", versionAsOf=0).count() == 4
+    assert frame.filter("_metadata.row_index >= 0").count() == 6
+    assert "pydelta" in frame._jdf.queryExecution().toString(), "the scan is that of pydelta's rule"
+
+
+def test_reader_of_delta_loads_again_with_other_options(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for start in (0, 10):
+        spark.range(start, start + 3).write.format("delta").mode("append").save(path)
+    reader = spark.read.format("delta")
+    assert reader.load(path).count() == 6
+    assert reader.option("versionAsOf", 0).load(path).count() == 3
+    spark.range(2).write.parquet(str(tmp_path / "p"))
+    assert reader.format("parquet").load(str(tmp_path / "p")).count() == 2
+
+
+def test_streams_of_format_delta_go_from_table_to_table(spark: SparkSession, tmp_path: Path) -> None:
+    source, sink = str(tmp_path / "source"), str(tmp_path / "sink")
+    spark.range(5).write.format("delta").save(source)
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(source)
+    writer = stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start(sink).awaitTermination()
+    assert spark.read.format("delta").load(sink).count() == 5
+    assert PlainTable(sink).history().to_pylist()[0]["operation"] == "STREAMING UPDATE"
+
+
+def test_names_of_format_delta_take_every_way_to_write(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.range(2).write.format("delta").saveAsTable(f"{database}.saved")
+    spark.range(2, 3).write.format("delta").mode("append").saveAsTable(f"{database}.saved")
+    spark.range(3, 4).write.insertInto(f"{database}.saved")
+    spark.range(4, 5).writeTo(f"{database}.saved").append()
+    assert ids(spark, f"{database}.saved") == [0, 1, 2, 3, 4]
+    spark.range(7, 9).writeTo(f"{database}.made").using("delta").create()
+    spark.range(9, 10).writeTo(f"{database}.made").overwrite(F.col("id") == 7)
+    assert ids(spark, f"{database}.made") == [8, 9]
+    stream = spark.readStream.table(f"{database}.saved").writeStream.format("delta").trigger(availableNow=True)
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).toTable(f"{database}.streamed").awaitTermination()
+    assert ids(spark, f"{database}.streamed") == [0, 1, 2, 3, 4]
+
+
+def test_sql_using_delta_creates_reads_and_changes_tables(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE {database}.t (id BIGINT, v INT GENERATED ALWAYS AS (CAST(id AS INT) + 1)) USING delta")
+    spark.sql(f"INSERT INTO {database}.t (id) VALUES (1), (2)")
+    spark.sql(f"MERGE INTO {database}.t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert spark.table(f"{database}.t").collect() == [(1, 2)]
+    path = tmp_path / "by_path"
+    spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT id FROM {database}.t")
+    spark.sql(f"UPDATE delta.`{path}` SET id = 5")
+    assert spark.sql(f"SELECT * FROM delta.`{path}`").collect() == [(5,)]
+    spark.sql(f"CREATE TABLE {database}.entered USING delta LOCATION '{path}'")
+    assert ids(spark, f"{database}.entered") == [5]
+
+
+def test_delta_as_default_source_is_the_format_that_is_left_out(
+    spark: SparkSession, database: str, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    conf({"spark.sql.sources.default": "delta"})
+    path = str(tmp_path / "t")
+    spark.range(3).write.save(path)
+    assert spark.read.load(path).count() == 3
+    spark.range(3).write.saveAsTable(f"{database}.saved")
+    spark.sql(f"CREATE TABLE {database}.made AS SELECT * FROM {database}.saved")
+    spark.sql(f"DELETE FROM {database}.made WHERE id = 1")
+    assert ids(spark, f"{database}.made") == [0, 2]
+
+
+def test_format_delta_outside_of_python_is_pydelta(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(6).write.format("delta").save(path)
+    before = status(spark)["pruning"].used
+    assert spark._jsparkSession.read().format("delta").load(path).filter("id > 3").count() == 2
+    assert status(spark)["pruning"].used > before
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen USING delta OPTIONS (path '{path}')")
+    assert spark.sql("SELECT count(*) FROM seen WHERE id > 3").first() == (2,)
+    spark.sql("DELETE FROM seen WHERE id = 0")
+    assert spark.read.format("delta").load(path).count() == 5
+
+
+def test_format_delta_is_not_taken_if_the_setting_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(1).write.format("delta").save(path)
+    session = spark.newSession()
+    session.conf.set("spark.pydelta.deltaNames.enabled", "false")
+    register(session)
+    assert session.read.format("pydelta").load(path).count() == 1
+    for action in (
+        lambda: session.read.format("delta").load(path),
+        lambda: session.range(1).write.format("delta").mode("append").save(path),
+        lambda: session.sql(f"SELECT * FROM delta.`{path}`"),
+    ):
+        with pytest.raises(AnalysisException):
+            action()
+    assert PlainTable(path).history().num_rows == 1
+
+
+def test_format_delta_in_a_session_without_register_is_spark_alone(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException) as raised:
+        spark.newSession().range(1).write.format("delta").save(str(tmp_path / "t"))
+    assert raised.value.getCondition() == "DATA_SOURCE_NOT_FOUND"
