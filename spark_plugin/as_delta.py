@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from spark_plugin import exceptions, tables
+from spark_plugin.dataframe_api.catalog import PROVIDER_CONF
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.session import register
 from spark_plugin.sql_catalog.delta_names import DELTA, is_loaded
@@ -96,6 +97,8 @@ def _registering(original: Method) -> Method:
 
 def _register(session: Session) -> None:
     register(session)
+    if session.conf.get(PROVIDER_CONF, None) is None:
+        session.conf.set(PROVIDER_CONF, DELTA)  # as delta-spark's own DeltaTable.create does
     if is_loaded(session):
         _log.warning(
             "delta-spark's jar is in this session, so the format delta and USING delta are its own, and only the module delta is "

@@ -31,6 +31,9 @@ from spark_plugin.schema_conversion import metadata_value, without_metadata
 from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
 from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf
 
+PROVIDER_CONF = "spark.pydelta.tableProvider"
+"""`delta` or `pydelta`: the provider of new names that DeltaTable.create, clone and convertToDelta enter into the catalog."""
+
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TABLE_NAME = re.compile(r"\w+", re.ASCII)
@@ -296,14 +299,21 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
     return os.path.abspath(path)
 
 
-def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
-    """Enter an existing table with its present columns. Raises Spark's error if the name already exists, unless `again`: then
-    another session has entered it in the meantime. Raises InvalidOptionError for a path in which Spark would replace
-    variables."""
+def new_provider(spark: Any, stated: str | None = None) -> str:
+    """Return the provider of a new name: `delta` if that is pydelta's and the caller states it, otherwise `pydelta`. If the
+    caller states none, PROVIDER_CONF or else Spark's default format decides."""
+    provider = stated or conf(spark, PROVIDER_CONF) or conf(spark, "spark.sql.sources.default") or ""
+    return DELTA if provider.lower() == DELTA and delta_is_ours(spark) else FORMAT
+
+
+def enter(spark: Any, name: str, path: str, provider: str, *, again: bool = False) -> None:
+    """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
+    exists, unless `again`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
+    Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     unless = "IF NOT EXISTS " if again else ""
-    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {provider} LOCATION '{text}'")
 
 
 def may_be_managed(spark: Any, path: str) -> bool:
@@ -312,15 +322,17 @@ def may_be_managed(spark: Any, path: str) -> bool:
     return has_catalogs(spark) and SparkInternals(spark).is_free(path)
 
 
-def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
-    """Do the same as `enter`. managed: DROP TABLE deletes the table's files too; only if may_be_managed."""
+def enter_new(spark: Any, name: str, path: str, stated: str | None, *, managed: bool) -> None:
+    """Do the same as `enter`. stated: the provider that the caller names, if any. managed: DROP TABLE deletes the table's files
+    too; only if may_be_managed."""
+    provider = new_provider(spark, stated)
     if not managed:
-        enter(spark, name, path)
+        enter(spark, name, path, provider)
         return
     check_enterable(name, path)
     namespace, table = _namespace_and_table(spark, name)
     database = namespace[-1] if namespace else spark.catalog.currentDatabase()
-    SparkInternals(spark).enter_managed(database, table, path)
+    SparkInternals(spark).enter_managed(database, table, path, provider)
 
 
 def check_enterable(name: str, path: str) -> None:
@@ -344,7 +356,7 @@ def refresh(spark: Any, entry: Entry) -> None:
         return
     path = entry.writable_path()
     if _is_old(entry, spark, spark.read.format(FORMAT).load(path).schema):
-        enter_instead(spark, entry.name, path)
+        enter_instead(spark, entry.name, path, entry.provider)
 
 
 def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
@@ -356,7 +368,7 @@ def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
     return metadata_value(seen, _STALE_KEY) is not None or without_metadata(seen, CATALOG_KEY) != present
 
 
-def enter_instead(spark: Any, name: str, path: str) -> None:
+def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
     """Replace the entry of a name by an external table, whose data stay. Raises the same as `enter`, and before the name is
     dropped if the error can be detected then."""
     check_enterable(name, path)
@@ -366,7 +378,7 @@ def enter_instead(spark: Any, name: str, path: str) -> None:
             f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
         )
     spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
-    enter(spark, name, path, again=True)
+    enter(spark, name, path, provider, again=True)
 
 
 # ---------------------------------------------------------------- names

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -266,7 +266,7 @@ def _save_as_table(original: Method) -> Method:
             return
         _note_arguments(self, mode, partitionBy, options)
         with as_spark_raises():
-            named_tables.save_as_table(_as_save(self), name)
+            named_tables.save_as_table(_as_save(self, _our_format(spark, source)), name)
 
     return saveAsTable
 
@@ -290,13 +290,14 @@ def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: d
         writer.partitionBy(partition_by)
 
 
-def _as_save(writer: Any) -> Save:
-    """Return the calls on a DataFrameWriter as a Save."""
+def _as_save(writer: Any, provider: str | None = None) -> Save:
+    """Return the calls on a DataFrameWriter as a Save. provider: of a name that the write makes."""
     calls = _calls(writer)
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
     mode = save_mode(calls.mode or "error")
-    return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer)).checked()
+    save = Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
+    return replace(save, provider=provider).checked()
 
 
 # ---------------------------------------------------------------- writeTo
@@ -351,7 +352,9 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
         key = "path" if name.lower() == "location" else name
         options[key.lower()] = (key, value)
     partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
-    return Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer)).checked()
+    provider = _our_format(frame.sparkSession, calls.format)
+    save = Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer), provider=provider)
+    return save.checked()
 
 
 def _column_name(frame: Any, column: Any) -> str:
@@ -462,7 +465,8 @@ def _to_table(original: Method) -> Method:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         _note_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
-            return _as_stream_save(self, original_method(type(self), "start")).to_table(tableName)
+            save = _as_stream_save(self, original_method(type(self), "start"))
+            return replace(save, provider=_our_format(spark, source)).to_table(tableName)
 
     return toTable
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
-from spark_plugin import register
+from spark_plugin import DeltaTable, register
 from spark_plugin.pruning import status
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -103,6 +103,81 @@ def test_delta_as_default_source_is_the_format_that_is_left_out(
     spark.sql(f"CREATE TABLE {database}.made AS SELECT * FROM {database}.saved")
     spark.sql(f"DELETE FROM {database}.made WHERE id = 1")
     assert ids(spark, f"{database}.made") == [0, 2]
+
+
+def entry_of(spark: SparkSession, name: str) -> tuple[str, str]:
+    """The provider and the kind of a table, as the catalog has them."""
+    facts = {row.col_name: row.data_type for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
+    assert spark.catalog.getTable(name).tableType == facts["Type"]
+    return facts["Provider"], facts["Type"]
+
+
+STATED: Mapping[str, Callable[[SparkSession, str, str], object]] = {
+    "saveAsTable": lambda spark, name, provider: spark.range(1).write.format(provider).saveAsTable(name),
+    "writeTo": lambda spark, name, provider: spark.range(1).writeTo(name).using(provider).create(),
+    "CREATE": lambda spark, name, provider: spark.sql(f"CREATE TABLE {name} (id BIGINT) USING {provider}"),
+    "AS SELECT": lambda spark, name, provider: spark.sql(f"CREATE TABLE {name} USING {provider} AS SELECT 1L AS id"),
+    "JVM": lambda spark, name, provider: spark._jsparkSession.sql(f"CREATE TABLE {name} (id BIGINT) USING {provider}"),
+    "scripts": lambda spark, name, provider: spark.sql(f"BEGIN CREATE TABLE {name} USING {provider} AS SELECT 1L AS id; END"),
+}
+
+
+@pytest.mark.parametrize("way", STATED)
+def test_new_name_has_the_provider_that_the_caller_states(way: str, spark: SparkSession, database: str) -> None:
+    for provider in ("delta", "pydelta"):
+        name = f"{database}.{provider}_stated"
+        STATED[way](spark, name, provider)
+        assert entry_of(spark, name) == (provider, "MANAGED")
+        assert f"USING {provider}" in spark.sql(f"SHOW CREATE TABLE {name}").first()[0].splitlines()
+        spark.range(1, 2).writeTo(name).append()
+        path = Path(spark.sql(f"DESCRIBE DETAIL {name}").first()["location"].removeprefix("file:"))
+        assert path.exists()
+        spark.sql(f"DROP TABLE {name}")
+        assert not path.exists()
+
+
+def test_stream_and_location_keep_the_provider_delta(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(2).write.format("delta").save(path)
+    stream = spark.readStream.format("delta").load(path).writeStream.format("delta").trigger(availableNow=True)
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).toTable(f"{database}.streamed").awaitTermination()
+    assert entry_of(spark, f"{database}.streamed") == ("delta", "MANAGED")
+    spark.sql(f"CREATE TABLE {database}.entered USING delta LOCATION '{path}'")
+    assert entry_of(spark, f"{database}.entered") == ("delta", "EXTERNAL")
+    spark.sql(f"ALTER TABLE {database}.entered ADD COLUMNS (more INT)")
+    spark.sql(f"INSERT INTO {database}.entered VALUES (7, 8)")
+    spark.range(1).selectExpr("id", "id AS wide").write.mode("append").option("mergeSchema", "true").saveAsTable(
+        f"{database}.entered", format="delta"
+    )
+    assert spark.table(f"{database}.entered").columns == ["id", "more", "wide"]
+    assert entry_of(spark, f"{database}.entered") == ("delta", "EXTERNAL")
+    shown = spark.sql(f"SHOW CREATE TABLE {database}.entered").first()[0]
+    spark.sql(f"DROP TABLE {database}.entered")
+    spark.sql(shown)
+    assert entry_of(spark, f"{database}.entered") == ("delta", "EXTERNAL")
+    assert spark.table(f"{database}.entered").count() == 4
+
+
+def test_table_like_another_gets_its_provider_unless_it_is_stated(spark: SparkSession, database: str) -> None:
+    for provider in ("delta", "pydelta"):
+        spark.sql(f"CREATE TABLE {database}.of_{provider} (id INT) USING {provider}")
+        spark.sql(f"CREATE TABLE {database}.like_{provider} LIKE {database}.of_{provider}")
+        assert entry_of(spark, f"{database}.like_{provider}")[0] == provider
+    spark.sql(f"CREATE TABLE {database}.stated LIKE {database}.of_pydelta USING delta")
+    assert entry_of(spark, f"{database}.stated")[0] == "delta"
+
+
+def test_builder_and_clone_take_the_provider_of_the_setting(
+    spark: SparkSession, database: str, conf: Callable[[Mapping[str, str]], None]
+) -> None:
+    for provider in ("pydelta", "delta"):
+        conf({"spark.pydelta.tableProvider": provider})
+        DeltaTable.create(spark).tableName(f"{database}.built_{provider}").addColumn("id", "INT").execute()
+        DeltaTable.forName(spark, f"{database}.built_{provider}").clone(f"{database}.cloned_{provider}", isShallow=True)
+        for kind in ("built", "cloned"):
+            assert entry_of(spark, f"{database}.{kind}_{provider}")[0] == provider
+    spark.range(1).write.format("pydelta").saveAsTable(f"{database}.stated")
+    assert entry_of(spark, f"{database}.stated")[0] == "pydelta"
 
 
 def test_format_delta_outside_of_python_is_pydelta(spark: SparkSession, tmp_path: Path) -> None:
