@@ -34,6 +34,7 @@ from spark_plugin.session_source import (
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.delta_names import DELTA, dataframe_formats, delta_is_ours, look_for_delta_spark
+from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark
 from spark_plugin.sql_catalog.install import install as install_catalogs
 
 if TYPE_CHECKING:
@@ -60,13 +61,13 @@ def register(spark: SparkSession) -> None:
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)
+    if look_for_delta_spark(spark):
+        drop_settings_of_delta_spark(spark)
     if connect:
         if uploaded.install(spark) and jar.is_for_older_spark:
             switch_off_what_fails(spark, uploaded.link_problems(spark))
-        look_for_delta_spark(spark)
     else:
         _check_workers(spark)
-        look_for_delta_spark(spark)
         if pruning.install(spark, *dataframe_formats(spark)):
             if install_catalogs(spark) and sql_requests.install(spark):
                 sql_router.install_in_parser(spark)

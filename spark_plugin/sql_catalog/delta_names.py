@@ -27,9 +27,6 @@ DELTA_SPARK_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 EXTENSIONS_CONF = "spark.sql.extensions"
 SESSION_CATALOG_CONF = "spark.sql.catalog.spark_catalog"
 
-CLASSES_ON_SERVER_CONF = "spark.sql.catalog.pydelta.deltaSpark"
-"""Set by Uploaded.java: whether delta-spark's classes are on the server of a Spark Connect session."""
-
 _LOADED_CONF = "spark.pydelta.deltaSpark.loaded"
 """Set in registered sessions: a clone of such a session has it too."""
 
@@ -68,23 +65,23 @@ def is_loaded(spark: Any) -> bool | None:
     return None if value is None else value == "true"
 
 
-def look_for_delta_spark(spark: Any) -> None:
-    """Find out whether delta-spark's classes are in the session, once: a search for a class takes a while, and every DeltaTable
-    registers its session. Over Spark Connect, call it after the jar was sent to the server."""
+def look_for_delta_spark(spark: Any) -> bool:
+    """Find out whether delta-spark's classes are in the session. Returns False, and does nothing, if that is known: a search for
+    a class takes a while, and every DeltaTable registers its session."""
     if is_loaded(spark) is not None:
-        return
+        return False
     loaded = _is_on_server(spark) if is_connect(spark) else SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG)
     if is_connect(spark):
         _of_clients[spark.session_id] = loaded
     spark.conf.set(_LOADED_CONF, str(loaded).lower())
+    return True
 
 
 def _is_on_server(spark: Any) -> bool:
-    """Return whether the server of a Spark Connect session has delta-spark: its classes, as Uploaded.java looked for them, or
-    else a format `delta` that is not pydelta's."""
-    told = conf(spark, CLASSES_ON_SERVER_CONF) or conf(spark, _LOADED_CONF)  # the latter: by another client of this session
-    if told is not None:
-        return told == "true"
+    """Return whether the server of a Spark Connect session has a format `delta` that is not pydelta's."""
+    noted = conf(spark, _LOADED_CONF)  # by another client of this session
+    if noted is not None:
+        return noted == "true"
     try:
         spark.read.format(DELTA).load("/").schema  # noqa: B018 - reading the schema makes the server look for the format
     except AnalysisException as error:
