@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 
 from spark_plugin.data_source import FORMAT
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
@@ -84,6 +84,6 @@ def _is_on_server(spark: Any) -> bool:
         return noted == "true"
     try:
         spark.read.format(DELTA).load("/").schema  # noqa: B018 - reading the schema makes the server look for the format
-    except AnalysisException as error:
+    except PySparkException as error:
         return error.getCondition() != "DATA_SOURCE_NOT_FOUND"
     return True

@@ -10,7 +10,7 @@ from tests.support.spark_script import run_script
 
 SCRIPT = """
 import json, sys
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F
 from spark_plugin import DeltaTable, register
 
@@ -22,7 +22,7 @@ spark = (
 found = {}
 try:
     spark.read.format("delta").load(home).schema
-except AnalysisException as error:
+except PySparkException as error:
     found["before"] = error.getCondition()
 if disabled:
     spark.conf.set("spark.pydelta.disable", disabled)
