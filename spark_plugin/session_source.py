@@ -1,6 +1,7 @@
 """The source as one session has it: DeltaSource, with the session's nonce.
 
     register_source(spark)                       # once a session; a second call does nothing
+    register_second_name(spark, "delta")         # the same source under another name
     reader.options(**private(spark, {VIEW: "history"}))
 
 Spark pickles the class by value into its worker processes, so the nonce is known in every process that calls the source, and
@@ -22,6 +23,7 @@ from spark_plugin.options.private import signed
 # Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)
 _registered: set[str] = set()
+_second_names: set[tuple[str, str]] = set()  # session id, name
 _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session id
 
 
@@ -29,12 +31,24 @@ def register_source(spark: Any) -> None:
     """Register the source with a session, in place of the one that Spark finds by itself."""
     identity = _identity(spark)
     if identity not in _registered:
-        source = source_with(nonce_of(spark))
-        if is_connect(spark):
-            spark.dataSource.register(source)
-        else:
-            SparkInternals(spark).register_source(source)
+        _put(spark, source_with(nonce_of(spark)))
         _registered.add(identity)
+
+
+def register_second_name(spark: Any, name: str) -> None:
+    """Register the source with a session under a second name too, for statements and for callers of the JVM. The methods of
+    Spark's readers and writers in Python replace the name by the first."""
+    key = (_identity(spark), name)
+    if key not in _second_names:
+        _put(spark, renamed_source(source_with(nonce_of(spark)), name))
+        _second_names.add(key)
+
+
+def _put(spark: Any, source: type[DeltaSource]) -> None:
+    if is_connect(spark):
+        spark.dataSource.register(source)
+    else:
+        SparkInternals(spark).register_source(source)
 
 
 def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
@@ -87,3 +101,9 @@ def source_with(nonce: str) -> type[DeltaSource]:
     """Return a class that no module contains, so that it is pickled by value. One class per nonce: pickles of two would
     differ."""
     return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})
+
+
+@cache
+def renamed_source(source: type[DeltaSource], name: str) -> type[DeltaSource]:
+    """Return the source under another name. Spark requires that the class itself returns the name."""
+    return type(DeltaSource.__name__, (source,), {"name": classmethod(lambda _: name), "__qualname__": f"DeltaSource.{name}"})

@@ -52,7 +52,7 @@ class Save:
     """frame: the DataFrame. options: by lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None
     if not given. callback: the information that Spark Connect's writer passes to its DataFrame; None in classic sessions.
     rule_nonce: of the hidden columns of the frame that contain the results of rules. as_select: the table definition of an AS
-    SELECT statement, else None.
+    SELECT statement, else None. provider: of the name in the catalog, if the write makes one.
 
     Raises InvalidOptionError if the options contain private ones of pydelta.
     """
@@ -66,6 +66,7 @@ class Save:
     rule_nonce: str | None = None
     as_select: AsSelect | None = None
     matching: Matching | None = None
+    provider: str | None = None
 
     def __post_init__(self) -> None:
         refuse_private(self.options, "This write")

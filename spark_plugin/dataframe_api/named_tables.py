@@ -66,7 +66,7 @@ def create(save: Save, name: str) -> None:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
             raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=managed)
+    catalog.enter_new(spark, name, path, save.provider, managed=managed)
 
 
 def define_with_rows(save: Save, name: str, kind: str) -> None:

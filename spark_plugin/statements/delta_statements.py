@@ -21,7 +21,8 @@ from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility, Version, parse_utility
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, TableName
-from spark_plugin.sql.targets import Target, find_target, has_delta_spark, our_formats
+from spark_plugin.sql.targets import Target, find_target, our_formats
+from spark_plugin.sql_catalog.delta_names import has_delta_spark
 from spark_plugin.sql_internals import SqlInternals
 from spark_plugin.sql_router import Statement
 from spark_plugin.statements.other_tables import answer_by_name, answer_by_path, shown
