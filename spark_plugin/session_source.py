@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
 
 # Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
@@ -27,13 +27,9 @@ _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session 
 
 def register_source(spark: Any) -> None:
     """Register the source with a session, in place of the one that Spark finds by itself."""
-    identity = _identity(spark)
+    identity = adapter_of(spark).session_id
     if identity not in _registered:
-        source = source_with(nonce_of(spark))
-        if is_connect(spark):
-            spark.dataSource.register(source)
-        else:
-            SparkInternals(spark).register_source(source)
+        adapter_of(spark).register_source(source_with(nonce_of(spark)))
         _registered.add(identity)
 
 
@@ -51,12 +47,12 @@ def hand_down(spark: Any, clone: Any) -> bool:
 
 
 def is_registered(spark: Any) -> bool:
-    return _identity(spark) in _registered
+    return adapter_of(spark).session_id in _registered
 
 
 def take_over(clone: Any, nonce: str) -> bool:
     """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
-    identity = _identity(clone)
+    identity = adapter_of(clone).session_id
     if identity in _registered:
         return False
     _nonces[identity] = nonce
@@ -64,16 +60,13 @@ def take_over(clone: Any, nonce: str) -> bool:
     return True
 
 
-def _identity(spark: Any) -> str:
-    return str(spark.session_id) if is_connect(spark) else SparkInternals(spark).session_id
-
-
 def nonce_of(spark: Any) -> str:
     """Return the session's nonce. For a Spark Connect session it is derived from the session id, which only its clients and the
     server know. Each client process, such as one that runs foreachBatch, derives the same nonce."""
-    if not is_connect(spark):
+    adapter = adapter_of(spark)
+    if adapter.is_driver:
         return _OF_PROCESS
-    identity = _identity(spark)
+    identity = adapter.session_id
     return _nonces.get(identity) or hashlib.sha256(f"pydelta {identity}".encode()).hexdigest()
 
 

@@ -159,7 +159,7 @@ def test_with_is_looked_at_only_where_rows_may_change() -> None:
 def test_client_reads_statements_with_the_session_s_settings_in_them(
     text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
     own = {"table": "shop.sales", "day": "2024-05-01", "hours": "200", "named": "${own.table}", "endless": "${own.endless}"}
     settings = {f"own.{name}": value for name, value in own.items()}
     assert with_variables(SimpleNamespace(conf=settings), text) == read
@@ -169,7 +169,7 @@ def test_client_reads_statements_with_the_session_s_settings_in_them(
 def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
     asked: list[Statement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
     assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
     assert Session().sql("VACUUM ${spark.pydelta.registered}") == ("VACUUM ${spark.pydelta.registered}", None, {}) and asked == [
         Statement("VACUUM true", None, "VACUUM")
