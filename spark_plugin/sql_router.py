@@ -22,8 +22,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.errors import ParseException
@@ -33,6 +31,7 @@ from spark_plugin.internals.pyspark_internals import reason_of, session_class
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import Method, wrap
+from spark_plugin.named_functions import function_named
 from spark_plugin.options.settings import active, conf, is_enabled, is_on
 from spark_plugin.roads import SQL
 from spark_plugin.spark_versions import hint_at_newer_clause
@@ -67,9 +66,8 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: `room.module.function` in spark_plugin. They are imported when a statement is the first to need them: they work
-    by DeltaTable, which itself registers sessions. having: words, in capitals, of which one has to occur in the
-    statement too; none for no such rule."""
+    """handlers: names for function_named, because handlers work by DeltaTable, which itself registers sessions. Each is a
+    Handler. having: words, in capitals, of which one has to occur in the statement too; none for no such rule."""
 
     handlers: tuple[str, ...]
     having: tuple[str, ...] = ()
@@ -210,7 +208,7 @@ def _asked(spark: Any, route: Route, text: str, args: Any) -> Any:
     if full_text is None:
         return None
     statement = Statement(full_text, args, first_word(text))
-    frames = (_handler(name)(spark, statement) for name in route.handlers)
+    frames = (function_named(name)(spark, statement) for name in route.handlers)
     return next((frame for frame in frames if frame is not None), None)
 
 
@@ -222,13 +220,6 @@ def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str
         return
     with adapter_of(spark).formatted_sql(text, kwargs) as formatted:
         yield formatted
-
-
-@cache
-def _handler(name: str) -> Handler:
-    module, _, function = name.rpartition(".")
-    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
-    return handler
 
 
 # ---------------------------------------------------------------- the first word

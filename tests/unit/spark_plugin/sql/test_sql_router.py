@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from spark_plugin import sql_internals, sql_router
 from spark_plugin.internals.wrapping import wrap
+from spark_plugin.named_functions import function_named
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
 
@@ -40,7 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
     """The statements that a handler was asked about, which takes none."""
     statements: list[Statement] = []
     monkeypatch.setattr(sql_router, "active", lambda _spark: nullcontext())
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: statements.append(statement))
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: statements.append(statement))
     yield statements
 
 
@@ -122,15 +122,14 @@ def test_what_is_no_text_reaches_spark_which_refuses_it(asked: list[Statement]) 
 
 
 def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: [statement.text])
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: [statement.text])
     assert Session().sql("DELETE FROM t") == ["DELETE FROM t"]
     assert asked == []
 
 
 @pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
 def test_each_handler_of_the_table_exists(name: str) -> None:
-    module, _, function = name.rpartition(".")
-    assert callable(getattr(import_module(f"spark_plugin.{module}"), function))
+    assert callable(function_named(name))
 
 
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
