@@ -16,6 +16,7 @@ from spark_plugin.internals.wrapping import wrap
 from spark_plugin.named_functions import function_named
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
+from tests.support.first_words import first_words
 
 REGISTERED = {"spark.pydelta.registered": "true"}
 
@@ -59,24 +60,9 @@ def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], wo
     assert first_word("".join(front) + case(word) + behind) == word.upper()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "--",
-        "-- DELETE",
-        "/* DELETE FROM t",
-        "/* /* */ DELETE FROM t",
-        "/*+ DELETE */",
-        "'DELETE'",
-        "`DELETE`",
-        "(DELETE",
-        "_x",
-    ],
-)
-def test_a_text_without_a_first_word_has_none(text: str) -> None:
-    assert first_word(text) == ""
+@pytest.mark.parametrize(("text", "word"), first_words())
+def test_first_word_is_that_of_the_table_for_python_and_java(text: str, word: str) -> None:
+    assert first_word(text) == word
 
 
 @given(
