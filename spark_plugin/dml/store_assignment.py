@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_py.types.schema import by_first_name
 from spark_plugin.internals.session_adapter import SessionAdapter, adapter_of
 from spark_plugin.options.settings import conf
 from spark_plugin.schema_conversion import FieldsByName
@@ -244,12 +245,8 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
 
 
 def _by_folded_name(assigned_values: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
-    """Group the assigned values by field, and by path from that field. The fields have their names in lower case."""
-    groups: dict[str, dict[Path, Given]] = {}
-    for path, value in assigned_values.items():
-        if path:
-            groups.setdefault(path[0].lower(), {})[path[1:]] = value
-    return groups
+    """Do the same as by_first_name, with the first names in lower case."""
+    return by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
 
 
 def _fields_of(value: Typed | None) -> Callable[[str], Typed | None]:
