@@ -5,9 +5,7 @@ It covers classic sessions and clients of Spark Connect. The parts in the JVM ar
 
 from __future__ import annotations
 
-import dataclasses
 import io
-import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,11 +132,6 @@ def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
     serializer: Any = CPickleSerializer()
     pickled = [serializer.dumps(partition) for partition in partitions]
     return b"".join([_INT.pack(len(pickled)), *(_INT.pack(len(each)) + each for each in pickled)])
-
-
-def read_limit_as_by_worker(limit: Any) -> str:
-    """Return what a stream's process writes for the limit of its batches, for `read_limit_of_json` in later calls."""
-    return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
 
 
 # ---------------------------------------------------------------- errors
