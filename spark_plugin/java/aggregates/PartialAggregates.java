@@ -98,6 +98,7 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     String asked = question.json(by, read);
     PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
     if (partial == null) return null;
-    return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
+    return NodeCopy.with(
+        relation, new NodeCopy.Change(scan, partial), new NodeCopy.Change(relation.output(), Lists.toScala(output)));
   }
 }

@@ -132,8 +132,8 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     StructType schema = schemaOf(stream.schema(), output, columns);
     ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, output, stream.schema()));
     StreamView view = stream.view(relation.startOffset().get(), relation.endOffset().get(), request, choice);
-    return NodeCopy.with(
-        relation, new Object[] {stream, relation.scan(), output}, new Object[] {view, view.scan(), columns});
+    return NodeCopy.with(relation, new NodeCopy.Change(stream, view), new NodeCopy.Change(relation.scan(), view.scan()),
+        new NodeCopy.Change(output, columns));
   }
 
   /** The fields of a stream that attributes of its relation stand for. */
