@@ -18,12 +18,16 @@ class ClassicAdapter(SparkInternals):
     has_local_settings: ClassVar[bool] = True
     shows_tasks: ClassVar[bool] = True
 
+    def __init__(self, spark: Any) -> None:
+        super().__init__(spark)
+        self._session = spark
+
     @property
     def internals(self) -> SparkInternals:
         return self
 
     def default_parallelism(self) -> int:
-        return int(self._spark.sparkContext.defaultParallelism)
+        return int(self._session.sparkContext.defaultParallelism)
 
     def has_local_properties(self) -> bool:
         return self.has_own_threads()
@@ -46,4 +50,4 @@ class ClassicAdapter(SparkInternals):
         return frame.write
 
     def formatted_sql(self, text: str, arguments: Mapping[str, Any]) -> AbstractContextManager[str]:
-        return formatted_sql(self._spark, text, arguments)
+        return formatted_sql(self._session, text, arguments)
