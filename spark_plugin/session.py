@@ -17,6 +17,7 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.java.build import BuildError, build
@@ -114,7 +115,7 @@ def register_clone(clone: SparkSession, nonce: str) -> None:
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
     client's session. The wrapper registers that clone like the original session."""
-    if not is_connect(spark) or not is_registered(spark):
+    if adapter_of(spark).is_driver or not is_registered(spark):
         return function
     return partial(_in_clone, nonce_of(spark), function)
 

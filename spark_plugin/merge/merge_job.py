@@ -41,10 +41,10 @@ from delta_py.snapshot import Snapshot
 from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.dml.target_names import Alias, called
-from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
@@ -239,7 +239,7 @@ class MergeRun:
         None if no row can change."""
         if target_rows is None and not self.merge.of_kind("not matched"):
             return None
-        if is_connect(self.target.spark):
+        if not analyzer_of(self.target.spark).binds_columns:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
         joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0

@@ -224,10 +224,11 @@ def test_another_user_of_the_machine_reaches_neither_python_nor_the_jvm(spark: S
 
 def test_another_process_of_the_same_user_is_told_nothing(spark: SparkSession, property_name: str) -> None:
     """Not even the 32 random bytes that it would have to sign: the JVM could be made to sign them for it."""
+    channel = channel_of(spark)
     answers = attack(spark, "same user", property_name)
     assert {*answers} <= {0, "ConnectionResetError", "BrokenPipeError"}
     assert not is_set(spark, property_name)
-    assert not channel_of(spark).is_closed
+    assert channel_of(spark) is channel
 
 
 def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path, property_name: str) -> None:

@@ -40,6 +40,13 @@ JVM_METHODS = (
     *("experimental", "extraOptimizations", "statusTracker", "unpersistRDD", "getClass", "java_exception", "newJavaObject"),
 )
 BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
+# The modules that ask whether a session is a client of Spark Connect. All others use an adapter, an analyzer or a parser.
+SESSION_KIND_MODULES = {
+    "spark_plugin/internals/session_adapter.py",
+    "spark_plugin/sql_internals.py",
+    "spark_plugin/dml/analyzer.py",
+    "spark_plugin/session.py",
+}
 # (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
 PUBLIC_NAMES = {("spark_plugin/merge/merge_job.py", "py4j.protocol.Py4JJavaError")}
 # (module, name): of the standard library, how a process ends.
@@ -174,6 +181,11 @@ def test_only_the_internals_reach_behind_the_public_api_of_spark(name: str) -> N
     imported = [found for found in foreign_imports(name, BEHIND_THE_API) if (name, found) not in PUBLIC_NAMES]
     private = [found for found in foreign_imports(name, ("pyspark",)) if is_private(found.rpartition(".")[2])]
     assert imported + private == [], f"what Spark keeps to itself is imported by {INTERNALS}"
+
+
+def test_few_modules_ask_for_the_kind_of_a_session() -> None:
+    question = "spark_plugin.internals.spark_internals.is_connect"
+    assert {name for name in SOURCES if question in imported_names(name, typing_too=True)} == SESSION_KIND_MODULES
 
 
 def test_imports_that_are_excepted_are_still_there() -> None:
