@@ -2,11 +2,11 @@ package pydelta.rule;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** A copy of a plan's node with other values in some fields, whatever further fields this version of Spark gives it. */
+/** A copy of a plan's node with other values in some fields. It works with additional fields of later versions of Spark. */
 public class NodeCopy {
   private NodeCopy() {}
 
-  /** before, after: values of fields, known by identity, and what the copy has in their place. */
+  /** before: values of fields, compared by identity. after: the values that replace them in the copy. */
   public static LogicalPlan with(LogicalPlan node, Object[] before, Object[] after) {
     Object[] fields = new Object[node.productArity()];
     for (int i = 0; i < fields.length; i++) {

@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory;
 import pydelta.scan.KeptFiles;
 import pydelta.scan.ReadPlan;
 
-/** What the rule has done in a session, road by road. The first time that it leaves a plan alone it says so in the log. */
+/** What the rule has done in a session, by road. The first time that it leaves a plan as it was, it logs that. */
 public class RuleStatus {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
 
@@ -20,15 +20,15 @@ public class RuleStatus {
 
   private static final int MOST_SCANS = 20;
 
-  /** What became of each road. */
+  /** The use of each road. */
   private final Map<String, Use> uses = new LinkedHashMap<>();
   /** The last plans of scans, as JSON. */
   private final Deque<String> scans = new ArrayDeque<>();
   private KeptFiles lastScan = null;
-  /** By the path of a table how many scans compared each column, which is JSON of PredicateJson. */
+  /** For the path of each table, the number of scans that compared each column, which is JSON of PredicateJson. */
   private final Map<String, Map<String, Long>> comparedColumns = new LinkedHashMap<>();
 
-  /** What became of one road. reason: why it was skipped last. error: the same, where that was an error. */
+  /** The use of one road. reason: why it was skipped the last time. error: the reason, if that was an error. */
   private static class Use {
     long used = 0;
     long skipped = 0;
@@ -55,7 +55,7 @@ public class RuleStatus {
     if (why != null) use.reason = why;
   }
 
-  /** The road was not taken because something failed. The first time the log says `warning`, unless that is null. */
+  /** The road was not taken because something failed. The first time `warning` is logged, unless it is null. */
   public synchronized void failed(String road, Throwable error, String warning) {
     Use use = use(road);
     if (warning != null && use.error == null) LOG.warn(warning);
@@ -105,7 +105,7 @@ public class RuleStatus {
     if (plan.whyNot(road) != null) skipped(road, plan.whyNot(road));
   }
 
-  /** One line of `status(spark).scans`. kept: null where no files are read. */
+  /** One line of `status(spark).scans`. kept: null if no files are read. */
   public synchronized void took(String path, String road, String why, KeptFiles kept) {
     if (road == null) return;
     scans.add("{\"path\": " + quoted(path) + ", \"road\": " + quoted(road) + ", \"why\": " + quoted(why)
@@ -113,7 +113,7 @@ public class RuleStatus {
     if (scans.size() > MOST_SCANS) scans.removeFirst();
   }
 
-  /** A scan of the table at a path compares columns, each as JSON of PredicateJson. The last tables are remembered. */
+  /** A scan of the table at a path compares columns, each as JSON of PredicateJson. Only the last tables are remembered. */
   public synchronized void compared(String path, Set<String> columns) {
     Map<String, Long> known = comparedColumns.remove(path);
     Map<String, Long> counts = known == null ? new LinkedHashMap<>() : known;

@@ -8,7 +8,7 @@ import pydelta.readers.ColumnarReads;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether scans are read in columns, and by what. Without the rule's readers they are read by rows. */
+/** Whether scans are read in columns, and which readers do it. Without the rule's readers they are read as rows. */
 public class ColumnarChoice {
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
@@ -16,27 +16,27 @@ public class ColumnarChoice {
   private final NativeChoice natively;
   private final boolean mayBeColumnar;
 
-  /** mayBeColumnar: false for scans that are read by rows, whatever the settings say. */
+  /** mayBeColumnar: false for scans that are read as rows, whatever the settings say. */
   public ColumnarChoice(RuleStatus status, boolean mayBeColumnar) {
     this.status = status;
     this.natively = new NativeChoice(status);
     this.mayBeColumnar = mayBeColumnar;
   }
 
-  /** What reads a scan of such rows. */
+  /** The readers for a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
     UnaryOperator<PartitionReaderFactory> columnar = columnarFor(schema);
     boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
     return new ScanReaders(columnar, mayBeNative ? natively.reads() : null, whyNot());
   }
 
-  /** Why `columnarFor` gives null, where it does. */
+  /** The reason why `columnarFor` returns null. */
   public String whyNot() {
     if (!isEnabled()) return "a setting of the session disables columns";
     return mayBeColumnar ? "Spark gets no columns of these types, or in this session" : "Python UDFs of Spark 4.2 need rows";
   }
 
-  /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
+  /** Makes Spark's reader factory for such rows columnar; null if Spark's own reader reads them. */
   public UnaryOperator<PartitionReaderFactory> columnarFor(StructType schema) {
     if (!mayBeColumnar || !isEnabled()) return null;
     try {
@@ -55,8 +55,8 @@ public class ColumnarChoice {
   }
 
   /**
-   * Raises where Spark's own reader would give rows more than once: Spark 4.1 and 4.2, where they are told to cut batches of more
-   * than a number of rows, give the whole batch as the last cut.
+   * Raises if Spark's own reader would return rows more than once: if a setting limits the rows of a batch, Spark 4.1 and 4.2
+   * return the whole batch as the last cut.
    */
   public static void refuseRepeatedRows() {
     String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();

@@ -14,7 +14,7 @@ import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether simple files of scans are read by Spark's own Parquet reader. Otherwise they are read in Python. */
+/** Whether Spark's own Parquet reader reads the simple files of scans. Otherwise Python reads them. */
 public class NativeChoice {
   private final RuleStatus status;
 
@@ -22,7 +22,7 @@ public class NativeChoice {
     this.status = status;
   }
 
-  /** The native reader; null where it is not to be used, or cannot be had. */
+  /** The native reader; null if it is off or not available. */
   Function<NativeRequest, NativeTasks> reads() {
     if (whyNot() != null) return null;
     try {
@@ -36,7 +36,7 @@ public class NativeChoice {
     }
   }
 
-  /** What a planning is asked for beside files, with a comma before it. reads: null where the reader cannot be had. */
+  /** What a plan request asks for besides files, after a comma. reads: null if the reader is not available. */
   public static String wish(Function<NativeRequest, NativeTasks> reads) {
     String why = whyNot();
     if (why == null && reads == null) why = "Spark's Parquet reader does not read such a scan in this session";
@@ -44,7 +44,10 @@ public class NativeChoice {
     return ", \"native\": " + (Switch.isPreferred(Switch.PARQUET) ? "\"wherever possible\"" : "\"where quicker\"");
   }
 
-  /** Why it is not used in this session, as where settings have it read otherwise than the source does; null if it is. */
+  /**
+   * Why this session does not use it, for example because a setting makes it read differently from the source; null if it uses
+   * it.
+   */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();
     boolean isEnabled = Switch.isOn(Switch.PARQUET) && ColumnarChoice.isEnabled();
@@ -54,7 +57,7 @@ public class NativeChoice {
     return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;
   }
 
-  /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */
+  /** Whether only Spark's Parquet reader can read the columns as columns: Python returns such scans as rows. */
   static boolean isNested(StructType schema) {
     for (StructField field : schema.fields()) {
       DataType type = field.dataType();

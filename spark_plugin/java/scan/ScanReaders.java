@@ -8,33 +8,33 @@ import pydelta.parquet.NativeRequest;
 import pydelta.parquet.NativeTasks;
 
 /**
- * What reads a scan's tasks in columns.
+ * The readers of a scan's tasks in columns.
  *
- * columnar: makes Spark's reader factory columnar; null where Python's batches are read by rows. nativeReads: has Spark's Parquet
- * reader read simple files; null where Python reads them all. whyNotColumnar: where `columnar` is null.
+ * columnar: makes Spark's reader factory columnar; null if Python's batches are read as rows. nativeReads: lets Spark's Parquet
+ * reader read simple files; null if Python reads all files. whyNotColumnar: the reason if `columnar` is null.
  */
 public record ScanReaders(
     UnaryOperator<PartitionReaderFactory> columnar, Function<NativeRequest, NativeTasks> nativeReads, String whyNotColumnar) {
   /** Spark's own reader of Python sources, by rows. */
   public static final ScanReaders ROWS = new ScanReaders(null, null, "the rule does not read this scan in columns");
 
-  /** Whether Spark's own reader makes rows of all that is read. */
+  /** Whether Spark's own reader makes rows from everything that is read. */
   public boolean areOfRows() {
     return columnar == null && nativeReads == null;
   }
 
-  /** What a planning is told of the readers, with a comma before it. */
+  /** What a plan request says about the readers, after a comma. */
   public String wish() {
     String columns = columnar == null ? ", \"why_not_columnar\": " + TextNode.valueOf(whyNotColumnar) : ", \"columnar\": true";
     return columns + NativeChoice.wish(nativeReads);
   }
 
-  /** Whether rows come of the same readers. */
+  /** Whether the same readers return the rows. */
   public boolean isLike(ScanReaders other) {
     return (columnar == null) == (other.columnar == null) && (nativeReads == null) == (other.nativeReads == null);
   }
 
-  /** What reads all tasks in Python. factory: Spark's own. */
+  /** The factory that reads all tasks in Python. factory: Spark's own. */
   public PartitionReaderFactory inPython(PartitionReaderFactory factory) {
     return columnar == null ? factory : columnar.apply(factory);
   }
