@@ -1,25 +1,24 @@
-"""Measure pydelta beside deltalake, delta-spark and Spark's own Parquet source, and write RESULTS.md.
+"""Measure pydelta and compare it with deltalake, delta-spark and Spark's own Parquet source, and write RESULTS.md.
 
-    make bench                          everything; wants a quiet machine, about 6 GB of disk and half an hour
+    make bench                          everything; needs a quiet machine, about 6 GB of disk and half an hour
     make bench BENCH="--only commit"    one part; the others in RESULTS.md stay as they are
     make bench BENCH="--operation 'z-order by 4 columns' --rows 1000000"
-                                        one operation of dml or maintenance beside the tuned peer, printed and not written
-    make bench BENCH="--only scale"     a table of ten million files: 4 GB of disk; not among what `make bench` measures
+                                        one operation of dml or maintenance, compared with the tuned peer, printed and not written
+    make bench BENCH="--only scale"     a table of ten million files: 4 GB of disk; `make bench` leaves it out
     make bench BENCH="--quick"          the same on small tables, printed and not written: shows that it runs
 
-state: a fresh process for every run opens a table of very many files and prunes it to one file, the readers taking turns.
-checkpoint: a fresh process writes the checkpoint of such a table. commit: commits of one small file, alone and in a race.
-coordinator: the same for coordinated tables, and transactions over several.
-scan, query, write: one Spark session for each version of Spark, the readers or writers taking turns. open: tables of few and
-very many files, in a running session. first: a fresh process for every first query of a session. sql: what SQL costs before a
-query runs. dml, maintenance, stream: each writer in a session of its own. stores: tables in an emulator of S3, a fresh process
-for every run. cli: processes of the command line. wide: a fresh process for each library does all operations on tables of up to
-5,000 columns; CPU seconds. roads: queries with each road of reads and without it. Medians are given, and the targets beside
-them; ratios.svg draws the ratios to delta-spark.
+state: a fresh process for every run opens a table of very many files and prunes it to one file; the readers take turns.
+checkpoint: a fresh process writes the checkpoint of this table. commit: commits of one small file, by one process and in a race.
+coordinator: the same for coordinated tables, and transactions over several tables. scan, query, write: one Spark session for each
+version of Spark; the readers or writers take turns. open: tables of few and very many files, in a running session. first: a fresh
+process for every first query of a session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer has its
+own session. stores: tables in an emulator of S3, a fresh process for every run. cli: processes of the command line. wide: a fresh
+process for each library does all operations on tables of up to 5,000 columns; CPU seconds. roads: queries with each road of reads
+and without it. Results are medians next to their targets; ratios.svg draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
-spark.databricks.delta.snapshotPartitions = the number of cores (50 by default), in sessions that are so for both. The ratio
-that counts, and is drawn, is the tuned one.
+spark.databricks.delta.snapshotPartitions = the number of cores (50 by default). Both libraries run in sessions with these
+settings. The ratio that counts, and that is drawn, is the tuned one.
 """
 
 from __future__ import annotations
@@ -112,12 +111,12 @@ Made by `make bench`; how is in bench.py. Medians; files are in the machine's pa
 
 
 def keep(name: str, text: str) -> None:
-    """Put the part into RESULTS.md, in the place of what was measured of it before."""
+    """Put the part into RESULTS.md. It replaces the earlier results of the part."""
     parts = {}
     for part in (RESULTS.read_text() if RESULTS.exists() else "").split(MARK)[1:]:
         parts[part.partition(" ")[0]] = MARK + part.rstrip() + "\n"
     parts[name] = text.rstrip() + "\n"
-    order = [*(known for known in PARTS if known in parts), *(other for other in parts if other not in PARTS)]
+    order = [*(part for part in PARTS if part in parts), *(other for other in parts if other not in PARTS)]
     RESULTS.write_text(_HEAD + "\n".join(parts[part] for part in order))
 
 
@@ -125,16 +124,16 @@ RATIOS, CHART = HERE / "ratios.json", HERE / "ratios.svg"
 
 
 def draw(name: str, ratios: Mapping[str, float]) -> None:
-    """Draw the picture of all parts anew, with the part's ratios in the place of those that it had."""
-    known = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
-    known[name] = {workload: round(ratio, 3) for workload, ratio in ratios.items()}
-    RATIOS.write_text(json.dumps(known, indent=1) + "\n")
-    shown = {workload: ratio for part in PARTS for workload, ratio in known.get(part, {}).items()}
+    """Draw the picture of all parts again. The part's new ratios replace its old ones."""
+    ratios_by_part = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
+    ratios_by_part[name] = {workload: round(ratio, 3) for workload, ratio in ratios.items()}
+    RATIOS.write_text(json.dumps(ratios_by_part, indent=1) + "\n")
+    shown = {workload: ratio for part in PARTS for workload, ratio in ratios_by_part.get(part, {}).items()}
     caption = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, delta-spark 4.4.0 on Spark 4.2.0; medians, see RESULTS.md"
     CHART.write_text(ratio_chart(shown, caption))
 
 
-# As profiles showed it; to be looked at again when the numbers change much.
+# From profiles; measure again if the numbers change much.
 WHERE_TIME_GOES = {
     "wide": (
         "The day before, on a busy machine, a read of 1 file took 0.82x to 1.09x, of 3 files 0.95x, UPDATE 0.61x. Compaction "
@@ -328,13 +327,13 @@ def parse_arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def work_directory(kept: str | None) -> Iterator[Path]:
-    directory = Path(kept) if kept else Path(tempfile.mkdtemp(prefix="pydelta-bench-"))
+def work_directory(given_path: str | None) -> Iterator[Path]:
+    directory = Path(given_path) if given_path else Path(tempfile.mkdtemp(prefix="pydelta-bench-"))
     directory.mkdir(parents=True, exist_ok=True)
     try:
         yield directory
     finally:
-        if kept is None:
+        if given_path is None:
             shutil.rmtree(directory)
 
 
@@ -363,7 +362,7 @@ def _medians(results: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def state_text(files: int, medians: dict[str, dict[str, float]]) -> str:
-    """The peer's quicker way counts for time and its leaner one for memory."""
+    """For time the peer's quicker way counts, for memory the one that needs less."""
     ours = medians["pydelta"]
     peers = [medians[reader] for reader in STATE_READERS if reader.startswith("deltalake")]
     time_ratio = ours["seconds"] / min(peer["seconds"] for peer in peers)
@@ -401,7 +400,7 @@ def scan_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 
 
 def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
-    """The table, and the rows that its version 1 has left."""
+    """The table, and the number of rows in its version 1."""
     from benchmarks.make_scan_table import make_table
 
     table = directory / "scan"
@@ -415,7 +414,7 @@ def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, peer: 
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
     native = medians["parquet: whole rows"]
     rows = [[name, str(f"{result['counts'][name]:,}"), f"{seconds:.2f} s"] for name, seconds in medians.items()]
-    whole = medians["pydelta: whole rows"] / native
+    whole_ratio = medians["pydelta: whole rows"] / native
     deleted = medians["pydelta: whole rows, 10 % deleted"] / medians["pydelta: whole rows"]
     return "\n".join(
         [
@@ -423,7 +422,7 @@ def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, peer: 
             "",
             table_text(["scan", "rows", "median"], rows),
             "",
-            f"Whole rows {whole:.2f}x of Spark's Parquet reader (target: at most 1.15x); "
+            f"Whole rows {whole_ratio:.2f}x of Spark's Parquet reader (target: at most 1.15x); "
             f"with 10 % of rows deleted {deleted:.2f}x of without (target: at most 1.2x).",
             "",
         ]
@@ -431,10 +430,10 @@ def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, peer: 
 
 
 def check_counts(counts: dict[str, int], rows: int, rows_left: int) -> None:
-    """A reader that gives other rows than it should has no time to be proud of."""
-    wanted = {"whole rows": rows, "two columns": rows, "whole rows, 10 % deleted": rows_left, "1 % of ids": rows // 100}
+    """Fail if a reader returned a wrong number of rows: its time would mean nothing."""
+    expected_counts = {"whole rows": rows, "two columns": rows, "whole rows, 10 % deleted": rows_left, "1 % of ids": rows // 100}
     for name, count in counts.items():
-        assert count == wanted[name.partition(": ")[2]], f"{name} gave {count} rows"
+        assert count == expected_counts[name.partition(": ")[2]], f"{name} gave {count} rows"
 
 
 # ---------------------------------------------------------------- writes and commits
@@ -452,8 +451,8 @@ def write_section(table: Path, sizes: Sizes, python: Path, writers: str, setting
     command = [str(python), str(HERE / "write_run.py"), str(table), "--writers", writers, "--rounds", str(min(sizes.runs, 3))]
     result = run_json(command, spark_environment(python, peer, settings))
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
-    whole = medians["pydelta: whole rows"] / medians["parquet: whole rows"]
-    lines = [f"Whole rows {whole:.2f}x of Spark's Parquet writer (target: at most 1.1x)."]
+    whole_ratio = medians["pydelta: whole rows"] / medians["parquet: whole rows"]
+    lines = [f"Whole rows {whole_ratio:.2f}x of Spark's Parquet writer (target: at most 1.1x)."]
     ratios = {}
     for name, target in (("whole rows", 1.0), ("partitioned", None), ("25 appends of one row", 0.5)):
         if f"delta: {name}" in medians:
@@ -469,10 +468,10 @@ def commit_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     command = [sys.executable, str(HERE / "commit_run.py")]
     latency, races = [], []
     for writer in ("pydelta", "deltalake"):
-        found = run_json([*command, "latency", writer, str(directory), "--commits", str(sizes.commits)])
-        latency.append([writer, *(f"{found[name]:.1f} ms" for name in ("p50_ms", "p95_ms", "max_ms"))])
-    found = run_json([*command, "race", "pydelta", str(directory), "--seconds", str(sizes.race_seconds)])
-    races.append(["pydelta", *(f"{found[name]:.0f}" for name in ("commits_per_second", "least", "most", "versions"))])
+        result = run_json([*command, "latency", writer, str(directory), "--commits", str(sizes.commits)])
+        latency.append([writer, *(f"{result[name]:.1f} ms" for name in ("p50_ms", "p95_ms", "max_ms"))])
+    result = run_json([*command, "race", "pydelta", str(directory), "--seconds", str(sizes.race_seconds)])
+    races.append(["pydelta", *(f"{result[name]:.0f}" for name in ("commits_per_second", "least", "most", "versions"))])
     text = [
         "## Commits of one small file on local disk, data file included, without Spark",
         "",
@@ -499,9 +498,9 @@ def checkpoint_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     ):
         copy = directory / "checkpointed"
         shutil.copytree(log_table(directory, sizes.state_files[0]), copy)
-        found = run_json([sys.executable, str(HERE / "checkpoint_run.py"), writer, str(copy), *options])
+        result = run_json([sys.executable, str(HERE / "checkpoint_run.py"), writer, str(copy), *options])
         shutil.rmtree(copy)
-        rows.append([name, f"{found['seconds']:.2f} s", f"{found['peak_mb']:.0f} MB"])
+        rows.append([name, f"{result['seconds']:.2f} s", f"{result['peak_mb']:.0f} MB"])
     text = [
         f"## Checkpoint of {sizes.state_files[0]:,} files",
         "",

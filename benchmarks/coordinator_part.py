@@ -1,4 +1,4 @@
-"""The part `coordinator`: commits of coordinated tables beside ordinary ones and deltalake's, and transactions."""
+"""The part `coordinator`: commits of coordinated tables, compared with ordinary ones and deltalake's, and transactions."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         ledgers |= {"DynamoDB (emulator)": "dynamodb"} if _has_dynamodb() else {}
         for name, url in ledgers.items():
             ledger = [] if url is None else ["--ledger", url]
-            found = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
-            latency.append([name, *(f"{found[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
+            result = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
+            latency.append([name, *(f"{result[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
             for processes, threads, tables in ((8, 1, 1), (1, 8, 1), (2, 4, 1), (8, 1, 10)):
                 writers = ["--processes", str(processes), "--threads", str(threads), "--tables", str(tables)]
-                found = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
-                of_each = [f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most", "failed")]
+                result = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
+                of_each = [f"{result[key]:.0f}" for key in ("commits_per_second", "least", "most", "failed")]
                 races.append([name, f"{processes} x {threads}", str(tables), *of_each])
             if url not in (None, "deltalake"):
                 for tables in (1, 10):
                     writers = ["--processes", "8", "--tables", str(tables), "--seconds", str(sizes.race_seconds)]
-                    found = run_json([*command, "alone", str(directory), *ledger, *writers])
-                    alone.append([name, str(tables), f"{found['commits_per_second']:.0f}"])
-                found = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
+                    result = run_json([*command, "alone", str(directory), *ledger, *writers])
+                    alone.append([name, str(tables), f"{result['commits_per_second']:.0f}"])
+                result = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
                 keys = ("one_ms", "three_ms", "one_commit_ms", "three_commit_ms")
-                ratio = found["three_commit_ms"] / found["one_commit_ms"]
-                transactions.append([name, *(f"{found[key]:.1f} ms" for key in keys), f"{ratio:.2f}x"])
+                ratio = result["three_commit_ms"] / result["one_commit_ms"]
+                transactions.append([name, *(f"{result[key]:.1f} ms" for key in keys), f"{ratio:.2f}x"])
     text = [
         "## Commits of coordinated tables, one row each, without Spark",
         "",
