@@ -45,7 +45,7 @@ def test_report_makes_a_dry_run_of_vacuum_if_asked(spark: SparkSession, path: st
     table = DeltaTable.forPath(spark, path)
     report = table.report(vacuum=True, checkLog=False)
     assert report.facts.retention.vacuum.files == 0  # type: ignore[union-attr]
-    assert report.facts.log.faults.unknown == "nobody asked for the check of the log"  # type: ignore[union-attr]
+    assert report.facts.log.faults.unknown == "not requested: the check of the log"  # type: ignore[union-attr]
     report.write(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().endswith("</html>")
     with pytest.raises(ValueError, match="vacuum"):

@@ -126,7 +126,7 @@ def test_partition_that_is_too_large_is_unknown_with_the_reason() -> None:
     adds = [add(f"{n}.parquet", size=LARGEST, partitionValues={"p": "a"}, stats=stats(1, 1, 9)) for n in range(2)]
     builder.commit(info(START_MS, "WRITE"), builder.protocol(), metadata, *adds, time_ms=START_MS)
     facts = report(store).facts
-    assert isinstance(facts.partitions, Unknown) and "cannot be reckoned with" in facts.partitions.unknown
+    assert isinstance(facts.partitions, Unknown) and "cannot be used in calculations" in facts.partitions.unknown
 
 
 def test_commit_time_without_a_year_is_told_as_a_number() -> None:
