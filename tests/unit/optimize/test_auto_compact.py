@@ -33,10 +33,10 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """As in a new process."""
-    for memory in (auto_compact._small_files, auto_compact._by_others):
+    for memory in (auto_compact._small_files, auto_compact._small_count_offsets):
         memory.clear()
     yield
-    for memory in (auto_compact._small_files, auto_compact._by_others):
+    for memory in (auto_compact._small_files, auto_compact._small_count_offsets):
         memory.clear()
 
 
@@ -113,10 +113,10 @@ def test_processes_that_write_often_notice_the_small_files_of_each_other(path: s
     """Ten of them, which have looked at the first file, append by turns: each has added few files when there are many."""
     append(path, 0, AutoCompact(enabled=False))
     key = table_key(LocalStore(path), DeltaTable(path).snapshot.config)
-    memories = [{name: CountPerTable() for name in ("_small_files", "_by_others")} for _ in range(10)]
+    memories = [{name: CountPerTable() for name in ("_small_files", "_small_count_offsets")} for _ in range(10)]
     for memory in memories:
         memory["_small_files"].put(key, 1)
-        memory["_by_others"].put(key, 0)
+        memory["_small_count_offsets"].put(key, 0)
     for number in range(1, 101):
         for name, count in memories[number * 7 % 10].items():
             monkeypatch.setattr(auto_compact, name, count)
