@@ -83,7 +83,7 @@ def damage_lines(path: Path, rng: random.Random, scalars: Sequence[bytes] = SCAL
 
 
 def damage_place(path: Path, rng: random.Random, other_files: Sequence[Path] | None = None) -> str:
-    """others: files whose content may replace the file's; by default those next to it."""
+    """other_files: files whose content may replace the file's; by default those next to it."""
     what = rng.choice(PLACES)
     if other_files is None:
         other_files = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)

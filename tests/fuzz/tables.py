@@ -131,8 +131,8 @@ def changes(table: Path) -> list[str]:
 
 def change(table: Path, rows: list[str] | None, undamaged_rows: list[str]) -> tuple[str | None, str]:
     """Append, delete, compact, sort, purge, clean up, clone, repair and checkpoint, as far as the table allows. Returns the
-    operation that broke the table, if any did, and the operations that were done. whole: the rows before the damage; a repair may
-    restore rows that the damage hid."""
+    operation that broke the table, if any did, and the operations that were done. undamaged_rows: the rows before the damage; a
+    repair may restore rows that the damage hid."""
     store = LocalStore(str(table))
     steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
         "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),

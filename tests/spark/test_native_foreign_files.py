@@ -98,7 +98,7 @@ def conditions(name: str, values: Sequence[Any], rng: random.Random, count: int)
 
 
 def tree(name: str, constants: Sequence[str], rng: random.Random, depth: int) -> str:
-    """A random filter. own: constants of the column's type."""
+    """A random filter. constants: values of the column's type."""
     if depth:
         one, other = (tree(name, constants, rng, depth - 1) for _ in range(2))
         return rng.choice([f"({one}) and ({other})", f"({one}) or ({other})", f"({one}) or ({other})", f"not ({one})"])

@@ -1,4 +1,4 @@
-"""What a message may hold: words of a table, which may be hostile, on their way to terminals and logs."""
+"""The content of messages: text from a table may be hostile, and reaches terminals and logs."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def test_long_message_keeps_its_beginning_and_its_end() -> None:
 
 def test_error_is_the_same_after_pickling() -> None:
     error = DataFileError("a\nb", path="a\nb")
-    again = pickle.loads(pickle.dumps(error))
-    assert (again.message, str(again), again.message_parameters) == (error.message, str(error), {"path": "a\nb"})
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.message, str(copy), copy.message_parameters) == (error.message, str(error), {"path": "a\nb"})

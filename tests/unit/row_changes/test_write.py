@@ -1,4 +1,4 @@
-"""write_delta: create and append from anything with an Arrow stream."""
+"""write_delta: create and append, from any object with an Arrow stream."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def snapshot_of(path: Path, version: int | None = None) -> Snapshot:
 
 
 def rows_of(path: Path, version: int | None = None) -> list[dict[str, Any]]:
-    """The rows by way of the files that the log lists, partition values as text."""
-    found = []
+    """The rows in the files that the log lists, with partition values as text."""
+    all_rows = []
     for file in snapshot_of(path, version).files().to_pylist():
         values = {name: text for name, text in file["partition_values"]}
-        found += [{**row, **values} for row in pq.ParquetFile(path / file["path"]).read().to_pylist()]
-    return sorted(found, key=str)
+        all_rows += [{**row, **values} for row in pq.ParquetFile(path / file["path"]).read().to_pylist()]
+    return sorted(all_rows, key=str)
 
 
 def data_files(path: Path) -> set[str]:
@@ -244,9 +244,9 @@ def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_pa
     plan = pickle.loads(pickle.dumps(plan_write(store, schema, WriteRequest("append", ["day"]))))
     tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), task=n)) for n in range(3)]
     assert commit_write(store, plan, [pickle.loads(task) for task in tasks]) == 0
-    again = plan_write(store, schema, WriteRequest("append"))
-    assert not isinstance(again, int) and again.definition is None and again.state.read_version == 0
-    assert commit_write(store, again, [write_files(again.state, ROWS.to_batches())]) == 1
+    second_plan = plan_write(store, schema, WriteRequest("append"))
+    assert not isinstance(second_plan, int) and second_plan.definition is None and second_plan.state.read_version == 0
+    assert commit_write(store, second_plan, [write_files(second_plan.state, ROWS.to_batches())]) == 1
     assert len(rows_of(tmp_path)) == 6
 
 
@@ -311,14 +311,14 @@ def test_statistics_that_a_checkpoint_has_as_struct_only_are_there_as_text(tmp_p
         "delta.enableDeletionVectors": "true",
     }
     write_delta(str(tmp_path), ROWS, configuration=configuration)
-    wanted = snapshot_of(tmp_path).files()["stats"].to_pylist()
+    expected_stats = snapshot_of(tmp_path).files()["stats"].to_pylist()
     for _ in range(2):
         write_delta(str(tmp_path), ROWS, mode="append")
     assert list((tmp_path / "_delta_log").glob("*2.checkpoint*"))
     assert [orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist()] == [
-        orjson.loads(text) for text in wanted * 3
+        orjson.loads(text) for text in expected_stats * 3
     ]
     write_delta(str(tmp_path), ROWS.slice(0, 0), mode="overwrite", replace_where="id = 2")
     (tmp_path / "_delta_log" / f"{3:020}.crc").unlink()
-    (kept, *_) = (orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist())
-    assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["tightBounds"]) == (1, 3, False)
+    (first_stats, *_) = (orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist())
+    assert (first_stats["minValues"]["id"], first_stats["maxValues"]["id"], first_stats["tightBounds"]) == (1, 3, False)

@@ -1,4 +1,4 @@
-"""Which statements are looked at, and that Spark gets all others as they were written; without a session."""
+"""Which statements the router checks, and that Spark gets all others unchanged; without a session."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ REGISTERED = {"spark.pydelta.registered": "true"}
 
 
 class Session:
-    """Gives back what `sql` was called with."""
+    """Returns the arguments of `sql`."""
 
     def __init__(self, settings: Mapping[str, str] = REGISTERED) -> None:
         self.conf = settings
-        # Sessions of the tests that ran before may have our router; this one has not.
+        # Sessions of earlier tests may have our router; this one does not have it.
         self._jsparkSession = SimpleNamespace(sessionUUID=lambda: "a session without a router")
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
@@ -36,8 +36,8 @@ wrap(Session, "sql", sql_router._routing)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
-    """The statements that a handler was asked about, which takes none."""
+def asked_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
+    """The statements that a handler was asked about; it accepts none."""
     statements: list[Statement] = []
     monkeypatch.setattr(sql_router, "active", lambda _spark: nullcontext())
     monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: statements.append(statement))
@@ -55,8 +55,8 @@ CASES = st.sampled_from([str.upper, str.lower, str.title])
 
 
 @given(st.lists(BLANKS | NESTED, max_size=5), WORDS, CASES, st.sampled_from(["", " ", ";", "\n", "/* */", "("]))
-def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], word: str, case: Any, behind: str) -> None:
-    assert first_word("".join(front) + case(word) + behind) == word.upper()
+def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], word: str, case: Any, rest: str) -> None:
+    assert first_word("".join(front) + case(word) + rest) == word.upper()
 
 
 @pytest.mark.parametrize(
@@ -86,19 +86,19 @@ def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> N
     if route_of(text) is not None:
         return
     args, frame = {"x": 1}, object()
-    found = Session().sql(text, args, t=frame)
-    assert found[0] is text and found[1] is args and found[2] == {"t": frame}
+    reached_spark = Session().sql(text, args, t=frame)
+    assert reached_spark[0] is text and reached_spark[1] is args and reached_spark[2] == {"t": frame}
     assert Session().sql(sqlQuery=text) == (text, None, {})
 
 
 @pytest.mark.parametrize("word", ROUTES)
-def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
+def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked_statements: list[Statement]) -> None:
     text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS TRANSACTION"
     route = route_of(text)
     assert route is not None
     args = [1, "'; DROP TABLE t"]
     assert Session().sql(text, args) == (text, args, {})
-    assert asked == [Statement(text, args, word)] * len(route.handlers)
+    assert asked_statements == [Statement(text, args, word)] * len(route.handlers)
 
 
 @pytest.mark.parametrize(
@@ -110,21 +110,21 @@ def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, ask
         {**REGISTERED, "spark.pydelta.disable": "sql"},
     ],
 )
-def test_a_session_without_pydelta_is_not_routed(settings: Mapping[str, str], asked: list[Statement]) -> None:
+def test_a_session_without_pydelta_is_not_routed(settings: Mapping[str, str], asked_statements: list[Statement]) -> None:
     assert Session(settings).sql("DELETE FROM t") == ("DELETE FROM t", None, {})
-    assert asked == []
+    assert asked_statements == []
 
 
-def test_what_is_no_text_reaches_spark_which_refuses_it(asked: list[Statement]) -> None:
+def test_what_is_no_text_reaches_spark_which_refuses_it(asked_statements: list[Statement]) -> None:
     nothing: Any = None
     assert Session().sql(nothing) == (None, None, {})
-    assert asked == []
+    assert asked_statements == []
 
 
-def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_handler_gives_is_the_result(asked_statements: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: [statement.text])
     assert Session().sql("DELETE FROM t") == ["DELETE FROM t"]
-    assert asked == []
+    assert asked_statements == []
 
 
 @pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
@@ -160,27 +160,35 @@ def test_client_reads_statements_with_the_session_s_settings_in_them(
     text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
-    own = {"table": "shop.sales", "day": "2024-05-01", "hours": "200", "named": "${own.table}", "endless": "${own.endless}"}
-    settings = {f"own.{name}": value for name, value in own.items()}
+    own_settings = {
+        "table": "shop.sales",
+        "day": "2024-05-01",
+        "hours": "200",
+        "named": "${own.table}",
+        "endless": "${own.endless}",
+    }
+    settings = {f"own.{name}": value for name, value in own_settings.items()}
     assert with_variables(SimpleNamespace(conf=settings), text) == read
     assert with_variables(SimpleNamespace(conf={**settings, "spark.sql.variable.substitute": "false"}), text) == text
 
 
 def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
-    asked: list[Statement], monkeypatch: pytest.MonkeyPatch
+    asked_statements: list[Statement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
-    assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
-    assert Session().sql("VACUUM ${spark.pydelta.registered}") == ("VACUUM ${spark.pydelta.registered}", None, {}) and asked == [
-        Statement("VACUUM true", None, "VACUUM")
-    ]
+    assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked_statements == []
+    assert Session().sql("VACUUM ${spark.pydelta.registered}") == (
+        "VACUUM ${spark.pydelta.registered}",
+        None,
+        {},
+    ) and asked_statements == [Statement("VACUUM true", None, "VACUUM")]
 
 
 # ---------------------------------------------------------------- parameters that come from the JVM
 
 
 class Java:
-    """An object of the JVM's: its class, and methods that give values."""
+    """An object of the JVM: its class, and methods that return values."""
 
     def __init__(self, java_class: str, **values: Any) -> None:
         self._class = java_class
