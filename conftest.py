@@ -14,12 +14,13 @@ import hypothesis
 import pytest
 
 from spark_plugin.java.build import BuildError, build
-from tests.support import delta_spark, sampling
-from tests.support.corpus import unpack
-from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
-from tests.support.seeds import run_seed
-from tests.support.settings import restore
-from tests.support.warm_daemon import WARM_SITE
+from tests.support.peers import delta_spark
+from tests.support.runs import sampling
+from tests.support.runs.file_seconds import SecondsOfFiles, slowest_files_first
+from tests.support.runs.seeds import run_seed
+from tests.support.spark.settings import restore
+from tests.support.spark.warm_daemon import WARM_SITE
+from tests.support.tables.corpus import unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parent
 TESTS = ROOT / "tests"
 
 # No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it. The examples are
-# the same at each run, so that the verdict on a change is of the change; a seed of the run makes others (support/seeds.py).
+# the same at each run, so that the verdict on a change is of the change; a seed of the run makes others (support/runs/seeds.py).
 hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True, derandomize=run_seed() is None)
 hypothesis.settings.load_profile("pydelta")
 
@@ -125,7 +126,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
-    from delta_py.storage import cached_objects
+    from delta_py.storage.cache import cached_objects
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")

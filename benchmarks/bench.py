@@ -184,7 +184,12 @@ WHERE_TIME_GOES = {
         "By columns and, where that is likely quicker, by Spark's own Parquet reader, as is usual. Counts, minima and "
         "maxima come from the log.",
         "",
-        "2026-11-29, Spark 4.2, tuned, beside nothing. Missed in this run: whole rows of four large files, 1.12x of "
+        "2026-11-30, Intel Xeon, beside nothing: the table above. The day before, on AMD EPYC, before reads got one decision, "
+        "the 25 ratios to the tuned delta-spark were 1.14x as large (geometric mean). Four are larger now: range 0.53x (0.47x), "
+        "TPC-H 3, 5 and 6 0.85x, 0.77x and 0.86x (0.74x, 0.70x and 0.64x); the rounds of TPC-H 6 took 0.32 s to 0.56 s. Missed: "
+        "whole rows of four large files, 0.93x (plain Parquet 0.91x).",
+        "",
+        "2026-11-29, Spark 4.2, tuned, beside nothing. Missed in that run: whole rows of four large files, 1.12x of "
         "delta-spark's time where 0.8x is wanted (plain Parquet itself takes 1.06x). Apart, five minutes later, 12 "
         "rounds in one session: pydelta 1.41 s, by Spark's reader alone 1.44 s, by Python alone 1.48 s, plain Parquet "
         "1.43 s, delta-spark 1.65 s (0.86x), and the quickest rounds 1.21 s, 1.20 s, 1.32 s, 1.18 s and 1.35 s: rounds of "
@@ -271,7 +276,7 @@ WHERE_TIME_GOES = {
         "Where the time goes: of 23 s of CPU that both cores spend on whole rows, 14 are the JVM's (reading the source, "
         "turning rows into Arrow batches: ArrowFieldWriter.write is what it was seen in most often) and 9 Python's, of which "
         "pyarrow's encoding is 7 and gathering statistics and the rest 2. Spark weighs a batch after each row, unless told "
-        "otherwise (spark_plugin/source/arrow_batches.py). Partitioned, Python takes 14 s; 38 before Spark's batches of 2,048 "
+        "otherwise (spark_plugin/tasks/arrow_batches.py). Partitioned, Python takes 14 s; 38 before Spark's batches of 2,048 "
         "rows were gathered to 65,536 before they are split. Spark ends Python workers that were idle for a minute, as ours are "
         "while the others have their turns: whole rows took Python 16 s of CPU then, 14 since tasks import less.",
         "",

@@ -22,9 +22,9 @@ from urllib.parse import unquote
 
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
-from tests.support.cutting_proxy import CuttingProxy, Exchange, Request
-from tests.support.emulator_programs import ToolError
-from tests.support.emulators import KINDS, Emulator, boto3_client, running
+from tests.support.servers.cutting_proxy import CuttingProxy, Exchange, Request
+from tests.support.servers.emulator_programs import ToolError
+from tests.support.servers.emulators import KINDS, Emulator, boto3_client, running
 
 _BUCKET = "bench"
 _COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")

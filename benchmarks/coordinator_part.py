@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.chart import line_charts
 from benchmarks.common import HERE, Part, Sizes, run_json, table_text
-from tests.support import postgres
-from tests.support.emulator_programs import DYNAMODB_LOCAL, ToolError
+from tests.support.servers import postgres
+from tests.support.servers.emulator_programs import DYNAMODB_LOCAL, ToolError
 
 CONTENTION = HERE / "contention.svg"
 _TARGETS = (

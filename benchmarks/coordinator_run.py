@@ -44,7 +44,7 @@ from delta_py.protocol.paths import staged_commit_name
 from delta_py.storage import publication
 from delta_py.storage.store_options import StorageOptions
 from delta_py.transactions import DeltaTransaction
-from tests.support.emulators import DYNAMODB, dynamodb_ledger_url, running
+from tests.support.servers.emulators import DYNAMODB, dynamodb_ledger_url, running
 
 ROW = pa.table({"id": [1], "text": ["x"]})
 _PEER = "deltalake"

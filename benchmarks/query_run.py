@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.session import session, timed
-from spark_plugin.roads import DISABLE_CONF, PREFER_CONF
+from spark_plugin.options.roads import DISABLE_CONF, PREFER_CONF
 
 ROADS = {"pydelta-python": (DISABLE_CONF, "parquet"), "pydelta-native": (PREFER_CONF, "parquet")}
 WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "lineitem")

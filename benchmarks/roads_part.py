@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.common import HERE, TUNED, Part, Sizes, query_tables, run_json, spark_environment, table_text
 from benchmarks.roads_run import DEFAULTS
-from spark_plugin.roads import Road
+from spark_plugin.options.roads import Road
 
 KEPT_FROM = 0.10
 """A road stays if the queries that take it run at least so much of their time longer without it."""

@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.query_run import WAREHOUSE, queries
 from benchmarks.session import session, timed
+from spark_plugin.options.roads import DISABLE_CONF, Road
 from spark_plugin.pruning import status
-from spark_plugin.roads import DISABLE_CONF, Road
 
 DEFAULTS = "defaults"
 WITHOUT = {road: str(road) for road in Road if road is not Road.ROWS} | {Road.COLUMNS: f"{Road.PARQUET},{Road.COLUMNS}"}

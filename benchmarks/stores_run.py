@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from benchmarks.make_store_tables import log_rows
 from benchmarks.state_run import peak_memory_mb
-from tests.support.store_peers import peer_options
+from tests.support.peers.store_peers import peer_options
 
 Operation = Callable[[str, Mapping[str, str]], int]
 """URL and options of the store -> how many files or rows there were."""

@@ -154,7 +154,7 @@ _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 def resolvable_rule_text(spark: Any, text: str) -> str:
     """Return the text of a rule or a default with function names that the session's Spark can resolve.
 
-    text: as delta_py/expressions/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
+    text: as expressions/sql_text/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
     these. It gets ``name`` alone, which is Spark's own function unless the session has registered another one by that name.
 
     Raises UnsupportedOperationError on Spark 4.1 if the session has registered another function by one of the names.

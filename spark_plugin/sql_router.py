@@ -32,8 +32,8 @@ from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.pyspark_internals import formatted_sql, reason_of, session_class
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.internals.wrapping import Method, wrap
+from spark_plugin.options.roads import SQL
 from spark_plugin.options.settings import active, conf, is_enabled, is_on
-from spark_plugin.roads import SQL
 from spark_plugin.spark_versions import hint_at_newer_clause
 from spark_plugin.sql_internals import parameters_of, with_variables
 

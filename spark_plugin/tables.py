@@ -25,7 +25,6 @@ from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on
 from spark_plugin.options.storage import of_hadoop
-from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
@@ -56,6 +55,7 @@ from spark_plugin.table_api.builders import (
 )
 from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+from spark_plugin.table_api.retries import run_with_retries
 from spark_plugin.table_api.table_names import build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:

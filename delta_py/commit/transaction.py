@@ -42,7 +42,7 @@ from delta_py.errors import (
     DeltaError,
     UnsupportedOperationError,
 )
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED

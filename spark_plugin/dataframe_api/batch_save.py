@@ -32,7 +32,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, check_condition_text, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"

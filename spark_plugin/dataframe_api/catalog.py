@@ -44,7 +44,7 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
 _OF_DELTA_SPARK = "delta"
-# Over Connect, sql_catalog/Columns.java adds this key to the columns of a table whose entry has other columns.
+# Over Connect, java/tables/Columns.java adds this key to the columns of a table whose entry has other columns.
 _STALE_KEY = "pydelta.entryIsOld"
 
 

@@ -41,21 +41,21 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
-from spark_plugin.dml.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias, called
-from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.options.common import DISABLED, FILES, SESSION
+from spark_plugin.options.roads import Road
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.needed_rows import Wanted
-from spark_plugin.roads import Road
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
+from spark_plugin.tasks.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
+from spark_plugin.tasks.task_answers import from_text
 
 Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.expressions.spark_rules import checked_sql
+from delta_py.expressions.sql_text.spark_rules import checked_sql
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.row_changes.assigned_rows import identity_assigned
 from delta_py.types.column_rules import DEFAULT, GENERATION

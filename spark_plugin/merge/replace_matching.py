@@ -34,7 +34,6 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import DmlResult, open_target
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge.matching import Matching
@@ -45,6 +44,7 @@ from spark_plugin.merge.merge_rows import MergeRows
 from spark_plugin.merge.merge_source import SourceFacts, held_source
 from spark_plugin.options.settings import TablePath, is_case_sensitive
 from spark_plugin.schema_conversion import from_spark_schema
+from spark_plugin.tasks.run_near_table import at_table
 
 
 def replace_matching(

@@ -36,8 +36,8 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.private import refuse_private
+from spark_plugin.options.roads import Road, parse_disabled
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
-from spark_plugin.roads import Road, parse_disabled
 
 _READ_NAMES = (
     "path",

@@ -30,8 +30,8 @@ from spark_plugin.options.catalog_session_settings import (
 )
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.deprecated import warn_deprecated
+from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 from spark_plugin.options.storage import storage_options
-from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 
 VARIABLES = "spark.sql.variable.substitute"
 """Whether Spark's parser replaces ${setting} in texts by the value of the setting."""

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin import read_limits
 from spark_plugin.internals.pyspark_internals import reason_of
 from spark_plugin.internals.spark_internals import RULE, SparkInternals, is_connect
+from spark_plugin.options import read_limits
+from spark_plugin.options.roads import PRUNING
 from spark_plugin.pruning.needed_rows import Wanted
-from spark_plugin.roads import PRUNING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_py.scan.planning import ScanReport
 
-_NEEDED_PACKAGES = ("rule", "scan", "streams")
+_NEEDED_PACKAGES = ("rule", "scan", "messages", "streams")
 """Packages of the Java part that the rule needs. The others can be disabled (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")
@@ -69,8 +69,8 @@ class PruningStatus:
 
     installed: the rule is among the session's optimizer rules now. last_error: why the rule is not installed; otherwise why it
     did not change the last plan in which something failed or was not understood. last_scan: the files and bytes that the last
-    planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans, one line each, the
-    newest at the end.
+    planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans whose rows were read or
+    answered, one line each, the newest at the end; a query that is only planned adds none.
     """
 
     installed: bool

@@ -37,7 +37,6 @@ from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_ba
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
-from spark_plugin.source.tcp_nodelay import PromptTask
 from spark_plugin.spark_versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -48,6 +47,7 @@ from spark_plugin.spark_versions import (
     to_arrow_schema,
 )
 from spark_plugin.streaming.schema_log_location import look_up, open_tracker
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression

@@ -24,8 +24,8 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from delta_py.storage import publication
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import WrittenFiles, write_files
-from spark_plugin.source.pickled_value import PickledValue
-from spark_plugin.source.tcp_nodelay import PromptTask
+from spark_plugin.tasks.pickled_value import PickledValue
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.row_changes.write import WritePlan

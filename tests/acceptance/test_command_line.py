@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from pydelta_cli.main import app
-from tests.support.corpus import case_names, load_case
-from tests.support.json_forms import FORMS, faults
-from tests.support.sampling import sampled
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import case_names, load_case
 
 LOOKS = ["schema", "history", "detail", "features", "streams", "files", "vacuum", "fsck", "show"]
 SQL_NAME = re.compile(r"\w+")

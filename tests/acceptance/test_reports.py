@@ -11,8 +11,8 @@ from delta_py import DeltaTable
 from delta_py.errors import DeltaError
 from delta_py.report.facts import Unknown
 from delta_py.report.metrics import text_of
-from tests.support.corpus import case_names, load_case
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import case_names, load_case
 
 
 @pytest.mark.parametrize("name", sampled(case_names(), 6))

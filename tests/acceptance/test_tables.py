@@ -20,12 +20,12 @@ from delta_py.errors import DeltaError
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.types.schema import schema_to_json, to_arrow_schema
-from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
-from tests.support.digest import digest
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.spark_types import arrow_columns, json_columns, without_collation
-from tests.support.variant_json import canonical_json, has_variant, variants_as_json
+from tests.support.oracles.digest import digest
+from tests.support.oracles.rows import difference
+from tests.support.oracles.spark_types import arrow_columns, json_columns, without_collation
+from tests.support.oracles.variant_json import canonical_json, has_variant, variants_as_json
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import Case, case_names, check_title, condition_problem, load_case
 
 Check = Mapping[str, Any]
 

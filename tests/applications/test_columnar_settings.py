@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.needs_spark import has_spark, skip_before_spark
-from tests.support.sampling import sampled
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.runs.sampling import sampled
+from tests.support.spark.needs_spark import has_spark, skip_before_spark
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 ROWS = 30_000
 

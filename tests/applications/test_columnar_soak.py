@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 MINUTES = float(os.environ.get("PYDELTA_SOAK_MINUTES", "0.5"))
 ROWS = 10_000

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
-from tests.support.needs_spark import has_spark
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.needs_spark import has_spark
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 SCRIPT = """
 import glob, json, logging, os, sys, warnings

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 CONNECT = """
 import json, logging, sys

@@ -14,8 +14,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.coordination import create_coordinated, ledger_url, rows_of
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.stores.coordination import create_coordinated, ledger_url, rows_of
 
 PRELUDE = """
 import json, os, sys
@@ -243,7 +243,7 @@ print(json.dumps(found))
 """
 
 
-def test_rows_that_a_statement_of_a_transaction_has_not_found_over_connect_may_not_come(tmp_path: Path) -> None:
+def test_rows_that_a_connect_transaction_did_not_match_may_not_be_added_meanwhile(tmp_path: Path) -> None:
     url = ledger_url(tmp_path)
     for name in "ab":
         create_coordinated(tmp_path / name, url, {"id": [1, 2]}, delta__enableDeletionVectors="true")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seeds import seed_of
-from tests.support.spark_script import run_script
+from tests.support.runs.seeds import seed_of
+from tests.support.spark.spark_script import run_script
 
 STEPS = 60 if os.environ.get("PYDELTA_ALL") else 12
 FEED, VECTORS = {"delta.enableChangeDataFeed": "true"}, {"delta.enableDeletionVectors": "true"}
@@ -28,8 +28,8 @@ import json, random, sys
 from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable, write_delta
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import as_table, new_row, random_change
-from tests.support.rows import difference
+from tests.support.generators.dml_changes import as_table, new_row, random_change
+from tests.support.oracles.rows import difference
 
 path, seed, steps, configuration, partition_by = sys.argv[1], *map(json.loads, sys.argv[2:])
 chosen = random.Random(seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from delta_py import DeltaTable
-from tests.support.needs_spark import needs_spark
-from tests.support.spark_script import run_script
+from tests.support.spark.needs_spark import needs_spark
+from tests.support.spark.spark_script import run_script
 
 PRELUDE = """
 import json, os, sys, threading

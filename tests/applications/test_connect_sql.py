@@ -9,7 +9,7 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.types.column_rules import GENERATION
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 CLASSIC = """
 import json, sys

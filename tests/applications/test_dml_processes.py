@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 STEPS, ROWS = 3, 60
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 SCRIPT = """
 import json, sys

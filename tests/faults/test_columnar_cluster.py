@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 ROWS = 10_000
 FILES = 2

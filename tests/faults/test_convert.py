@@ -15,7 +15,7 @@ from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.errors import TableNotFoundError
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, StructField, StructType
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

@@ -19,9 +19,9 @@ from delta_py.coordinator.ledger import Ledger
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.faulty_store import KINDS, Fault, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
@@ -101,7 +101,7 @@ def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["fails before it", "reply lost"])
-def test_transaction_that_another_gives_up_behind_every_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+def test_transaction_given_up_after_any_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
     """Immediately, with a clock that is days ahead: so the ledger no longer knows whether the transaction was committed."""
     url = ledger_url(tmp_path)
     a, b = tables(tmp_path / "count", url)

@@ -22,9 +22,9 @@ from delta_py.coordinator.ledger import CoordinatorUnavailableError
 from delta_py.log import coordination
 from delta_py.storage import coordinated
 from delta_py.storage.coordinated import CoordinatedStore
-from tests.support.coordinated_commits import CoordinatedModel
-from tests.support.sampling import sample_number
-from tests.support.seeds import run_seed
+from tests.support.faults.coordinated_commits import CoordinatedModel
+from tests.support.runs.sampling import sample_number
+from tests.support.runs.seeds import run_seed
 
 COUNT, PARTS = int(os.environ.get("PYDELTA_SCHEDULES") or 10_000), 4
 _BASE = (run_seed() or sample_number()) * 1_000_000  # each commit and each seed has other schedules

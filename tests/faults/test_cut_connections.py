@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support import postgres as postgres_server
-from tests.support.cut_bank import check, open_bank, transfers
-from tests.support.cutting_tcp import RandomCuts, TcpProxy
-from tests.support.seeds import seed_of
+from tests.support.faults.cut_bank import check, open_bank, transfers
+from tests.support.runs.seeds import seed_of
+from tests.support.servers import postgres as postgres_server
+from tests.support.servers.cutting_tcp import RandomCuts, TcpProxy
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 6)
 SHARE = 0.02

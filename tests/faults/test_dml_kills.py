@@ -22,8 +22,8 @@ from pyspark.sql.types import LongType
 
 from delta_py import DeltaTable, write_delta
 from spark_plugin.tables import DeltaTable as SparkTable
-from tests.support.dml_kills import OPERATIONS, run_with_kills
-from tests.support.seeds import seed_of
+from tests.support.faults.dml_kills import OPERATIONS, run_with_kills
+from tests.support.runs.seeds import seed_of
 
 KILLS = int(os.environ.get("PYDELTA_FAULTS_KILLS") or 4)
 ROWS = 4000
@@ -97,7 +97,7 @@ def data_files(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_change_whose_writing_worker_is_killed_leaves_the_table_and_works_when_run_again(
+def test_change_with_a_killed_worker_leaves_the_table_and_works_when_run_again(
     spark: SparkSession, tmp_path: Path, operation: str, configuration: str
 ) -> None:
     path = tmp_path / "t"

@@ -13,8 +13,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.repair.fsck import fsck
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "harmless_post_commit")
 

@@ -17,8 +17,8 @@ from delta_py.index_commands import index_upkeep
 from delta_py.index_commands.index import TableIndexes
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import KINDS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "harmless_post_commit")
 

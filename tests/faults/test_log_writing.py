@@ -18,8 +18,8 @@ from delta_py.errors import DeltaError
 from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

@@ -15,15 +15,15 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.maintenance_processes import left
-from tests.support.seeds import seed_of
+from tests.support.faults.maintenance_processes import left
+from tests.support.runs.seeds import seed_of
 
 ROOT = Path(__file__).parents[2]
 KILLS = 6
 
 
 def start(role: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.support.maintenance_processes", role, str(path), str(number)]
+    command = [sys.executable, "-m", "tests.support.faults.maintenance_processes", role, str(path), str(number)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
 
 ROOT = Path(__file__).parents[2]
 KILLS, FIRST_ROWS = 6, 200

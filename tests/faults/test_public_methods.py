@@ -46,9 +46,9 @@ from delta_py.scan.planning import Scan
 from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.types.schema import LONG, StructField, StructType
-from tests.support.coordination import create_coordinated, ledger_url
-from tests.support.faulty_store import Fault, FaultyStore
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.coordination import create_coordinated, ledger_url
+from tests.support.stores.faulty_store import Fault, FaultyStore
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 

@@ -19,9 +19,9 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import list_quarantine, restore_quarantined
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.memory_store import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

@@ -16,8 +16,8 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.repair.rebuild_ledger import RebuildReport, rebuild_ledger
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.transactions import append, transact
-from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, outcome_of
+from tests.support.stores.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.faulty_store import KINDS, Fault, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 

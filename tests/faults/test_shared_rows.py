@@ -21,8 +21,8 @@ from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -107,7 +107,7 @@ def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path:
 
 
 @pytest.mark.parametrize("kind", sampled(FAULTS, 3))
-def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
+def test_commit_rebased_on_other_vectors_with_one_failed_call_happens_once_or_never(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "count"
     make(root)
     store = RacedStore(LocalStore(str(root)), rivals(root))

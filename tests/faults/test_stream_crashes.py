@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PYDELTA_FAULTS_N") or 5)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seeds import run_seed
-from tests.support.stream_kills import run_with_kills
+from tests.support.faults.stream_kills import run_with_kills
+from tests.support.runs.seeds import run_seed
 
 KILLS = int(os.environ.get("PYDELTA_FAULTS_KILLS") or 4)
 SEED = run_seed() or random.randrange(10**6)

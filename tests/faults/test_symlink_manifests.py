@@ -14,7 +14,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.copies.generate import generate
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

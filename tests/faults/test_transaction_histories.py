@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.coordination import ledger_url
-from tests.support.killed_transactions import history_of_processes
-from tests.support.seeds import seed_of
+from tests.support.faults.killed_transactions import history_of_processes
+from tests.support.runs.seeds import seed_of
+from tests.support.stores.coordination import ledger_url
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 8)
 

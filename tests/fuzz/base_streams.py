@@ -27,7 +27,7 @@ from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.fuzz.base_tables import rows
-from tests.support.changing_table import Table
+from tests.support.tables.changing_table import Table
 
 Offset = Any
 _EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"

@@ -17,7 +17,7 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, LONG, STRING, StructField, StructType
 from tests.fuzz.child import in_child
-from tests.support.table_builder import TableBuilder
+from tests.support.tables.table_builder import TableBuilder
 
 COMMITS = 7
 

@@ -15,14 +15,14 @@ from typing import Any
 
 from delta_py import DeltaTable
 from delta_py.errors import DeltaError
-from delta_py.log import parquet_part
-from delta_py.storage import cached_objects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.log.checkpoint_content import parquet_part
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.disk_cache import DiskCache
 from tests.fuzz.base_tables import made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child
 from tests.fuzz.damage import damage_bytes, damage_place
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 _CACHE = "cache"
 _DAY_MS = 86_400_000

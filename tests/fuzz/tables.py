@@ -28,7 +28,7 @@ from tests.fuzz.base_tables import COMMITS, made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child
 from tests.fuzz.table_mutations import mutate
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 NEW_ID, GONE_ID = 999_999, 6
 _FILTER = "id > 5 AND part = 'p1'"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.cases import Outcome
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 SEED = run_seed() or 1
 _ASKED = os.environ.get("PYDELTA_FUZZ_N")

@@ -36,7 +36,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 COLUMNS = (
     "id INT, name STRING COMMENT 'n', s STRUCT<a: INT, b: STRUCT<c: SHORT>>, l ARRAY<STRUCT<x: INT>>, m MAP<INT, FLOAT>, "

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

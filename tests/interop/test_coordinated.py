@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import write_delta
 from delta_py.alter.drop_feature import drop_feature
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 STATEMENTS = (
     "SELECT * FROM delta.`{}`",

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.cross_peers import Cross, Known
-from tests.support.cross_steps import draw_definition
-from tests.support.sampling import sampled
-from tests.support.seeds import seed_of
+from tests.support.generators.cross_steps import draw_definition
+from tests.support.peers.cross_peers import Cross, Known
+from tests.support.runs.sampling import sampled
+from tests.support.runs.seeds import seed_of
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable, write_delta
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 # The fields of `nested` may be null, as those of a table: Spark's toArrow fails on null structs with fields that may not be null.
 ROWS = """

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.delta_spark import make_linking_log_store
-from tests.support.engine_writers import ENGINES, SCHEMA, commit_count, first_rows, last_rows, run_writers
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
+from tests.support.peers.delta_spark import make_linking_log_store
+from tests.support.peers.engine_writers import ENGINES, SCHEMA, commit_count, first_rows, last_rows, run_writers
 
 KINDS: Mapping[str, Mapping[str, str]] = {
     "plain": {},

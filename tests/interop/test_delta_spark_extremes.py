@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable
-from tests.support.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
-from tests.support.sampling import sampled
-from tests.support.settings import restore
+from tests.support.generators.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.settings import restore
 
 STORED_TIMES = "spark.sql.parquet.outputTimestampType"
 # Not times: if keys are the first and last instants, Spark's optimizer fails with a long overflow.

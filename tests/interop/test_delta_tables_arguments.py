@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import spark_plugin.tables
-from tests.support.method_peers import Run, made, outcome, source_of
+from tests.support.peers.method_peers import Run, made, outcome, source_of
 
 
 def refusing(call: Callable[[Any, DataFrame], Any]) -> Run:

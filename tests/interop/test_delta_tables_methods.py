@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
 import spark_plugin.tables
-from tests.support.method_peers import ABCD, SCHEMA, Run, Tables, made, outcome, rows_of, source_of, table_of
+from tests.support.peers.method_peers import ABCD, SCHEMA, Run, Tables, made, outcome, rows_of, source_of, table_of
 
 
 def described(tables: Tables, table: Any) -> Any:

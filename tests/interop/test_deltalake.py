@@ -17,7 +17,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commit.post_commit import checkpoint
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema(
     [

@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import After, Change, Merge, Row, Update, as_table, counts, new_row, random_change
-from tests.support.rows import difference
-from tests.support.seeds import seed_of
+from tests.support.generators.dml_changes import After, Change, Merge, Row, Update, as_table, counts, new_row, random_change
+from tests.support.oracles.rows import difference
+from tests.support.runs.seeds import seed_of
 
 STEPS = 4
 SIDES = ("ours", "theirs")

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
-from tests.support.merge_peers import assert_same_tables, condition_of, files_of
+from tests.support.peers.merge_peers import assert_same_tables, condition_of, files_of
 
 TABLE = (
     "CREATE TABLE {table} (number BIGINT GENERATED ALWAYS AS IDENTITY, k BIGINT, v STRING NOT NULL, n INT, twice INT GENERATED "

@@ -20,7 +20,7 @@ from delta_py.row_changes.row_commands import update
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
-from tests.support.merge_peers import condition_of
+from tests.support.peers.merge_peers import condition_of
 
 NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))
 NESTED_SQL = "ARRAY<MAP<STRING, STRUCT<x: ARRAY<INT>>>>"

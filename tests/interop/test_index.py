@@ -9,7 +9,7 @@ from delta.tables import DeltaTable as DeltaSparkTable
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 

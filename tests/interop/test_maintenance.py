@@ -17,8 +17,8 @@ from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
-from tests.support.settings import restore
+from tests.support.oracles.rows import difference
+from tests.support.spark.settings import restore
 
 KINDS: dict[str, dict[str, str]] = {
     "plain": {},

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, FEED, FLAT, TWICE, VECTORS, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, FLAT, TWICE, VECTORS, Case, check, upsert
 
 NESTED = pa.Table.from_pylist(
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, FEED, VECTORS, Case, check, evolving, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, VECTORS, Case, check, evolving, upsert
 
 ARRAYS = (
     "CREATE TABLE {table} (k BIGINT, arr ARRAY<STRUCT<x: INT, y: INT>>, m MAP<STRING, STRUCT<a: INT>>, deep "

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.merge_peers import COLUMNS, FEED, SOURCE, TWICE, VECTORS, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, SOURCE, TWICE, VECTORS, Case, check, upsert
 
 ODD = (
     "CREATE TABLE {table} (k BIGINT, `a.b` STRING, `c d,;` INT, st STRUCT<`x.y`: INT, `ü`: INT>) USING delta "

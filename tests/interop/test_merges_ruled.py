@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, SOURCE, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, SOURCE, Case, check, upsert
 
 ROWS = "INSERT INTO {table} (k, v, n) VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)"
 CHECKED = (

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from tests.support.merge_peers import FEED, FLAT, VECTORS, assert_same_tables, condition_of, files_of
-from tests.support.settings import restore
+from tests.support.peers.merge_peers import FEED, FLAT, VECTORS, assert_same_tables, condition_of, files_of
+from tests.support.spark.settings import restore
 
 COLUMNS = "k bigint, v string, n int"
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}

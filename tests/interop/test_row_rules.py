@@ -18,8 +18,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from delta_py.protocol import column_mapping
 from delta_py.types.schema import StructType, parse_schema, schema_to_json
-from tests.support.merge_peers import condition_of
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
+from tests.support.peers.merge_peers import condition_of
 
 RULED = """
     CREATE TABLE delta.`{path}` (

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py.protocol import column_mapping
-from tests.support.merge_peers import assert_same_tables, condition_of
-from tests.support.rows import difference
-from tests.support.settings import restore
+from tests.support.oracles.rows import difference
+from tests.support.peers.merge_peers import assert_same_tables, condition_of
+from tests.support.spark.settings import restore
 
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 

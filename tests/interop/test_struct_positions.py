@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from tests.support.merge_peers import condition_of
+from tests.support.peers.merge_peers import condition_of
 
 DEEP = "STRUCT<x: STRING, y: ARRAY<STRUCT<p: INT, q: BIGINT>>>"
 CASES: dict[str, tuple[str, str]] = {

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvariantViolationError
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema(
     [

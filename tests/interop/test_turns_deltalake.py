@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("price", pa.decimal128(10, 2))])
 # No letters beyond ASCII: deltalake removes a file of ours (or of delta-spark's) with such letters under another spelling of its
@@ -121,7 +121,7 @@ def test_deltalake_and_delta_py_take_turns_in_every_way(kind: str, partition_by:
             table.check_changes(version, version)
 
 
-def test_overwrite_of_files_whose_paths_deltalake_spelled_its_way_removes_them_for_deltalake(tmp_path: Path) -> None:
+def test_overwrite_removes_files_by_their_paths_as_deltalake_spells_them(tmp_path: Path) -> None:
     table = Peers(str(tmp_path / "table"))
     data = pa.table({"id": [1, 2], "ü": ["x", "y"]})
     table.theirs(data, partition_by=["ü"])

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 MAPPED = {
     "delta.enableDeletionVectors": "true",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import chromium
-from tests.support.report_states import STATES
+from tests.support.documents import chromium
+from tests.support.tables.report_states import STATES
 
 WIDTHS = {"wide": 1_280, "tablet": 700, "narrow": 360}
 

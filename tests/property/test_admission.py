@@ -13,8 +13,8 @@ from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
 # The effect of a commit: add files (their sizes), replace a live file without changing rows, or delete one.
 COMMITS = st.lists(st.one_of(st.lists(st.integers(0, 50), max_size=4), st.sampled_from(["optimize", "delete"])), max_size=8)

@@ -16,13 +16,13 @@ from delta_py.errors import DeltaError
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
-from delta_py.storage.cached_objects import KeptObjects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import ObjectInfo
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000

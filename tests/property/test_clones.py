@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 from tests.unit.optimize.test_optimize import compacted, delete
 
 TABLES = 3

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import app
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 SCHEMA = pa.schema(
     [

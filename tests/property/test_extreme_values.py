@@ -20,8 +20,8 @@ from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
-from tests.support.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
-from tests.support.sampling import sampled
+from tests.support.generators.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
+from tests.support.runs.sampling import sampled
 
 ALL_ROWS = rows()
 SCHEMA = from_arrow_schema(ALL_ROWS.schema)

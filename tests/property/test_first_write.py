@@ -18,7 +18,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 SCHEMA = pa.schema(
     [

@@ -23,7 +23,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, to_arrow_type
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 from tests.unit.optimize.test_optimize import compacted, delete
 
 UTC = dt.UTC

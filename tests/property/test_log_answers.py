@@ -20,8 +20,8 @@ from delta_py.expressions.tree import Column, Comparison, Literal, Not
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import INTEGER
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 COLUMNS = (("id", "long"), ("day", "date"), ("money", "decimal(9,2)"), ("flag", "boolean"), ("text", "string"))
 PARTITIONS = (("p", "string"), ("q", "integer"))

@@ -12,9 +12,9 @@ from delta_py.errors import DeltaError
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC"]
 VECTORS = st.sampled_from([None, vector("v1"), vector("v2", offset=None), vector("v1", offset=9)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from delta_py.checkpoint import checkpoint_state, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
-from delta_py.log import checkpoint_rows
+from delta_py.log.checkpoint_content import checkpoint_rows
 from delta_py.log.log_compaction import compact
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
@@ -20,9 +20,9 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import json_to_struct
 from delta_py.statistics.stats_text import struct_to_json
 from delta_py.types.schema import DOUBLE, LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, stats, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, stats, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC", "g", "h"]
 VECTORS = st.sampled_from([None, None, vector("v1"), vector("v2", offset=None), vector("v1", offset=9)])

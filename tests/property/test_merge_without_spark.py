@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import UnsupportedOperationError
 from delta_py.row_changes.merge import TableMerger
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 Row = dict[str, Any]
 SCHEMA = pa.schema([("k", pa.int64()), ("f", pa.float64()), ("w", pa.string()), ("n", pa.int64())])

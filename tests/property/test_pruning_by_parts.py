@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.log import parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import parquet_part
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats_layout
 from delta_py.types.schema import LONG
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, vector
 
 STATS_PARSED = pa.struct(
     [

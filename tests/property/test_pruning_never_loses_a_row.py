@@ -58,8 +58,8 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from tests.support.row_oracle import Refused, value_of
-from tests.support.sampling import examples
+from tests.support.oracles.row_oracle import Refused, value_of
+from tests.support.runs.sampling import examples
 
 SMALL_DECIMAL, LARGE_DECIMAL = DecimalType(5, 2), DecimalType(38, 10)
 SCHEMA = StructType(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Or
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, DataType, MapType, StructField, StructType
-from tests.support.data_files import column, inline_vector, read_rows, scan_state, write_file
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
+from tests.support.tables.data_files import column, inline_vector, read_rows, scan_state, write_file
 
 LEAVES = [
     (pa.int32(), INTEGER, st.integers(-3, 3)),

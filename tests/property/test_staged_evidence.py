@@ -18,8 +18,8 @@ from delta_py.repair.ratification_evidence import (
     Standing,
     TableEvidence,
 )
-from tests.support.sampling import examples
-from tests.support.seeds import seed_of
+from tests.support.runs.sampling import examples
+from tests.support.runs.seeds import seed_of
 
 TABLES, WRITERS = 3, 5
 

@@ -34,7 +34,7 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES: list[tuple[DataType, st.SearchStrategy[Any]]] = [

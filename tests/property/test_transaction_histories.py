@@ -13,11 +13,11 @@ import pytest
 
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import ledger_url
-from tests.support.random_transactions import Work, counted, create, history_of, transactions
-from tests.support.sampling import examples
-from tests.support.seeds import seed_of
-from tests.support.serialisability import History
+from tests.support.generators.random_transactions import Work, counted, create, history_of, transactions
+from tests.support.oracles.serialisability import History
+from tests.support.runs.sampling import examples
+from tests.support.runs.seeds import seed_of
+from tests.support.stores.coordination import ledger_url
 
 WRITERS, EACH = 3, 8
 

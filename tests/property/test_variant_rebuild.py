@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.types.schema import VARIANT_ARROW
-from tests.support.variants import decode, group_type, shred
+from tests.support.oracles.variants import decode, group_type, shred
 
 NAMES = st.sampled_from(["a", "b", "c", "ab", "é", "", "z" * 70])
 LEAVES = st.one_of(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_py.errors import readable
 from delta_py.visible_text import ESCAPED_CATEGORIES, json_escape, visible
-from pydelta_cli.terminal_text import printable, printable_json, printable_lines
+from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
 
 # Characters after which a joiner or a selector may stay, and others.
 CONTEXTS = "क्षর্যمیخ葛\U0001f468\U0001f3fd\u2764\u2194\u20e31é \n"

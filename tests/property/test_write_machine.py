@@ -27,7 +27,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchE
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 Row: TypeAlias = dict[str, Any]
 Truth: TypeAlias = bool | None

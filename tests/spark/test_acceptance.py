@@ -17,11 +17,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType, VariantType
 
-from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.spark_types import json_columns
-from tests.support.variant_json import canonical_json
+from tests.support.oracles.rows import difference
+from tests.support.oracles.spark_types import json_columns
+from tests.support.oracles.variant_json import canonical_json
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import Case, case_names, check_title, condition_problem, load_case
 
 Check = Mapping[str, Any]
 

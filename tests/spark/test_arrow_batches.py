@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from delta_py import DeltaTable
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"

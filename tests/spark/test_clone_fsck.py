@@ -23,7 +23,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 from spark_plugin.maintenance.fsck_job import FAULTS
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from tests.support.corpus import load_case
-from tests.support.frames import rows
-from tests.support.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from tests.support.oracles.frames import rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.corpus import load_case
+from tests.support.tables.small_table import make_table
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
@@ -46,15 +46,20 @@ SETTINGS: dict[str, dict[str, str]] = {
 
 @pytest.fixture
 def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches the reader on; returns the number of scans that used it since. Arrow's memory is free when the test ends."""
+    """Switches the reader on; returns the number of scans that were read in columns since, by Python or by Spark's Parquet
+    reader. Arrow's memory is free when the test ends."""
     before = pruning.status(spark)
     conf({COLUMNAR_CONF: "true"})
     if has_spark("4.2") and not has_spark("4.3"):
         conf({UDF_COLUMNAR_INPUT: "false"})
-    yield lambda: pruning.status(spark)["columns"].used - before["columns"].used
+    yield lambda: scans_in_columns(pruning.status(spark)) - scans_in_columns(before)
     after = pruning.status(spark)
     assert (after["pruning"].skipped, after["columns"].last_error) == (before["pruning"].skipped, None), after.last_error
     assert arrow_memory_bytes(spark) == 0
+
+
+def scans_in_columns(status: pruning.PruningStatus) -> int:
+    return status["columns"].used + status["parquet"].used
 
 
 def arrow_memory_bytes(spark: SparkSession) -> int:
@@ -527,14 +532,16 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
 
 def test_reader_is_on_unless_it_is_switched_off(spark: SparkSession, edges: str, conf: Any) -> None:
     assert spark.conf.get(COLUMNAR_CONF, None) is None
-    before = pruning.status(spark)["columns"].used
-    df = spark.read.format("pydelta").load(edges)
-    assert in_columns(df.select("id"))
-    conf({COLUMNAR_CONF: "false"})
-    assert not in_columns(df.select("id"))
-    conf({COLUMNAR_CONF: "true"})
-    assert in_columns(df.select("id"))
-    assert pruning.status(spark)["columns"].used == before + 2
+    conf({NATIVE_CONF: "false"})
+    before = pruning.status(spark)
+    for value in (None, "false", "true"):
+        if value is not None:
+            conf({COLUMNAR_CONF: value})
+        df = spark.read.format("pydelta").load(edges).select("id")
+        assert in_columns(df) == (value != "false")
+        assert len(df.collect()) == 2 * ROWS + 1
+    after = pruning.status(spark)
+    assert (after["columns"].used, after["rows"].used) == (before["columns"].used + 2, before["rows"].used + 1)
 
 
 def test_scan_without_the_rule_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
@@ -609,7 +616,7 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
 
 
 @before_spark("4.3", "rows of cut batches are repeated")
-def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_columns(
+def test_spark_that_repeats_rows_is_refused_by_rows_and_right_in_columns(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf({OUTPUT_ROWS: "77"})

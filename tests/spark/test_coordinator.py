@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_plugin import DeltaTable, DeltaTransaction, register, snapshot
 from spark_plugin.exceptions import DeltaError
-from tests.support.coordination import MANAGED, ledger_url
+from tests.support.stores.coordination import MANAGED, ledger_url
 
 
 @pytest.fixture

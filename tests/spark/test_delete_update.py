@@ -23,7 +23,7 @@ from spark_plugin.exceptions import (
 from spark_plugin.options.settings import TablePath
 from spark_plugin.pruning import wanted_rows
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -21,10 +21,10 @@ from delta_py.protocol.actions import AddCDCFile, AddFile, parse_action
 from delta_py.protocol.paths import commit_file_name
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.seeds import seed_of
+from tests.support.generators.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
+from tests.support.oracles.rows import difference
+from tests.support.runs.sampling import sampled
+from tests.support.runs.seeds import seed_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""The code in README and docs/ runs, page by page, and returns the values that the pages show (tests/support/pages.py)."""
+"""The code in README and docs/ runs, page by page, and returns the values on the pages (tests/support/documents/pages.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import pages
-from tests.support.sampling import sampled
+from tests.support.documents import pages
+from tests.support.runs.sampling import sampled
 
 PAGES = [page for page in pages.PAGES if page != pages.ON_OBJECT_STORES]
 WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in pages.blocks(page))]

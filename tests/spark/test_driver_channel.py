@@ -24,8 +24,8 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin import pruning, register
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.channel import channel_of
-from tests.support.driver_offers import server_of
-from tests.support.small_table import make_table
+from tests.support.spark.driver_offers import server_of
+from tests.support.tables.small_table import make_table
 
 ATTACK = """
 import encodings.idna, json, os, socket, struct, sys  # some of it cannot be read as another user

@@ -22,11 +22,11 @@ from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import opened, planned
-from tests.support.driver_offers import asked, offer
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.sampling import sampled, takes_all
-from tests.support.settings import restore
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.runs.sampling import sampled, takes_all
+from tests.support.spark.driver_offers import asked, offer
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 
@@ -67,7 +67,7 @@ def ids(frame: DataFrame) -> list[int]:
 def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)  # log content is cached immediately
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)  # log content is cached immediately
     live = tmp_path / "live"
     for day in (10, 50):
         new_table = reproducible_table(tmp_path / str(day), [pa.table({"id": pa.array([day, day + 1], pa.int64())})])

@@ -18,14 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import DeltaTable, pruning, read_limits
+from spark_plugin import DeltaTable, pruning
 from spark_plugin.driver_channel.channel import PLAN, READ
 from spark_plugin.driver_planning.offers import planning_handlers
+from spark_plugin.options import read_limits
 from spark_plugin.source import small_scan
-from tests.support.driver_offers import asked, offer
-from tests.support.frames import executed_plan, rows
-from tests.support.older_settings import PLANNING_CONF as PLANNING
-from tests.support.small_table import WITH_VECTORS, make_table
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.spark.driver_offers import asked, offer
+from tests.support.spark.older_settings import PLANNING_CONF as PLANNING
+from tests.support.tables.small_table import WITH_VECTORS, make_table
 
 ENABLED = "spark.pydelta.driverReads.enabled"
 

@@ -24,10 +24,10 @@ from spark_plugin.driver_channel.channel import PLAN, STREAM
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.stream_requests import Streams
-from tests.support.driver_offers import offer
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.sampling import sampled
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.driver_offers import offer
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.tables.streamed_tables import daily_table, rows
 
 CALLS = {
     "initialOffset": 2,

@@ -23,9 +23,9 @@ from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import COMMIT, PLAN, WRITE
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from tests.support.driver_offers import asked, offer, server_of
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.small_table import make_table
+from tests.support.spark.driver_offers import asked, offer, server_of
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.tables.small_table import make_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 

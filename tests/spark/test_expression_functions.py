@@ -20,7 +20,7 @@ from delta_py.expressions.functions.function_table import FUNCTIONS
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import Call, Expression, children
 from delta_py.types.schema import from_arrow_schema
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

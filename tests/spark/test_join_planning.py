@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.runs.sampling import sampled
 
 ENABLED = "spark.pydelta.joinPlanning.enabled"
 ADAPTIVE = "spark.sql.adaptive.enabled"

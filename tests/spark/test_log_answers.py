@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.table_builder import Json
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.tables.table_builder import Json
 
 ENABLED = "spark.pydelta.logAnswers.enabled"
 ROW_COUNT = 2_000

@@ -19,7 +19,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.merge.merge_source import _RowWidth
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from delta_py.row_changes.write import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.pruning import status
-from tests.support.frames import executed_plan
-from tests.support.small_table import make_table
+from tests.support.oracles.frames import executed_plan
+from tests.support.tables.small_table import make_table
 
 TRACKED = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
 FIELDS = ("file_path", "file_name", "file_size", "file_modification_time", "row_index", "row_id", "row_commit_version")

@@ -23,7 +23,7 @@ from spark_plugin.exceptions import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

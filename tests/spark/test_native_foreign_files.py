@@ -1,7 +1,7 @@
 """The native reader compared with Python's on files of other writers: the same rows, with filters too, or the same error.
 
-There is one table for each Delta type, of files that store the type in many ways (tests/support/foreign_parquet.py); files that
-Python refuses are in separate tables. PYDELTA_SEED makes other files.
+There is one table for each Delta type, of files that store the type in many ways (support/generators/foreign_parquet.py); files
+that Python refuses are in separate tables. PYDELTA_SEED makes other files.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanColumn, ScanFile, ScanState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, from_arrow_schema, schema_to_json, to_arrow_schema
-from spark_plugin import read_limits
-from tests.support.foreign_parquet import KINDS, ForeignFile, foreign_files
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.rows import comparable
-from tests.support.sampling import sampled, takes_all
-from tests.support.seeds import seed_of
-from tests.support.small_table import append_file, make_table
+from spark_plugin.options import read_limits
+from tests.support.generators.foreign_parquet import KINDS, ForeignFile, foreign_files
+from tests.support.oracles.rows import comparable
+from tests.support.runs.sampling import sampled, takes_all
+from tests.support.runs.seeds import seed_of
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.tables.small_table import append_file, make_table
 
 FILES = 45 if takes_all() else 24
 FILTERS = 16 if takes_all() else 6

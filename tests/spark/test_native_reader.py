@@ -22,11 +22,11 @@ from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.parquet_footers import join_files
-from tests.support.sampling import sampled
-from tests.support.settings import restore
-from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
+from tests.support.generators.parquet_footers import join_files
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import WITH_VECTORS, append, append_file, make_table
 
 
 @pytest.fixture

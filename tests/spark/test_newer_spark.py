@@ -18,9 +18,9 @@ from spark_plugin import pruning, register, self_test
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
-from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
+from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.self_test import PARTS, Part
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.optimize_job import BATCH_SIZE, MAX_DELETED_RATIO, MAX_FILE_SIZE, MIN_FILE_SIZE, RESULT
 from spark_plugin.options.common import AUTO_COMPACT_MIN_FILES
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

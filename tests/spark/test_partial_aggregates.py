@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.older_settings import PARTIAL_CONF as ENABLED
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import PARTIAL_CONF as ENABLED
 
 ROW_COUNT = 6_000
 

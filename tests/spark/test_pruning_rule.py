@@ -26,8 +26,8 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
-from tests.support.frames import executed_plan
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan
+from tests.support.runs.sampling import sampled
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ADAPTIVE = "spark.sql.adaptive.enabled"

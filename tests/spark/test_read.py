@@ -26,9 +26,9 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
 )
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.small_table import append, make_table
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.tables.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.advised_tables import advised_table, clustered_table
+from tests.support.tables.advised_tables import advised_table, clustered_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -23,10 +23,10 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
-from tests.support.needs_spark import skip_before_spark
-from tests.support.older_settings import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
-from tests.support.sampling import examples, sampled
-from tests.support.settings import restore
+from tests.support.runs.sampling import examples, sampled
+from tests.support.spark.needs_spark import skip_before_spark
+from tests.support.spark.older_settings import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
+from tests.support.spark.settings import restore
 
 ROW_COUNT = 6_000
 

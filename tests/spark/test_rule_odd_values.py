@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_plugin import DeltaTable
 from tests.spark.query_shapes import rows
 from tests.spark.test_rule_correctness import ROADS, run
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 ROW_COUNT = 96
 ZONE = "America/Los_Angeles"

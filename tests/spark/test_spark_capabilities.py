@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from spark_plugin import DeltaTable, pruning, register
 from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.spark_versions import CAPABILITIES, minor_version
-from tests.support.older_settings import COLUMNAR_CONF
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from tests.support.spark.older_settings import COLUMNAR_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import make_table
 
 UDF_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 OUTPUT_ROWS = "spark.sql.execution.arrow.maxRecordsPerOutputBatch"

@@ -21,7 +21,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
-from delta_py.expressions.spark_rules import FUNCTIONS
+from delta_py.expressions.sql_text.spark_rules import FUNCTIONS
 from delta_py.types.schema import (
     DATE,
     INTEGER,
@@ -35,8 +35,8 @@ from delta_py.types.schema import (
     to_arrow_schema,
 )
 from spark_plugin import register
-from tests.support.needs_spark import has_spark
-from tests.support.small_table import make_table
+from tests.support.spark.needs_spark import has_spark
+from tests.support.tables.small_table import make_table
 
 _CHECK = "delta.constraints.rule"
 

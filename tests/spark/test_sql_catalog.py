@@ -28,7 +28,7 @@ from spark_plugin.exceptions import (
     VersionNotFoundError,
 )
 from spark_plugin.session_source import nonce_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

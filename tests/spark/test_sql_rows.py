@@ -154,7 +154,7 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         spark.sql("DROP DATABASE sql_rows CASCADE")
 
 
-def test_whole_names_qualify_columns_where_both_tables_have_one_last_name_and_in_subqueries(spark: SparkSession) -> None:
+def test_full_names_qualify_columns_if_last_names_are_equal_and_in_subqueries(spark: SparkSession) -> None:
     for database in ("rows_a", "rows_b"):
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     try:

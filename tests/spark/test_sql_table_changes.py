@@ -22,7 +22,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 from spark_plugin.pruning import status
-from tests.support.needs_spark import needs_spark
+from tests.support.spark.needs_spark import needs_spark
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

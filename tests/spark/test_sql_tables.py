@@ -22,7 +22,7 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from tests.support.needs_spark import has_spark, needs_spark
+from tests.support.spark.needs_spark import has_spark, needs_spark
 
 NAME = "sql_tables_t"
 INSERT_CLAUSES = needs_spark("4.2", "REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT")

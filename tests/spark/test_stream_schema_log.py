@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable
 from delta_py.streaming.schema_evolution import ALLOW_CONFS, java_hash
 from spark_plugin import exceptions as errors
-from tests.support.changing_table import Table
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.tables.changing_table import Table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin.exceptions import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.tables.streamed_tables import daily_table, rows
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -151,7 +151,7 @@ def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
     assert copy.ids() == [1, 2, 3, 4, 5, 11, 12, 13]
 
 
-def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_its_first_rows(
+def test_stream_from_the_next_commit_loses_no_commit_before_its_first_rows(
     copy: Copy, spark: SparkSession, table: str
 ) -> None:
     """Spark asks for the first offset of a stream repeatedly until the first batch is recorded."""

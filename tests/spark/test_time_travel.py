@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_plugin.exceptions import InvalidOptionError, TimestampOutOfRangeError, VersionNotFoundError
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -18,7 +18,7 @@ from delta_py.protocol.paths import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.vacuum_job import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
 from spark_plugin.options.catalog_session_settings import READ_LEASE
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

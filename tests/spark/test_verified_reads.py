@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py import DeltaTable, write_delta
 from spark_plugin import pruning
 from spark_plugin.options.catalog_session_settings import VERIFY_CHECKSUMS
-from tests.support.flipped_bits import chunk_places, flipped
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 DRIVER_CONF = "spark.pydelta.driverReads.enabled"
 PYTHON = {NATIVE_CONF: "false", COLUMNAR_CONF: "true", DRIVER_CONF: "false", PARTIAL_CONF: "false"}

@@ -210,7 +210,7 @@ def overwrite_while_another_appends(spark: SparkSession, table: str, signals: Pa
         write.result(timeout=60)
 
 
-def test_overwrite_that_another_writer_crosses_is_refused_at_the_isolation_that_forbids_it(
+def test_overwrite_concurrent_with_an_append_is_refused_only_if_serializable(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConcurrentAppendException, match="WRITE") as caught:

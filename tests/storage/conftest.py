@@ -14,8 +14,8 @@ from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
-from tests.support.emulators import DYNAMODB, KINDS, Emulator, running
-from tests.support.memory_store import MemoryStore
+from tests.support.servers.emulators import DYNAMODB, KINDS, Emulator, running
+from tests.support.stores.memory_store import MemoryStore
 
 CONTAINER = "tests"
 

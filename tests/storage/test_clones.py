@@ -20,7 +20,7 @@ from delta_py.storage.store_options import StorageOptions
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
+from tests.support.servers.emulators import Emulator
 
 
 @pytest.mark.parametrize("kind", VacuumKind)

@@ -17,7 +17,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store_options import is_secret_option
 from pydelta_cli.main import COMMANDS, app
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
+from tests.support.servers.emulators import Emulator
 
 
 def rows(*ids: int) -> pa.Table:

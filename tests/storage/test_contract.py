@@ -11,7 +11,7 @@ import pytest
 from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import OtherSizeError, copy_object, move_object
 from delta_py.storage.store import ObjectStore
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 
 def names(store: ObjectStore, directory: str, start: str = "") -> list[str]:

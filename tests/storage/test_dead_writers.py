@@ -18,7 +18,7 @@ from delta_py.row_changes.write import WritePlan, abort_write, plan_write
 from delta_py.types.schema import DOUBLE, StructField, StructType
 from delta_py.write.data_files import write_files
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.emulators import Emulator, boto3_client
+from tests.support.servers.emulators import Emulator, boto3_client
 
 SCHEMA = StructType((StructField("x", DOUBLE),))
 

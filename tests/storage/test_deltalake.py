@@ -14,9 +14,9 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
-from tests.support.rows import difference
-from tests.support.store_peers import append_ours, append_theirs, peer_options, rows
+from tests.support.oracles.rows import difference
+from tests.support.peers.store_peers import append_ours, append_theirs, peer_options, rows
+from tests.support.servers.emulators import Emulator
 
 COMMITS_EACH = 12
 

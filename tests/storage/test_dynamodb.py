@@ -18,7 +18,7 @@ from delta_py.object_stores.s3_dynamodb import CommitEntry, CommitTable, DynamoD
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, remote_settings
-from tests.support.emulators import Emulator, boto3_client
+from tests.support.servers.emulators import Emulator, boto3_client
 
 TABLE = CONTAINER
 
@@ -187,7 +187,7 @@ def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(
         store.put_if_absent(commit_path(0), b"another table")
 
 
-def test_commit_half_done_of_a_table_that_was_deleted_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
+def test_half_done_commit_of_a_deleted_table_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
     store.delete(f"_delta_log/{leave_half_done(store, 0, b'old').temp_path}")
     assert names(store) == []
     with pytest.raises(TableNotFoundError):

@@ -20,10 +20,10 @@ from delta_py.coordinator.ledger import (
     Tail,
 )
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, UnsupportedOperationError
-from tests.support.coordination import clock_ahead
-from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
-from tests.support.ledger_contract import *  # noqa: F403
-from tests.support.ledger_contract import DAY, HOUR, commit, proposed
+from tests.support.servers.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
+from tests.support.stores.coordination import clock_ahead
+from tests.support.stores.ledger_contract import *  # noqa: F403
+from tests.support.stores.ledger_contract import DAY, HOUR, commit, proposed
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: p
     assert [database.version_at("/a", moment) for moment in (0, *moments)] == [None, None, None, None, 4, 5, 6]
 
 
-def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_proposed_or_nothing(url: str) -> None:
+def test_transaction_given_up_by_a_clock_ahead_has_all_its_proposals_or_none(url: str) -> None:
     """By its own clock there is still time. The writer that gives it up dies after any of its requests."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     seen, now = set[int](), dynamodb_ledger._now_ms

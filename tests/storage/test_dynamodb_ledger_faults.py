@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.cut_bank import check, open_bank, transfers
-from tests.support.cutting_proxy import CuttingProxy, FaultPlan
-from tests.support.emulators import Emulator, dynamodb_ledger_url
-from tests.support.killed_transactions import history_of_processes
-from tests.support.seeds import seed_of
+from tests.support.faults.cut_bank import check, open_bank, transfers
+from tests.support.faults.killed_transactions import history_of_processes
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, FaultPlan
+from tests.support.servers.emulators import Emulator, dynamodb_ledger_url
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 6)
 SHARE = 0.1

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.storage.conftest import CONTAINER
-from tests.support.emulator_programs import VERSITYGW
-from tests.support.emulators import Emulator
-from tests.support.settings import restore
+from tests.support.servers.emulator_programs import VERSITYGW
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.settings import restore
 
 TOUR = Path(__file__).parents[2] / "examples" / "object_store.py"
 

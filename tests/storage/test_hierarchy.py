@@ -13,9 +13,9 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import address_of
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import new_url
-from tests.support.cutting_proxy import CuttingProxy
-from tests.support.emulators import Emulator
-from tests.support.hierarchy import with_directories
+from tests.support.servers.cutting_proxy import CuttingProxy
+from tests.support.servers.emulators import Emulator
+from tests.support.servers.hierarchy import with_directories
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator, running, secure_azurite, signed_headers
-from tests.support.identity_servers import IdentityServer
-from tests.support.spark_script import run_script
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator, running, secure_azurite, signed_headers
+from tests.support.servers.identity_servers import IdentityServer
+from tests.support.spark.spark_script import run_script
 
 WORKLOAD = """
 import json, sys

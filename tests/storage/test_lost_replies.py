@@ -24,9 +24,9 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import REMOTE_STORES, new_url, remote_settings, started_emulators
-from tests.support.cutting_proxy import CuttingProxy, Fault, FaultPlan, Request
-from tests.support.emulators import Emulator
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, Fault, FaultPlan, Request
+from tests.support.servers.emulators import Emulator
 
 WRITERS = 8
 ROUNDS = int(os.environ.get("PYDELTA_STORAGE_ROUNDS") or 6)

@@ -11,8 +11,8 @@ from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import copy_object
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator
 
 PART_BYTES = 9 * 1024 * 1024
 

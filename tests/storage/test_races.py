@@ -20,8 +20,8 @@ from delta_py.errors import StorageError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator, boto3_client, signed_headers
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator, boto3_client, signed_headers
 
 WRITERS = 8
 

@@ -21,7 +21,7 @@ from delta_py.errors import DeltaError, StorageError, StoreUnavailableError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.emulators import KINDS, Emulator, EmulatorKind
+from tests.support.servers.emulators import KINDS, Emulator, EmulatorKind
 
 SECRETS = {
     "s3": {

@@ -19,10 +19,10 @@ from delta_py.errors import StorageError, StoreUnavailableError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.arrow_files import ByteRange, discard, expect_ranges
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
-from tests.support.emulators import KINDS, Emulator, boto3_client
-from tests.support.gcs_uploads import ResumableUploads
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
+from tests.support.servers.emulators import KINDS, Emulator, boto3_client
+from tests.support.servers.gcs_uploads import ResumableUploads
 
 MB = 1024 * 1024
 SIZE = 9 * MB + 12_345  # longer than one request

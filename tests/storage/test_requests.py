@@ -11,12 +11,12 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage import content_identity
+from delta_py.storage.cache import content_identity
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
-from tests.support.cutting_proxy import CuttingProxy
-from tests.support.emulators import Emulator
-from tests.support.store_requests import Operation, operations
+from tests.support.servers.cutting_proxy import CuttingProxy
+from tests.support.servers.emulators import Emulator
+from tests.support.stores.store_requests import Operation, operations
 
 HINT = "_delta_log/_last_checkpoint"
 CHECKPOINT = 10

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from delta_py.object_stores.remote import RemoteStore
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
-from tests.support.spark_script import run_script
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.spark_script import run_script
 
 APPLICATION = """
 import json, sys

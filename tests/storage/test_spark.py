@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin import DeltaTable
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support import pages
-from tests.support.emulators import Emulator
-from tests.support.settings import restore
+from tests.support.documents import pages
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.settings import restore
 
 SCHEMA = "id bigint, part bigint, text string"
 

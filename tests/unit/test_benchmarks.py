@@ -38,8 +38,8 @@ from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.object_stores.open_store import open_store
-from tests.support.cutting_proxy import Exchange, Request
-from tests.support.memory_store import MemoryStore
+from tests.support.servers.cutting_proxy import Exchange, Request
+from tests.support.stores.memory_store import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import FileId, ObjectInfo
 from delta_py.types.schema import LONG
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 LEAVES = {("id",): LONG}
 
@@ -34,7 +34,7 @@ def snapshot_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotCache]:
     """The cache, for one test alone. Tables of any age are cached."""
     cache = SnapshotCache()
     monkeypatch.setattr(cached_snapshots, "KEPT", cache)
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     yield cache
     cache.forget()
     assert cache.memory_bytes == 0
@@ -247,7 +247,7 @@ def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
     """A copy with old times is young: within one step of the clock, another copy may replace it and get its inode."""
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 60_000)
     path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
     age(tmp_path / "t", 1000)
     for seconds, is_kept in ((0, False), (50, False), (70, True)):
@@ -273,7 +273,7 @@ def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path
 def test_young_log_is_not_kept_as_another_could_have_the_same_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 60_000)
     path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
     age(tmp_path / "t", 0)
     for seconds, is_kept in ((0, False), (50, False), (70, True)):

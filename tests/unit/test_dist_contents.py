@@ -11,7 +11,7 @@ import pytest
 
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of
-from tests.support.dist_contents import problems_of
+from tests.support.documents.dist_contents import problems_of
 
 ROOT = Path(__file__).parents[2]
 JAR = "spark_plugin/jars/pydelta-spark-4.3.jar"

@@ -22,8 +22,8 @@ from spark_plugin.options import read_options, streaming_options, write_options
 from spark_plugin.options.read_options import read_options as parse_read
 from spark_plugin.options.write_options import write_options as parse_write
 from spark_plugin.pruning import status
-from tests.support import pages
-from tests.support.pages import ROOT
+from tests.support.documents import pages
+from tests.support.documents.pages import ROOT
 
 TEXTS = [*pages.PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
 OPTIONS = (ROOT / "docs" / "options.md").read_text()

@@ -26,8 +26,8 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.schema_log import SchemaLog
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamStart
-from tests.support.sampling import sampled
-from tests.support.table_builder import TableBuilder, add
+from tests.support.runs.sampling import sampled
+from tests.support.tables.table_builder import TableBuilder, add
 
 DEPTHS = {"deeper than is written": 300, "as deep as is parsed": 1000, "deeper than the stack": 200_000}
 DEEP = "a value that is nested"  # a placeholder for the nested value in the output of json.dumps

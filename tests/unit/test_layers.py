@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def drawn_imports() -> dict[str, set[str]]:
 def room(module: str) -> str | None:
     """The folder of a module in the diagram; None for a file outside of folders."""
     package, *rest = Path(module).parts
-    return f"{package}/{rest[0]}" if len(rest) > 1 else "pydelta_cli" if package == "pydelta_cli" else None
+    return package if package == "pydelta_cli" else f"{package}/{rest[0]}" if len(rest) > 1 else None
 
 
 def test_diagram_has_each_folder_and_a_way_for_each_import() -> None:
@@ -117,6 +118,7 @@ def test_java_package_says_what_it_does(folder: Path) -> None:
     comment, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
     assert declared == f"package pydelta.{folder.name};\n"
     assert comment.startswith("/**\n * ") and len(comment.splitlines()) >= 3
+    assert len(list(folder.glob("*.java"))) <= 20
 
 
 @pytest.mark.parametrize("path", JAVA_SOURCES, ids=lambda path: path.stem)
@@ -127,10 +129,16 @@ def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: P
     assert re.sub(r"^@.*\n", "", before, flags=re.MULTILINE).rstrip().endswith("*/")
 
 
-def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
-    rooms = [tuple(Path(module).parts[:2]) for module in listed_modules()]
-    changes = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
+@pytest.mark.parametrize("depth", [2, 3])
+def test_folders_stand_together_in_the_list_so_that_they_cannot_import_in_circles(depth: int) -> None:
+    folders = [tuple(Path(module).parts[:depth]) for module in listed_modules()]
+    changes = [folder for before, folder in zip([None, *folders], folders, strict=False) if folder != before]
     assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in layers.txt"
+
+
+def test_folder_has_at_most_fifteen_modules() -> None:
+    counts = Counter(str(Path(module).parent) for module in MODULES)
+    assert {folder: count for folder, count in counts.items() if count > 15} == {}
 
 
 @pytest.mark.parametrize("name", MODULES)

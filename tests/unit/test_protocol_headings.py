@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEADINGS = ROOT / "tests" / "support" / "protocol_headings.txt"
+HEADINGS = ROOT / "tests" / "support" / "documents" / "protocol_headings.txt"
 SOURCES = sorted(path for package in ("delta_py", "spark_plugin") for path in (ROOT / package).rglob("*.py"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 MAP = pa.map_(pa.string(), pa.int32())
 STRUCT = pa.struct([("x", pa.int32())])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import sampling
+from tests.support.runs import sampling
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serialisability import (
+from tests.support.oracles.serialisability import (
     History,
     Read,
     Row,

@@ -16,13 +16,14 @@ import pytest
 
 from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
-from delta_py.log import checkpoint_reader, parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import checkpoint_reader, parquet_part
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, key, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, key, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)
@@ -271,7 +272,10 @@ def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: Tab
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
-        patch.setattr("delta_py.log.parquet_part.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
+        patch.setattr(
+            "delta_py.log.checkpoint_content.parquet_part.ParquetPart.files",
+            lambda self, wanted: pytest.fail("files were read"),
+        )
         assert Snapshot.load(store).schema.names == ("id",)
     assert len(names) == 3
 
@@ -426,7 +430,7 @@ def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuil
 
 @pytest.mark.parametrize("where", ["checksum", "hint", "older hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
-def test_checkpoint_that_a_record_agrees_with_is_not_searched_for_files_that_come_twice(
+def test_checkpoint_that_agrees_with_a_record_is_not_searched_for_duplicate_files(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kind: str, where: str
 ) -> None:
     names = table.checkpoint(5, kind=kind, sidecars=1 if kind.startswith("v2") else 0)
@@ -483,8 +487,8 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
-    from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-    from delta_py.log.checkpoint_reader import CheckpointReader
+    from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+    from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 
     if older:
         table.checkpoint(1)

@@ -11,10 +11,10 @@ import unicodedata
 import pytest
 
 from delta_py.errors import LOGGERS, DeltaError, readable, shown
-from delta_py.report.markup import escaped
+from delta_py.report.html.markup import escaped
 from delta_py.visible_text import ESCAPED_CATEGORIES, is_visible, json_escape, visible
-from pydelta_cli.terminal_text import printable, printable_json, printable_lines
-from pydelta_cli.text_tables import table_text
+from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
+from pydelta_cli.formats.text_tables import table_text
 
 # Default_Ignorable_Code_Point of Unicode 14, DerivedCoreProperties.txt, without those whose category is escaped.
 INVISIBLE_LETTERS = (

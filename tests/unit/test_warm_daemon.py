@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tests.support.warm_daemon import WARM_SITE
+from tests.support.spark.warm_daemon import WARM_SITE
 
 CREATE_WORKER = "pyspark.sql.worker.create_data_source"
 # Arrow decodes in threads, numpy multiplies in threads, and the worker's modules are loaded without an import.
 CODE = f"""
 import os, sys
-from tests.support.warm_daemon import modules_of, warm_up
+from tests.support.spark.warm_daemon import modules_of, warm_up
 worker = sys.argv[1]
 warm_up(worker)
 assert all(name in sys.modules for name in modules_of(worker))

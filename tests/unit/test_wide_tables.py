@@ -20,9 +20,9 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.tree import Call, Column, Comparison, Literal
-from delta_py.parquet.conform_batch import apply, converter
 from delta_py.parquet.read_columns import plan_file
-from delta_py.parquet.rebase import LegacyCalendar
+from delta_py.parquet.values.conform_batch import apply, converter
+from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
 from delta_py.row_changes.assigned_rows import AssignedPaths, assigned, updated_rows
 from delta_py.row_changes.merge_clauses import Clause, resolved_clauses

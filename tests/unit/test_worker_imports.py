@@ -70,7 +70,7 @@ def imported_by(module: str) -> set[str]:
         ("spark_plugin.source.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.data_source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
         ("spark_plugin.source.task_writer", (*COSTLY, *COMMITTING, *DRIVER)),
-        ("spark_plugin.dml.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
+        ("spark_plugin.tasks.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.dml.dml_tasks", (*COSTLY, *DRIVER, "delta_py.row_changes.dml", "spark_plugin.dml.jobs")),
         ("spark_plugin.streaming.stream_writer", (*COSTLY, *COMMITTING, *DRIVER)),
     ],

@@ -19,7 +19,6 @@ import pydelta.rule.Switch;
 import pydelta.rule.WantedRows;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.PrunedScan;
-import pydelta.scan.ScanReaders;
 
 /**
  * Lets the tasks that read rows also add them up, for an aggregate over our scan that then adds up their results.
@@ -96,7 +95,7 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     if (names.stream().anyMatch(name -> columns.getFieldIndex(name).isEmpty())) return null;
     StructType read = new StructType(names.stream().map(columns::apply).toArray(StructField[]::new));
     String asked = question.json(by, read);
-    PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
+    PrunedScan partial = scan.partially(asked, schema, batches.pythonReadersFor(schema));
     if (partial == null) return null;
     return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
   }

@@ -15,6 +15,10 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import pydelta.rule.PruneScans;
+import pydelta.tables.Errors;
+import pydelta.tables.Options;
+import pydelta.tables.Source;
+import pydelta.tables.SourceTable;
 import scala.Option;
 
 /**

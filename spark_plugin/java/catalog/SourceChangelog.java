@@ -9,6 +9,8 @@ import org.apache.spark.sql.connector.catalog.ChangelogRange;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.tables.Errors;
+import pydelta.tables.SourceTable;
 
 /**
  * The change feed of a table as Spark's own `t CHANGES FROM ...` reads it. The feed has both images of an updated row, and no row

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import pydelta.catalog.Source;
+import pydelta.tables.Source;
 import pydelta.rule.PruneScans;
 import scala.Option;
 import scala.Tuple2;

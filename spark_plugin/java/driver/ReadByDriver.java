@@ -83,8 +83,7 @@ public class ReadByDriver extends SparkPlan {
       List<?> read = LogAnswer.rows(stream, CollectionConverters.asJava(relation.output()));
       InternalRow[] rows = computed(read, most, source.plan().part("driver"));
       if (rows == null) return skipped("what is computed of the rows takes long, or much");
-      status.used(Switch.DRIVER);
-      status.took(source.request().path(), Switch.DRIVER, "the rows are few, and the query takes no job", null);
+      source.noteReadByDriver();
       count(rows.length);
       return rows;
     } catch (StackOverflowError error) {

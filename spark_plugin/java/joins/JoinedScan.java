@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.SQLExecution;
 import pydelta.aggregates.PartialScan;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 import pydelta.scan.ScanReaders;

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import pydelta.rule.Lists;
-import pydelta.scan.ReadPlan;
+import pydelta.messages.ReadPlan;
 
 /** What the source reports about a planned scan, for the planning of joins. */
 public record ScanFacts(JsonNode told) {

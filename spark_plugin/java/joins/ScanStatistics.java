@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
-import pydelta.scan.KeptFiles;
+import pydelta.messages.KeptFiles;
 import pydelta.scan.ScanRequest;
 
 /**

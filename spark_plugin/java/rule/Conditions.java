@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.types.StructType;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import scala.collection.immutable.Seq;
 
 /** Conditions of Spark's plans, in the form in which its push-down passes them to a source. */

@@ -37,7 +37,7 @@ import pydelta.joins.JoinRules;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.MetadataScanBuilder;
 import pydelta.scan.MetadataTable;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.streams.StreamScans;
 import pydelta.streams.StreamedTable;
 import scala.collection.immutable.Seq;

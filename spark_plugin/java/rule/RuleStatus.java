@@ -1,16 +1,14 @@
 package pydelta.rule;
 
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.StringJoiner;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import pydelta.scan.KeptFiles;
-import pydelta.scan.ReadPlan;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.ReadPlan;
 
 /** What the rule has done in a session, by road. The first time that it leaves a plan as it was, it logs that. */
 public class RuleStatus {
@@ -22,8 +20,8 @@ public class RuleStatus {
 
   /** The use of each road. */
   private final Map<String, Use> uses = new LinkedHashMap<>();
-  /** The last plans of scans, as JSON. */
-  private final Deque<String> scans = new ArrayDeque<>();
+  /** The last scans that were read, as JSON, by the ids of their plans. */
+  private final Map<String, String> scans = new LinkedHashMap<>();
   private KeptFiles lastScan = null;
   /** For the path of each table, the number of scans that compared each column, which is JSON of PredicateJson. */
   private final Map<String, Map<String, Long>> comparedColumns = new LinkedHashMap<>();
@@ -93,10 +91,9 @@ public class RuleStatus {
     failed("metadata-column", error, null);
   }
 
-  /** A scan of the table at a path was planned. */
-  public synchronized void planned(String path, KeptFiles kept, ReadPlan plan) {
+  /** A scan was planned. Another may take its place before anything is read. */
+  public synchronized void planned(KeptFiles kept, ReadPlan plan) {
     lastScan = kept;
-    took(path, plan.road(), plan.why(), kept);
     skippedBy(plan, Switch.PARQUET);
     skippedBy(plan, Switch.COLUMNS);
   }
@@ -105,12 +102,16 @@ public class RuleStatus {
     if (plan.whyNot(road) != null) skipped(road, plan.whyNot(road));
   }
 
-  /** One line of `status(spark).scans`. kept: null if no files are read. */
-  public synchronized void took(String path, String road, String why, KeptFiles kept) {
-    if (road == null) return;
-    scans.add("{\"path\": " + quoted(path) + ", \"road\": " + quoted(road) + ", \"why\": " + quoted(why)
+  /**
+   * One line of `status(spark).scans`; none for a source that names no road. The last road of a scan counts: the driver may read
+   * rows after Spark asked for the tasks. kept: null if no files are read.
+   */
+  public synchronized void took(String scanId, String path, ReadPlan plan, KeptFiles kept) {
+    if (plan.road() == null) return;
+    scans.remove(scanId);
+    scans.put(scanId, "{\"path\": " + quoted(path) + ", \"road\": " + quoted(plan.road()) + ", \"why\": " + quoted(plan.why())
         + ", \"files\": " + (kept == null ? "null" : quoted(kept.toString())) + "}");
-    if (scans.size() > MOST_SCANS) scans.removeFirst();
+    if (scans.size() > MOST_SCANS) scans.remove(scans.keySet().iterator().next());
   }
 
   /** A scan of the table at a path compares columns, each as JSON of PredicateJson. Only the last tables are remembered. */
@@ -140,7 +141,7 @@ public class RuleStatus {
     uses.forEach((road, use) -> roads.add("{\"road\": " + quoted(road)
         + ", \"used\": " + use.used + ", \"skipped\": " + use.skipped
         + ", \"last_reason\": " + quoted(use.reason) + ", \"last_error\": " + quoted(use.error) + "}"));
-    return "{\"roads\": " + roads + ", \"scans\": " + scans
+    return "{\"roads\": " + roads + ", \"scans\": " + scans.values()
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

@@ -25,6 +25,8 @@ public class Switch {
   public static final String PARTIAL = "partial";
   public static final String PARQUET = "parquet";
   public static final String COLUMNS = "columns";
+  /** Spark's own way, which cannot be switched off. */
+  public static final String ROWS = "rows";
   public static final String ONE_TASK = "one-task";
   public static final String JOINS = "joins";
   public static final String DRIVER_PLANNING = "driver-planning";
@@ -69,7 +71,8 @@ public class Switch {
     if (text == null) return null;
     if (WARNED.add(setting)) {
       LOG_FILE.warn("The setting " + setting + " is deprecated, and the next release ignores it. Set " + DISABLE_CONF + " to "
-          + name + " in the place of false" + (PREFERABLE.contains(name) ? ", and " + PREFER_CONF + " in the place of true" : "")
+          + name + " in the place of false"
+          + (PREFERABLE.contains(name) ? ", and " + PREFER_CONF + " to " + name + " in the place of true" : "")
           + "; else leave it out.");
     }
     return text.trim().toLowerCase(Locale.ROOT);

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.PrunedScan;
 
 /** What an optimized plan needs of one scan in it, without running anything: which rows it needs at most. */

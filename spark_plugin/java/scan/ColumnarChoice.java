@@ -1,7 +1,5 @@
 package pydelta.scan;
 
-import java.util.function.UnaryOperator;
-import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import pydelta.readers.ColumnarReads;
@@ -25,32 +23,25 @@ public class ColumnarChoice {
 
   /** The readers for a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
-    UnaryOperator<PartitionReaderFactory> columnar = columnarFor(schema);
-    boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
-    return new ScanReaders(columnar, mayBeNative ? natively.reads() : null, whyNot());
+    ScanReaders readers = pythonReadersFor(schema);
+    boolean mayBeNative = mayBeColumnar && (readers.columnar() != null || NativeChoice.isNested(schema));
+    return mayBeNative ? natively.addedTo(readers) : readers;
   }
 
-  /** The reason why `columnarFor` returns null. */
-  public String whyNot() {
-    if (!isEnabled()) return "a setting of the session disables columns";
-    return mayBeColumnar ? "Spark gets no columns of these types, or in this session" : "Python UDFs of Spark 4.2 need rows";
-  }
-
-  /** Makes Spark's reader factory for such rows columnar; null if Spark's own reader reads them. */
-  public UnaryOperator<PartitionReaderFactory> columnarFor(StructType schema) {
-    if (!mayBeColumnar || !isEnabled()) return null;
+  /** The same without Spark's Parquet reader. */
+  public ScanReaders pythonReadersFor(StructType schema) {
+    if (!mayBeColumnar) return ScanReaders.ofRows(ScanReaders.UDFS_NEED_ROWS);
+    if (!isEnabled()) return ScanReaders.ofRows("a setting of the session disables columns");
     try {
-      if (ExecutorJar.isOutOfReach()) return null;
+      if (ExecutorJar.isOutOfReach()) return ScanReaders.ofRows(ExecutorJar.OUT_OF_REACH);
       ColumnarReads reads = ExecutorJar.reader(ColumnarReads.class);
-      if (!reads.test(schema)) return null;
-      status.used(Switch.COLUMNS);
-      return reads;
+      return reads.test(schema) ? ScanReaders.ofColumns(reads) : ScanReaders.ofRows("Spark gets no columns of these types from Python");
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notColumnar(error);
-      return null;
+      return ScanReaders.ofRows("the columnar reader cannot be loaded: " + error);
     }
   }
 

@@ -19,6 +19,9 @@ import scala.Option;
  * have it.
  */
 class ExecutorJar {
+  /** The reason why a scan is read without the readers if `isOutOfReach`. */
+  static final String OUT_OF_REACH = "executors do not get pydelta's jar in this session, which isolates its artifacts";
+
   /**
    * SparkContext -> the name of a reader's class -> its only object, or the Throwable of the first try: there is no second try.
    */

@@ -1,7 +1,5 @@
 package pydelta.scan;
 
-import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.function.Function;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -9,8 +7,6 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.parquet.NativeReads;
-import pydelta.parquet.NativeRequest;
-import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
@@ -22,31 +18,25 @@ public class NativeChoice {
     this.status = status;
   }
 
-  /** The native reader; null if it is off or not available. */
-  Function<NativeRequest, NativeTasks> reads() {
-    if (whyNot() != null) return null;
+  /** Adds the native reader, or the reason why the session has none. */
+  ScanReaders addedTo(ScanReaders readers) {
+    String why = whyNot();
+    if (why != null) return readers.withoutNative(why);
     try {
-      return ExecutorJar.isOutOfReach() ? null : ExecutorJar.reader(NativeReads.class);
+      return ExecutorJar.isOutOfReach()
+          ? readers.withoutNative(ExecutorJar.OUT_OF_REACH) : readers.withNative(ExecutorJar.reader(NativeReads.class));
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notNative(error);
-      return null;
+      return readers.withoutNative("Spark's Parquet reader cannot be loaded: " + error);
     }
   }
 
-  /** What a plan request asks for besides files, after a comma. reads: null if the reader is not available. */
-  public static String wish(Function<NativeRequest, NativeTasks> reads) {
-    String why = whyNot();
-    if (why == null && reads == null) why = "Spark's Parquet reader does not read such a scan in this session";
-    if (why != null) return ", \"why_not_native\": " + TextNode.valueOf(why);
-    return ", \"native\": " + (Switch.isPreferred(Switch.PARQUET) ? "\"wherever possible\"" : "\"where quicker\"");
-  }
-
   /**
-   * Why this session does not use it, for example because a setting makes it read differently from the source; null if it uses
-   * it.
+   * Why settings of the session rule it out, for example because Spark's reader would read other values than the source; null if
+   * they do not.
    */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();

@@ -20,6 +20,8 @@ import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import pydelta.messages.PartitionMessages;
+import pydelta.messages.ReadPlan;
 import pydelta.parquet.NativeRequest;
 import pydelta.rule.Lists;
 

@@ -11,6 +11,9 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.aggregates.LogQuestion;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PredicateJson;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
@@ -145,30 +148,20 @@ public class PrunedScan extends PythonScan {
     shown.put("Location", request.path());
     shown.put("PushedFilters", request.predicates().toString());
     if (request.limit() != null) shown.put("PushedLimit", request.limit().toString());
-    if (road() != null) shown.put("Road", road() + " (" + why() + ")");
+    String road = roadText();
+    if (!road.isEmpty()) shown.put("Road", road.substring(", Road: ".length()));
     shown.put("Kept", keptText());
     return Lists.toScala(shown);
   }
 
-  /** How the scan is read, and why. Empty if it is not planned, or has no columns that could carry a request. */
+  /** How the scan is read, and why. Empty if the source does not say, or fails: then keptText reports that. */
   private String roadText() {
-    String road = road();
-    return road == null ? "" : ", Road: " + road + " (" + why() + ")";
-  }
-
-  private String road() {
-    if (request.readsNoColumns() || !isPlanned()) return null;
-    String road = source.plan().road();
-    return isInRowsAfterAll(road) ? "rows" : road;
-  }
-
-  private String why() {
-    return isInRowsAfterAll(source.plan().road()) ? "Python UDFs of Spark 4.2 need rows" : source.plan().why();
-  }
-
-  /** Whether this is a subquery's scan that was planned before the rule saw the UDFs above it. */
-  private boolean isInRowsAfterAll(String road) {
-    return readers == ScanReaders.ROWS && (Switch.PARQUET.equals(road) || Switch.COLUMNS.equals(road));
+    try {
+      ReadPlan plan = source.planFor(readers);
+      return plan.road() == null ? "" : ", Road: " + plan.road() + " (" + plan.why() + ")";
+    } catch (Exception error) {
+      return "";
+    }
   }
 
   private String limitText() {

@@ -11,6 +11,7 @@ import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.joins.JoinedScan;
+import pydelta.messages.PredicateJson;
 import pydelta.rule.RuleStatus;
 
 /** Collects what Spark's push-down says about one scan: predicates, then a limit, then columns. */

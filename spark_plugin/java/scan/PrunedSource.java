@@ -14,6 +14,9 @@ import org.slf4j.LoggerFactory;
 import pydelta.aggregates.LogQuestion;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.ScanFacts;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PlannedScan;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
@@ -85,7 +88,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     ReadPlan told = asked.readPlan();
     byte[] answer = told.answer();
     if (answer == null) status.skipped(Switch.LOG, told.whyNot(Switch.LOG));
-    else status.took(request.path(), told.road(), told.why(), null);
+    else status.took(asked.scanId(), request.path(), told, null);
     if (answer == null && !only) use(asked);
     return answer;
   }
@@ -115,13 +118,30 @@ public class PrunedSource extends PythonDataSourceV2 {
     return DriverChoice.read(request.shortName(), scanId);
   }
 
+  /** The driver's own Python has read the rows, and no task will. */
+  public synchronized void noteReadByDriver() {
+    ReadPlan byDriver = planned.readPlan().by(Switch.DRIVER, "the rows are few, and the query takes no job");
+    status.used(Switch.DRIVER);
+    status.took(planned.scanId(), request.path(), byDriver, null);
+  }
+
   public ScanRequest request() {
     return request;
   }
 
   /** The tasks of the planned scan. The parameters are those of ScanTasks.of. */
   synchronized ScanTasks tasks(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory python) {
-    return ScanTasks.of(readers, request, planned, partitions, python, status);
+    ScanTasks tasks = ScanTasks.of(readers, request, planned, partitions, python, status);
+    ReadPlan carriedOut = request.readsNoColumns() && noted ? planFor(readers) : tasks.plan();
+    status.took(planned.scanId(), request.path(), carriedOut, KeptFiles.of(plan));
+    return tasks;
+  }
+
+  /** The plan as the readers carry it out. Plans the scan if that has not been done. */
+  ReadPlan planFor(ScanReaders readers) {
+    if (!request.readsNoColumns()) return readers.carriedOut(plan());
+    ReadPlan ofSomeColumn = planForMessages();
+    return ofSomeColumn.road() == null ? ofSomeColumn : ofSomeColumn.by(readers.roadInPython(), "the query reads no column");
   }
 
   private void use(PlannedScan planned) {
@@ -134,7 +154,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     plan = planned.readPlan();
     KeptFiles kept = KeptFiles.of(plan);
     if (kept == null) return;
-    status.planned(request.path(), kept, plan);
+    status.planned(kept, plan);
     status.compared(request.path(), request.compared());
     LOG.info("Scan of " + request.path() + " keeps " + kept + "; road " + plan.road() + ": " + plan.why());
   }

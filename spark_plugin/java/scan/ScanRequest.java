@@ -17,6 +17,8 @@ import pydelta.aggregates.LogAnswers;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.JoinedScan;
 import pydelta.joins.ScanStatistics;
+import pydelta.messages.PlannedScan;
+import pydelta.messages.PredicateJson;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import scala.Option;

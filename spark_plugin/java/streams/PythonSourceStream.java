@@ -18,7 +18,7 @@ import pydelta.driver.DriverChoice;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import scala.Option;

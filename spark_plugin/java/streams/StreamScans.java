@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.rule.Conditions;
 import pydelta.rule.NodeCopy;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.ScanRequest;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourc
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PartitionMessages;
+import pydelta.messages.PartitionMessages;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import pydelta.scan.ScanTasks;

@@ -132,7 +132,7 @@ def test_set_properties_row_tracking_gives_ids_to_the_rows_that_are_there(store:
     assert rows_of(store) == [1, 1, 2, 2, 3, 3]
 
 
-def test_set_properties_row_tracking_leaves_all_as_it_is_when_another_property_is_wrong(store: ObjectStore) -> None:
+def test_set_properties_row_tracking_changes_nothing_if_another_property_is_wrong(store: ObjectStore) -> None:
     with pytest.raises(UnsupportedOperationError):
         set_properties(store, {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "id"})
     assert Snapshot.load(store).version == 0

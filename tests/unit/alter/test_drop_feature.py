@@ -34,8 +34,8 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, ArrayType, DecimalType, StructField, StructType, parse_schema
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, vector
 from tests.unit.optimize.test_optimize import meanwhile
 
 DAY_MS = 86_400_000

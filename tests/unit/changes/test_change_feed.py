@@ -155,7 +155,7 @@ def test_changes_of_a_removed_file_are_deletes_of_its_live_rows(tmp_path: Path) 
         (None, None, []),
     ],
 )
-def test_changes_of_a_file_that_stays_are_the_rows_in_which_its_deletion_vectors_differ(
+def test_changes_of_a_retained_file_are_rows_in_which_its_deletion_vectors_differ(
     tmp_path: Path, old: tuple[int, ...] | None, new: tuple[int, ...] | None, expected: list[tuple[int, str]]
 ) -> None:
     table = Table(tmp_path)
@@ -194,7 +194,7 @@ def test_changes_of_a_merge_that_changed_no_row_are_none(tmp_path: Path, counts:
     assert len(table.changes(1)) == expected
 
 
-def test_changes_of_a_remove_without_partition_values_are_refused_where_they_are_needed(tmp_path: Path) -> None:
+def test_changes_of_a_remove_without_necessary_partition_values_are_refused(tmp_path: Path) -> None:
     table = Table(tmp_path / "partitioned")
     table.commit(RemoveFile(table.adds(0)[0].path))
     refusal(lambda: table.changes(1), "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA")
@@ -210,7 +210,7 @@ def test_changes_of_a_remove_that_leaves_a_null_partition_out_are_its_rows(tmp_p
     assert sorted(row[0] for row in table.changes(removed)) == [1, 2]
 
 
-def test_changes_of_such_a_remove_beside_metadata_are_its_rows_where_the_partition_columns_stay(tmp_path: Path) -> None:
+def test_changes_of_such_a_remove_with_metadata_are_rows_if_partition_columns_stay(tmp_path: Path) -> None:
     table = Table(tmp_path)
     add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
     restored = table.commit(removal(add, partition_values={}), table.metadata(configuration={**FEED_ON, "more": "x"}))
@@ -562,7 +562,7 @@ def forget_first_commit(table: Table) -> None:
 
 
 @pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
-def test_changes_of_an_overwrite_after_a_version_that_is_gone_are_refused_where_names_in_files_may_differ(
+def test_changes_of_overwrite_without_former_version_need_equal_physical_names(
     tmp_path: Path, configuration: dict[str, str]
 ) -> None:
     table = Table(tmp_path, configuration=configuration)
@@ -578,7 +578,7 @@ def test_changes_of_an_overwrite_after_a_version_that_is_gone_are_refused_where_
     assert [row[:3] for row in table.changes(2)] == [("c", 8, "insert")]
 
 
-def test_changes_by_metadata_and_deletion_vectors_that_delete_no_row_need_no_version_before(tmp_path: Path) -> None:
+def test_changes_by_metadata_and_vectors_that_delete_no_row_need_no_former_version(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration=MAPPED)
     (add,) = table.adds(0)
     table.commit(table.metadata(configuration={**MAPPED, "more": "x"}), removal(add), add)

@@ -16,7 +16,7 @@ from delta_py.checkpoint import checkpoint_file, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import json_checksum, load_segment
 from delta_py.protocol.features import Properties
@@ -24,8 +24,8 @@ from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DOUBLE, LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, stats, vector
 
 WEEK_MS = 7 * 86_400_000
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -466,7 +466,7 @@ def test_deltalake_reads_the_files_of_our_checkpoint(properties: dict[str, str],
 
 
 def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.log.checkpoint_rows._BATCH_ROWS", 7)
+    monkeypatch.setattr("delta_py.log.checkpoint_content.checkpoint_rows._BATCH_ROWS", 7)
     monkeypatch.setattr("delta_py.checkpoint.checkpoint_state._JOINED_ROWS", 5)
     table.create(*[add(f"f{i}") for i in range(40)])
     table.checkpoint(0, batch=9)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.make_log_table import make_table
-from delta_py.log import parquet_part
+from delta_py.log.checkpoint_content import parquet_part
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG

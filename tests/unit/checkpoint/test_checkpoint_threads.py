@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_py.log.checkpoint_files import StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 FILES = 300
 THREADS = 4

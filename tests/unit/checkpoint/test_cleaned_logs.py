@@ -16,8 +16,8 @@ from delta_py.log.segment import available_versions
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamStart
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 T = 1_700_000_000_000
 N, NEWEST = 3, 6

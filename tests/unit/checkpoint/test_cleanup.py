@@ -16,8 +16,8 @@ from delta_py.errors import DeltaError
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000  # 2023-11-15, midnight

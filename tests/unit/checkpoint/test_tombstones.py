@@ -9,8 +9,8 @@ import pytest
 
 from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 V2 = ["v2Checkpoint"]
 VECTOR = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset": 1, "sizeInBytes": 36, "cardinality": 2}

@@ -22,13 +22,13 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter_columns import NewColumn
 from delta_py.types.schema import STRING
+from pydelta_cli.formats.row_input import _Source
+from pydelta_cli.formats.values import json_values
 from pydelta_cli.main import COMMANDS, app
-from pydelta_cli.row_input import _Source
 from pydelta_cli.run import Run, value_lines
-from pydelta_cli.values import json_values
-from tests.support.flipped_bits import flipped
-from tests.support.json_forms import FORMS, faults
-from tests.support.pages import ROOT
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.documents.pages import ROOT
+from tests.support.tables.flipped_bits import flipped
 from tests.unit.report.test_metrics import scraped
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
@@ -542,15 +542,15 @@ def test_load_passes_over_the_mark_of_utf_8(tmp_path: Path, suffix: str, is_new:
 
 
 def test_a_file_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.row_input.BLOCK_BYTES", 4)
+    monkeypatch.setattr("pydelta_cli.formats.row_input.BLOCK_BYTES", 4)
     (tmp_path / "rows").write_bytes(b"0123456789")
     source = _Source("rows", pa.OSFile(str(tmp_path / "rows")))
     assert (source.head, source.read(3), source.read(), source.read()) == (b"0123", b"012", b"3456789", b"")
 
 
 def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.json_lines.BLOCK_BYTES", 64)
-    monkeypatch.setattr("pydelta_cli.json_lines.LINE_BYTES", 256)
+    monkeypatch.setattr("pydelta_cli.formats.json_lines.BLOCK_BYTES", 64)
+    monkeypatch.setattr("pydelta_cli.formats.json_lines.LINE_BYTES", 256)
     file, path = tmp_path / "rows.json", str(tmp_path / "t")
     lines = [json.dumps({"id": id, "name": "x" * (id % 97)}) for id in range(500)]
     loaded(path, file, "\n".join(lines))
@@ -654,7 +654,7 @@ def test_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path) -> N
 
 
 def test_standard_input_that_is_closed_is_told(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.row_input.sys", SimpleNamespace(stdin=None, __stdin__=None))
+    monkeypatch.setattr("pydelta_cli.formats.row_input.sys", SimpleNamespace(stdin=None, __stdin__=None))
     result = CliRunner().invoke(app, ["load", table, "-", "--format", "csv", "--mode", "append"])
     assert result.exit_code == 3 and "[DELTA_STORAGE_ERROR] Standard input is closed" in result.stderr, result
 

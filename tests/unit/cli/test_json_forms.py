@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from delta_py import write_delta
 from pydelta_cli.main import COMMANDS, app
-from tests.support.json_forms import FORMS, SCHEMA, faults
+from tests.support.documents.json_forms import FORMS, SCHEMA, faults
 
 ARGUMENTS = {
     "cat": "TABLE --limit 1",

@@ -270,7 +270,7 @@ def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str, level
     assert type(pickle.loads(pickle.dumps(caught.value))) is conflict
 
 
-def test_conflict_over_added_files_names_the_rows_the_partition_and_the_level_that_would_do() -> None:
+def test_conflict_over_added_files_names_rows_partition_and_the_level_that_passes() -> None:
     theirs = winner(5, data("theirs", "a", 1, 9), is_blind_append=True)
     with pytest.raises(ConcurrentAppendException) as caught:
         rebase(OURS["change of rows"], [theirs])
@@ -279,7 +279,7 @@ def test_conflict_over_added_files_names_the_rows_the_partition_and_the_level_th
     assert "WriteSerializable would have let it pass (Serializable is in force)" in text
 
 
-def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation_only() -> None:
+def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation() -> None:
     with pytest.raises(ConcurrentAppendException, match="Isolation level SnapshotIsolation would have let it pass"):
         rebase(OURS["change of rows"], [winner(5, data("theirs", "a", 1, 9))])
 

@@ -15,8 +15,8 @@ from delta_py.copies.restore import restore
 from delta_py.errors import CorruptTableError
 from delta_py.log import commit_reader
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 CHECKPOINTED = 10  # nobody reads its commit, because the checkpoint has its actions

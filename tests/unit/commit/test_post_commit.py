@@ -16,9 +16,9 @@ from delta_py.errors import CorruptTableError, DeltaError, UnsupportedTableFeatu
 from delta_py.log.log_writer import LogWriter
 from delta_py.protocol.actions import parse_action
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import sampled
-from tests.support.table_builder import Json, TableBuilder, add, remove
+from tests.support.runs.sampling import sampled
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000

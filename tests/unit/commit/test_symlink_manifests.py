@@ -18,8 +18,8 @@ from delta_py.errors import ConcurrentWriteException, DeltaError, InvalidOptionE
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 FOLLOWS = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
 

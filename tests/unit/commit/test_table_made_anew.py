@@ -19,7 +19,7 @@ from delta_py.errors import DeltaError, SchemaMismatchError, VersionNotFoundErro
 from delta_py.row_changes.write import WritePlan, commit_write, plan_write
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 VERSIONS = 3
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})

@@ -30,7 +30,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.data_files import WrittenFiles
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 SCHEMA = StructType((StructField("id", LONG),))
 NO_WAIT = RetryPolicy(conflict_attempts=20, unsettled_attempts=3, first_wait_seconds=0, longest_wait_seconds=0)
@@ -212,7 +212,7 @@ def test_commit_refused_by_a_winner_deletes_the_files_it_wrote(
     assert Snapshot.load(store).version == 1
 
 
-def test_commit_that_changes_metadata_follows_an_append_and_no_other_change_of_metadata(store: ScriptedStore) -> None:
+def test_metadata_change_follows_an_append_and_no_other_metadata_change(store: ScriptedStore) -> None:
     snapshot = Snapshot.load(store)
     append(LocalStore(store.root), "x")
     assert change_metadata(store, snapshot) == snapshot.version + 2

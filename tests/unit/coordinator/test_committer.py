@@ -29,7 +29,7 @@ from delta_py.protocol.actions import RemoveFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.write.data_files import WrittenFiles
-from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once", "no_waits")
 

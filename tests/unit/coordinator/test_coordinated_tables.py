@@ -37,7 +37,7 @@ from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.schema import STRING, StructField, StructType
-from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 

@@ -18,8 +18,8 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
-from tests.support import postgres as postgres_server
-from tests.support.ledger_contract import *  # noqa: F403
+from tests.support.servers import postgres as postgres_server
+from tests.support.stores.ledger_contract import *  # noqa: F403
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_password_of_a_database_is_not_shown(postgres: str) -> None:
         "u:x@host:hush/db",
     ],
 )
-def test_url_of_postgresql_that_would_be_read_otherwise_is_refused_and_nothing_of_it_shown(rest: str) -> None:
+def test_postgresql_url_that_would_be_parsed_differently_is_refused_and_not_shown(rest: str) -> None:
     with pytest.raises(InvalidOptionError, match="percent-encoded") as caught:
         open_ledger(f"postgresql://{rest}")
     assert "hush" not in "".join(traceback.format_exception(caught.value))

@@ -22,7 +22,7 @@ from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.store import ObjectStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -391,7 +391,7 @@ def test_rebuilding_again_and_with_more_tables_ends_well(
     check_works(url, a, b)
 
 
-def test_transaction_that_the_rebuilt_ledger_has_not_is_rejected_in_tables_that_come_later(
+def test_transaction_missing_in_the_rebuilt_ledger_is_rejected_in_later_tables(
     url: str, a: Path, b: Path, in_doubt: str
 ) -> None:
     rebuild(url, a, take={str(a): []})

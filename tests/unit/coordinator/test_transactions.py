@@ -39,7 +39,7 @@ from delta_py.object_stores.open_store import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.coordination import (
+from tests.support.stores.coordination import (
     FaultyLedger,
     LateLedger,
     clock_ahead,
@@ -292,7 +292,7 @@ def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: s
     check_tables(url, path)
 
 
-def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_are_refused(url: str, a: Path, b: Path) -> None:
+def test_second_change_of_rows_with_row_ids_beside_another_writer_is_refused(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
         tx.update(str(b), {"id": "id + 1"}, predicate="id = 11")
@@ -657,7 +657,7 @@ def test_transaction_that_others_are_always_before_leaves_no_trace(
 
 
 @pytest.mark.parametrize("lost", ["commit", "table"])
-def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it_staged(
+def test_transaction_with_an_unknown_outcome_keeps_its_staged_commits(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     staged_names: dict[Path, list[str]] = {}

@@ -17,7 +17,7 @@ import pytest
 from delta_py.coordinator import turns
 from delta_py.coordinator.ledger import Ledger, taken
 from delta_py.coordinator.open_coordinator import open_ledger
-from tests.support.coordination import ledger_url
+from tests.support.stores.coordination import ledger_url
 
 
 @pytest.fixture

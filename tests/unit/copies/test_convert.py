@@ -279,7 +279,7 @@ def test_directories_of_partitions_may_begin_with_an_underscore(tmp_path: Path) 
     assert rows(DeltaTable.convert(str(tmp_path), pa.schema([("_p", pa.int64())]))) == [{"id": 1, "_p": 1}]
 
 
-def test_a_partition_column_that_files_hold_too_keeps_its_place_and_is_the_directory_s(tmp_path: Path) -> None:
+def test_partition_column_that_files_have_too_keeps_its_place_and_directory_value(tmp_path: Path) -> None:
     put(tmp_path, "day=2024-05-01/a.parquet", {"day": ["other"], "id": [1]})
     table = DeltaTable.convert(str(tmp_path), DAY)
     assert table.to_arrow().to_pylist() == [{"day": date(2024, 5, 1), "id": 1}]

@@ -28,7 +28,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import Copy, copy_files
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",

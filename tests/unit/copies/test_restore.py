@@ -37,8 +37,8 @@ from delta_py.types.schema import LONG, STRING, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder
 
 
 def rows(*ids: int) -> pa.Table:
@@ -226,7 +226,7 @@ def unmapped(table: DeltaTable) -> int:
     return table.alter.unset_table_properties(["delta.columnMapping.mode"])
 
 
-def test_files_whose_statistics_the_checkpoint_left_out_are_restored_with_their_row_counts(tmp_path: Path) -> None:
+def test_files_without_statistics_in_the_checkpoint_are_restored_with_row_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = {
         "delta.enableRowTracking": "true",

@@ -10,8 +10,8 @@ from delta_py.commit import post_commit
 from delta_py.errors import VersionNotFoundError
 from delta_py.row_changes import write
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
 ROWS = pa.table({"id": [1]})
 OPENED = [("read_range", "_delta_log/_last_checkpoint"), ("list_from", "_delta_log")]

@@ -20,7 +20,7 @@ from delta_py.errors import DeltaError, ExpressionError, SchemaMismatchError, Un
 from delta_py.row_changes.write import write_delta
 from delta_py.transactions import append
 from delta_py.types.schema import from_arrow_type, type_name
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 PAGE = Path(__file__).parents[3] / "docs" / "writing.md"
 HEADER = "| Arrow type | type in the table | in structs, lists, maps | partition column | MERGE key |\n|---|---|---|---|---|\n"

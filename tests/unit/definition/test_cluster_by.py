@@ -13,7 +13,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import SchemaMismatchError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 ROWS = pa.table(
     {

@@ -23,7 +23,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
-from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 

@@ -561,7 +561,7 @@ def test_write_with_clustering_columns_records_them(tmp_path: Path) -> None:
         write_delta(str(tmp_path), new((2, "b")), mode="append", cluster_by=["id"])
 
 
-def test_write_collects_statistics_of_clustering_columns_that_the_properties_leave_out_later(tmp_path: Path) -> None:
+def test_write_collects_statistics_of_clustering_columns_that_properties_leave_out(tmp_path: Path) -> None:
     table, path = pa.table({f"c{n}": [n] for n in range(40)}), str(tmp_path)
     write_delta(path, table, cluster_by=["c39"], configuration={"delta.dataSkippingNumIndexedCols": "40"})
     set_properties(LocalStore(path), {"delta.dataSkippingNumIndexedCols": "32"})
@@ -642,7 +642,7 @@ def test_clustered_table_that_becomes_partitioned_is_clustered_no_more(
     assert compact["numFilesAdded"] == 2 and compact.get("clusteringStats") is None
 
 
-def test_table_that_another_writer_left_clustered_and_partitioned_is_mended_by_a_new_schema(tmp_path: Path) -> None:
+def test_new_schema_repairs_a_table_that_is_both_clustered_and_partitioned(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"])
     write_delta(str(tmp_path), CLUSTERED, mode="overwrite", overwrite_schema=True, partition_by=["day"])
@@ -700,7 +700,7 @@ def test_overwrite_that_meets_an_append_conflicts_unless_write_serializable(tmp_
     assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
 
 
-def test_overwrite_of_the_schema_conflicts_with_an_append_of_the_former_one_at_each_level(tmp_path: Path) -> None:
+def test_schema_overwrite_conflicts_with_an_append_of_the_old_schema_at_each_level(tmp_path: Path) -> None:
     make(tmp_path)
     ours = {"mode": "overwrite", "overwrite_schema": True, "isolation_level": "SnapshotIsolation"}
     with pytest.raises(ConcurrentAppendException, match="no isolation level lets it pass"):
@@ -852,7 +852,7 @@ def test_file_of_a_writer_that_works_with_views_is_read_and_filtered(tmp_path: P
     assert DeltaTable(str(tmp_path)).to_arrow(["id", "t"]).to_pylist() == [{"id": 1, "t": "a"}, {"id": 3, "t": None}]
 
 
-def test_write_to_a_table_clustered_by_a_column_that_is_not_there_collects_what_there_is(tmp_path: Path) -> None:
+def test_write_to_a_table_clustered_by_a_missing_column_collects_other_statistics(tmp_path: Path) -> None:
     write_delta(str(tmp_path), new((1, "a")), cluster_by=["id"])
     commit = tmp_path / "_delta_log" / f"{0:020d}.json"
     commit.write_text(commit.read_text().replace(r"[[\"id\"]]", r"[[\"id\"],[\"gone\",\"x\"]]"))

@@ -129,7 +129,7 @@ def test_properties_that_are_refused_have_the_conditions_of_the_reference(name: 
         ("delta.checkpointPolicy", "v3"),
     ],
 )
-def test_properties_with_a_value_that_is_none_are_refused_before_a_write_trips_over_it(name: str, value: str) -> None:
+def test_properties_with_invalid_values_are_refused_before_a_write_uses_them(name: str, value: str) -> None:
     with pytest.raises(InvalidOptionError, match=re.escape(f"{name} is {value!r}; it must be ")):
         split_configuration({name: value})
 
@@ -201,7 +201,7 @@ def test_partition_columns_are_written_into_files_where_the_property_says_so(tmp
         assert DeltaTable(str(path)).to_arrow().sort_by("id") == ROWS
 
 
-def test_table_that_keeps_metadata_of_other_formats_is_read_and_written_only_without_them(store: ObjectStore) -> None:
+def test_table_with_metadata_of_other_formats_is_read_and_written_only_without_them(store: ObjectStore) -> None:
     snapshot = Snapshot.load(store)
     configuration = {"delta.universalFormat.enabledFormats": "iceberg"}
     action = {"metaData": {**snapshot.metadata.to_json(), "configuration": configuration}}

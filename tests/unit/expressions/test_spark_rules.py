@@ -11,8 +11,8 @@ import pytest
 
 from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
-from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
-from delta_py.expressions.spark_rules import checked_default, checked_sql, spark_type_name
+from delta_py.expressions.sql_text.spark_rules import FUNCTIONS as BUILT_INS
+from delta_py.expressions.sql_text.spark_rules import checked_default, checked_sql, spark_type_name
 from delta_py.types.schema import (
     BOOLEAN,
     DATE,

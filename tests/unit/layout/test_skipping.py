@@ -14,8 +14,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.layout.skipping_report import LAYOUT_SCHEMA
 from delta_py.scan import filtered_columns
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, stats
 
 FILES, ROWS = 20, 500
 

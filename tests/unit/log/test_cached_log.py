@@ -15,10 +15,10 @@ from delta_py.log import commit_reader
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.storage.store import ObjectStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000  # a midnight

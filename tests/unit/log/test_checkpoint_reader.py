@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
 from delta_py.types.schema import DATE, LONG, STRING, TIMESTAMP
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)
@@ -206,7 +206,7 @@ def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBui
 # ---------------------------------------------------------------- statistics
 
 
-def test_statistics_come_from_the_struct_where_it_has_the_leaf_and_from_json_otherwise(table: TableBuilder) -> None:
+def test_statistics_come_from_the_struct_if_it_has_the_leaf_and_else_from_json(table: TableBuilder) -> None:
     table.checkpoint(stats_parsed=PARSED)
     (batch,) = read(table, StatsWanted({ID: LONG, ("other",): STRING}))
     assert dict(batch.parsed_leaves) == {ID: LONG}
@@ -427,7 +427,7 @@ def test_deletion_vectors_that_are_no_structs_are_unreadable(table: TableBuilder
     assert "deletionVector" in unreadable(table).message
 
 
-def test_chunk_of_another_type_than_the_schemas_is_unreadable_and_does_not_end_the_process(table: TableBuilder) -> None:
+def test_chunk_of_another_type_than_the_schemas_is_unreadable_without_a_crash(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     data = table.store.read(f"_delta_log/{name}")
     length = int.from_bytes(data[-8:-4], "little")

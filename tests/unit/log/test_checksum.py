@@ -11,7 +11,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 VALUE: dict[str, Any] = {
     "txnId": "t",

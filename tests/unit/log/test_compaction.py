@@ -11,8 +11,8 @@ from delta_py.log import log_compaction
 from delta_py.log.log_compaction import compact, compaction_range
 from delta_py.log.log_writer import LogWriter
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, vector
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from delta_py.errors import CorruptTableError, TableNotFoundError, TimestampOutO
 from delta_py.log.history import HISTORY_SCHEMA, commit_times, history, time_text, version_at_timestamp
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 T = 1_700_000_000_000
 
@@ -110,7 +110,7 @@ def test_timestamps_enabled_late_are_used_from_their_version_on(time: int, versi
     assert version_at(by_in_commit_times(1000, 2000, 3000, 4000, 5000, enabled_at=2), time) == version
 
 
-def test_time_between_a_future_file_time_and_the_enablement_means_the_last_version_before_it() -> None:
+def test_time_between_a_future_file_time_and_enablement_is_the_version_before_it() -> None:
     table = by_in_commit_times(1000, 2000, 3000, 4000, enabled_at=2)
     assert version_at(table, 2900) == 1
 

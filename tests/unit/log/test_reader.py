@@ -14,8 +14,8 @@ from delta_py.log import commit_reader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader, FileActions, read_actions
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import AddFile, CommitInfo, Protocol, parse_action
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, vector
 
 
 @pytest.fixture

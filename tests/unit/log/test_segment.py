@@ -28,8 +28,8 @@ from delta_py.log.segment import (
 )
 from delta_py.protocol.paths import LogKind
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_compactions_beyond_the_range_or_over_another_are_left_out(table: TableB
     assert [(file.version, file.end_version) for file in compactions] == [(2, 3)]
 
 
-def test_compaction_of_commits_that_are_gone_is_an_error_for_who_wants_the_newest_version(
+def test_compaction_of_missing_commits_is_an_error_for_the_newest_version(
     table: TableBuilder, store: MemoryStore
 ) -> None:
     """The next commits would get the versions of the deleted ones, and be hidden by the compaction."""

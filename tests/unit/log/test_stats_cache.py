@@ -16,13 +16,13 @@ import pytest
 
 from benchmarks.make_log_table import make_table
 from delta_py import DeltaTable
-from delta_py.log import parquet_part, stats_cache
-from delta_py.log.stats_cache import StatsCache
+from delta_py.log.checkpoint_content import parquet_part, stats_cache
+from delta_py.log.checkpoint_content.stats_cache import StatsCache
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats
 from delta_py.storage import local
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import FileId, ObjectInfo
 
 FILES = 600

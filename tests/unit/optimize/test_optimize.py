@@ -38,7 +38,7 @@ from delta_py.write.arranging import Arrangement
 from delta_py.write.data_files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite, added
 from delta_py.write.row_changes import DELETED
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -231,7 +231,7 @@ def purge_vectors(path: str) -> None:
     ],
     ids=["compact", "z_order", "drop_feature", "remove_mapping"],
 )
-def test_partition_values_without_a_zone_stay_the_instants_that_they_are_in_each_session(
+def test_partition_values_without_a_zone_keep_their_instants_in_each_session(
     path: str, arrange: Callable[[str], object], properties: dict[str, str]
 ) -> None:
     """As older clients wrote them: in their own session's zone."""

@@ -14,10 +14,10 @@ from delta_py.errors import DataFileError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanFile, ScanState
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.types.schema import LONG, STRING, StructField, StructType
-from tests.support.data_files import column, scan_state
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.data_files import column, scan_state
 
 COLUMNS = (column("n", LONG), column("s", StructType((StructField("t", STRING),))))
 TIME_MS = 1_700_000_000_123
@@ -120,7 +120,7 @@ def test_row_groups_are_chosen_by_a_kept_footer(store: RangedStore) -> None:
     assert sum(size for _, size in store.asked) < file.size_bytes // 2
 
 
-def test_file_of_another_table_with_the_same_name_size_and_time_has_a_footer_of_its_own(store: RangedStore) -> None:
+def test_file_of_another_table_with_equal_name_size_and_time_has_its_own_footer(store: RangedStore) -> None:
     """A job that names its files part-00000.parquet and gives all of them one time, at the place of the earlier one."""
     assert read(store, put(store), "n >= 2000") == list(range(2000, 3000))
     assert read(store, put(store, 50_000), "n >= 52000", table_id="two") == list(range(52_000, 53_000))

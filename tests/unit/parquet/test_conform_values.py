@@ -33,7 +33,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, read_rows, read_table, scan_state, write_file
 
 WIDENINGS: list[tuple[pa.Array, DataType, list[Any]]] = [
     (pa.array([-128, None, 127], pa.int8()), BYTE, [-128, None, 127]),

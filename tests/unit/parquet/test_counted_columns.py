@@ -33,7 +33,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, inline_vector, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, inline_vector, read_table, scan_state, write_file
 
 X, NAME = column("x", LONG), column("name", STRING)
 COUNTED = frozenset({"name"})

@@ -17,7 +17,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.deletion_vectors import inline_descriptor
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.types.schema import LONG, STRING, ArrayType
-from tests.support.data_files import column, scan_state, write_file
+from tests.support.tables.data_files import column, scan_state, write_file
 
 GROUP_ROWS, GROUPS = 1000, 4
 PLENTY = Limits(*[10**9] * 5)

@@ -18,7 +18,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.small_table import WITH_VECTORS, make_table
+from tests.support.tables.small_table import WITH_VECTORS, make_table
 
 ROWS = 1_000
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.parquet.page_check import page_fault
-from tests.support.data_files import write_file
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.data_files import write_file
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 
 def fault_of(file: Path) -> str | None:

@@ -17,8 +17,8 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan
 from delta_py.transactions import DeltaTransaction
 from delta_py.types.schema import LONG, STRING
-from tests.support.data_files import column, read_table, scan_state, write_file
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.data_files import column, read_table, scan_state, write_file
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 _COUNT = 12
 ROWS = pa.table(

@@ -13,8 +13,8 @@ import pytest
 from delta_py.parquet import file_reader
 from delta_py.storage.arrow_files import ByteRange, PrefetchingFile
 from delta_py.types.schema import LONG
-from tests.support.data_files import column, read_table, scan_state, write_file
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.data_files import column, read_table, scan_state, write_file
 
 GROUPS, GROUP_ROWS = 10, 1000
 

@@ -16,7 +16,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DataFileError, DeletionVectorError
 from delta_py.parquet.read_columns import plan_file
-from delta_py.parquet.rebase import PROLEPTIC
+from delta_py.parquet.values.rebase import PROLEPTIC
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.types.schema import (
@@ -32,7 +32,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
 
 
 def struct(**fields: Any) -> StructType:

@@ -27,7 +27,7 @@ from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from tests.support.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
 
 X = column("x", LONG)
 
@@ -124,7 +124,7 @@ def test_deletion_vector_beyond_the_files_rows_deletes_nothing_there_and_is_repo
     assert "a.parquet" in caplog.text and "5000000000" in caplog.text
 
 
-def test_deletion_vector_of_more_rows_than_memory_holds_is_unfolded_only_where_rows_are(tmp_path: Path) -> None:
+def test_huge_deletion_vector_is_expanded_only_for_the_rows_of_the_file(tmp_path: Path) -> None:
     """As a complete mask, these would be 32 GB."""
     file = numbered(tmp_path)
     state = scan_state(tmp_path, [X])
@@ -238,7 +238,7 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
     assert store.read_bytes < file.size_bytes / 3
 
 
-def test_row_groups_are_skipped_by_physical_names_partition_values_and_missing_columns(tmp_path: Path) -> None:
+def test_row_groups_are_skipped_by_physical_names_partition_and_missing_columns(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"phys": pa.array([{"p": 1}, {"p": 2}])})
     logical, physical = StructType((StructField("a", LONG),)), StructType((StructField("p", LONG),))
     s = column("s", logical, physical=StructField("phys", physical))
@@ -275,7 +275,7 @@ def test_predicates_over_metadata_and_constants_drop_rows(tmp_path: Path) -> Non
     assert read_rows(scan_state(tmp_path, columns, predicate=other, drop_rows=True), file) == []
 
 
-def test_predicate_over_a_column_that_is_not_read_is_an_error_only_where_rows_must_be_dropped(tmp_path: Path) -> None:
+def test_predicate_over_an_unread_column_is_an_error_only_if_rows_must_be_dropped(tmp_path: Path) -> None:
     file = numbered(tmp_path, 3)
     predicate = compare("=", "nowhere", 1)
     assert xs(scan_state(tmp_path, [X], predicate=predicate), file) == [0, 1, 2]

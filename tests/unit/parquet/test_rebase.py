@@ -12,10 +12,10 @@ import pytest
 
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.parquet.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
+from delta_py.parquet.values.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
 from delta_py.scan.scan_state import ScanFile
 from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
-from tests.support.data_files import column, read_rows, scan_state, write_file
+from tests.support.tables.data_files import column, read_rows, scan_state, write_file
 
 SPARK = b"org.apache.spark.version"
 # Days since 1970-01-01 in the hybrid calendar, and the date that each means.

@@ -38,7 +38,7 @@ def descriptor(storage: str, place: str, **fields: int | None) -> DeletionVector
 # ---------------------------------------------------------------- descriptor
 
 
-def test_descriptor_of_a_relative_path_with_prefix_names_the_file_of_the_specification() -> None:
+def test_descriptor_of_a_relative_path_with_prefix_names_the_specified_file() -> None:
     decoded = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", offset=4, sizeInBytes=40, cardinality=6)
     assert decoded.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert decoded.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"

@@ -21,9 +21,9 @@ from delta_py.repair.fsck import fsck
 from delta_py.repair.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.flipped_bits import chunk_places, flipped
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import takes_all
+from tests.support.runs.sampling import takes_all
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit")
 
@@ -321,7 +321,7 @@ def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong
     assert ids(path) == sorted([*range(10, 100), *range(10)])
 
 
-def test_checksum_and_checkpoint_that_contradict_each_other_without_the_log_before_are_left(path: str) -> None:
+def test_contradicting_checksum_and_checkpoint_without_older_log_are_not_repaired(path: str) -> None:
     make(path, 12)
     for version in range(5):
         log(path, f"{version:020d}.json").unlink()

@@ -15,8 +15,8 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.repair.log_upkeep import clean_log, compact_log
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 DAY_MS = 86_400_000
 

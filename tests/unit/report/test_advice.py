@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from delta_py import DeltaTable
 from delta_py.report.facts import Unknown
-from tests.support.advised_tables import advised_table, clustered_table
+from tests.support.tables.advised_tables import advised_table, clustered_table
 
 
 def titles(path: str, **options: bool) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from delta_py.report.charts import columns
+from delta_py.report.html.charts import columns
 
 
 @pytest.mark.parametrize("count", range(1, 40))

@@ -14,15 +14,15 @@ from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.report.facts import Commit, OptimizeDebt, Partition, SizeBin, TableFacts, Unknown, VacuumReason
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.page import page
+from delta_py.report.html.page import page
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from tests.support import report_states
-from tests.support.coordination import coordinated, create_coordinated, ledger_url
-from tests.support.json_forms import FORMS, faults
-from tests.support.memory_store import MemoryStore
-from tests.support.report_states import DAY_MS, MB, NOW_MS, START_MS, STATES, bounds, info
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables import report_states
+from tests.support.tables.report_states import DAY_MS, MB, NOW_MS, START_MS, STATES, bounds, info
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 DAYS = ("2024-05-01", "2024-05-02", None)
 

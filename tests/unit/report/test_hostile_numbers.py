@@ -13,9 +13,9 @@ from delta_py.errors import CorruptTableError
 from delta_py.report.facts import Unknown
 from delta_py.report.metrics import text_of
 from delta_py.report.report import Report
-from tests.support.memory_store import MemoryStore
-from tests.support.report_states import MB, START_MS, bounds, info, report
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.report_states import MB, START_MS, bounds, info, report
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 from tests.unit.report.test_metrics import scraped
 from tests.unit.report.test_page import Document
 

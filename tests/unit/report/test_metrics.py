@@ -8,8 +8,8 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.report.metrics import metrics_text, text_of
-from tests.support import report_states
-from tests.support.report_states import HOSTILE, STATES
+from tests.support.tables import report_states
+from tests.support.tables.report_states import HOSTILE, STATES
 
 _SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\\\|\\"|\\n)*",?)*)\} (\S+)')
 _LABEL = re.compile(r'(\w+)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"')

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from delta_py.report.markup import Markup, data, escaped, shortened, tag
+from delta_py.report.html.markup import Markup, data, escaped, shortened, tag
 from delta_py.report.report import Report
 from delta_py.report.words import bytes_text, length_text, moment_text, percent_text
-from tests.support import report_states
-from tests.support.report_states import HOSTILE, STATES
+from tests.support.tables import report_states
+from tests.support.tables.report_states import HOSTILE, STATES
 
 EMPTY = {"meta", "br", "col"}
 ATTRIBUTES = {

@@ -31,7 +31,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 _IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
 SCHEMA = StructType(

@@ -35,7 +35,7 @@ from delta_py.write.row_changes import (
     TaskChanges,
     write_changes,
 )
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

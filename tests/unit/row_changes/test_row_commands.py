@@ -27,7 +27,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, TIMESTAMP, StructField, StructType, schema_to_json
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -27,7 +27,7 @@ from delta_py.errors import (
 )
 from delta_py.row_changes.write import write_delta
 from delta_py.storage.local import LocalStore
-from tests.support.table_builder import TableBuilder
+from tests.support.tables.table_builder import TableBuilder
 
 ROWS = pa.table({"id": [1, 2], "p": ["a", "b"]})
 
@@ -82,7 +82,7 @@ def test_pandas_frame_that_is_no_table_is_refused(tmp_path: Path, frame: pd.Data
     assert files(tmp_path) == {}
 
 
-def test_columns_in_chunks_of_other_sizes_with_an_empty_one_among_them_are_written_and_merged(tmp_path: Path) -> None:
+def test_columns_with_different_and_empty_chunks_are_written_and_merged(tmp_path: Path) -> None:
     numbers, path = pa.array([1, 2, 3]), str(tmp_path)
     ids = pa.chunked_array([numbers[1:], numbers[:0], numbers[:1]])
     rows = pa.table({"id": ids, "n": pa.chunked_array([pa.array([0]), pa.array([1, 2])])})

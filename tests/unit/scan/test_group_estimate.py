@@ -10,8 +10,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.group_estimate import has_few_groups
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats
 
 COLUMNS = (("id", "long"), ("number", "integer"), ("small", "short"), ("name", "string"), ("part", "integer"))
 
@@ -37,7 +37,7 @@ def test_few_values_of_all_files_together_are_few_groups() -> None:
     assert not has_few_groups(of_ranges((10, -(2**63), 2**63 - 1)), ["id"])
 
 
-def test_many_values_are_few_groups_of_a_batch_where_files_lie_beside_one_another_and_have_rows_enough() -> None:
+def test_batch_has_few_groups_if_enough_large_files_have_consecutive_ranges() -> None:
     assert has_few_groups(of_ranges(*in_a_row(4, 100_000, 200_000)), ["id"])
     assert not has_few_groups(of_ranges(*in_a_row(3, 100_000, 200_000)), ["id"]), "so few may do so by chance"
     assert not has_few_groups(of_ranges(*in_a_row(4, 100_000, 199_999)), ["id"])

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 
 from delta_py.expressions.parse import parse_predicate
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan import log_answers
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.small_table import make_table
-from tests.support.table_builder import Json, TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.small_table import make_table
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats, vector
 
 BOTH = Question(valued=("id",), minima=("id",), maxima=("id",))
 
@@ -73,7 +73,7 @@ def test_deleted_rows_are_not_counted_and_leave_bounds_open(builder: TableBuilde
 
 
 @pytest.mark.parametrize(("nulls", "valued"), [(0, 4), (10, 0), (3, None)])
-def test_null_count_of_a_file_with_deleted_rows_says_something_only_if_it_is_none_or_all(
+def test_null_count_of_a_file_with_deleted_rows_is_used_only_if_none_or_all_are_null(
     nulls: int, valued: int | None, builder: TableBuilder
 ) -> None:
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata())

@@ -16,8 +16,8 @@ from delta_py.scan.planning import Scan, ScanReport, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, vector
 
 
 def file_table(sizes: list[int]) -> pa.Table:

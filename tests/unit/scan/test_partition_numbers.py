@@ -10,8 +10,8 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.partition_numbers import partition_numbers
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, stats, vector
 
 TYPES = {"p": "integer", "d": "date", "s": "string", "price": "decimal(9,2)", "ts": "timestamp", "flag": "boolean"}
 

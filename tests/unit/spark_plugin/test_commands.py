@@ -23,7 +23,7 @@ def build(store: LocalStore, mode: str, **definition: Any) -> Any:
     return carry_out(store, "buildTable", {"mode": mode, "schema": schema, **arguments})
 
 
-def test_if_not_exists_takes_a_table_that_is_there_whatever_the_session_says_of_new_ones(tmp_path: Path) -> None:
+def test_if_not_exists_takes_an_existing_table_despite_invalid_session_defaults(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     with pytest.raises(InvalidOptionError, match="nonsense"):
         build(store, "createIfNotExists", defaults=UNFIT)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.connect import functions as F
 from pyspark.sql.types import BooleanType
 
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.schema import BOOLEAN, DATE, INTEGER, LONG, STRING, TIMESTAMP, DecimalType, StructField, StructType
 from spark_plugin.dml.connect_conditions import KeyPart, condition_text, is_plain, key_parts, wanted_by

@@ -15,7 +15,7 @@ from delta_py.errors import LOGGERS
 from spark_plugin.driver_channel.deferred_logging import LogThread, deferred_logging
 from spark_plugin.driver_channel.frames import Status
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, ask
+from tests.support.spark.channel_client import SECRET, ask
 
 ROOT = Path(__file__).parents[3]
 

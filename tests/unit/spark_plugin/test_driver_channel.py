@@ -26,7 +26,7 @@ from spark_plugin.driver_channel import channel as channel_module
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.frames import MAX_REQUEST_BYTES, PROOF_BYTES, ChannelError, Status, proof, read_exactly
 from spark_plugin.driver_channel.server import HOLD, ChannelServer
-from tests.support.channel_client import SECRET, answer, ask, client, connected, prove, received, request_frame
+from tests.support.spark.channel_client import SECRET, answer, ask, client, connected, prove, received, request_frame
 
 ROOT = Path(__file__).parents[3]
 PLAN, OTHER = 1, 2
@@ -215,7 +215,7 @@ def test_other_user_on_the_socket_gets_no_byte(monkeypatch: pytest.MonkeyPatch) 
 ANSWERED = """
 import json, socket, sys
 from types import SimpleNamespace
-from tests.support.channel_client import ask
+from tests.support.spark.channel_client import ask
 try:
     print(ask(SimpleNamespace(path=sys.argv[1], port=None), 1))
 except (EOFError, OSError) as error:
@@ -407,7 +407,7 @@ def test_channel_is_opened_again_after_its_socket_was_removed(
 FORKING = """
 import os, sys
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, ask
+from tests.support.spark.channel_client import SECRET, ask
 server = ChannelServer(SECRET)
 server.handle({1: lambda body: b"planned"})
 if os.fork() == 0:
@@ -421,7 +421,7 @@ print(os.path.dirname(server.path))
 ENDING = """
 import threading, time
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, answer, client, request_frame
+from tests.support.spark.channel_client import SECRET, answer, client, request_frame
 server = ChannelServer(SECRET)
 server.handle({1: lambda body: b"planned"})
 main = threading.main_thread()

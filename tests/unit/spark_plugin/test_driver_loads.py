@@ -33,8 +33,8 @@ from spark_plugin.options.private import signed
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable, pin
-from tests.support.driver_requests import opening_body, planning_body
-from tests.support.small_table import append, make_table
+from tests.support.spark.driver_requests import opening_body, planning_body
+from tests.support.tables.small_table import append, make_table
 
 ROWS = [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
 
@@ -73,7 +73,7 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
 ) -> None:
     if has_checksums:
         write_delta(table, pa.table({"id": pa.array([9], pa.int64()), "day": ["sun"]}), mode="append")
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     KEPT.forget()
 
     def load() -> DeltaSource:
@@ -125,7 +125,7 @@ def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table:
 
 
 def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     source = source_of(table)
     planning = planning_body(pickled_whole(source), source.schema().json())
     _, *partitions = parts(planned(planning))

@@ -14,8 +14,8 @@ import pytest
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning import offers
-from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING
-from tests.support.older_settings import PLANNING_CONF
+from spark_plugin.options.roads import DISABLE_CONF, DRIVER_PLANNING
+from tests.support.spark.older_settings import PLANNING_CONF
 
 
 class Context:

@@ -12,14 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructType
 
 from delta_py.errors import DataFileError
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import reads
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
+from spark_plugin.options import read_limits
 from spark_plugin.pruning.scan_request import MARKER_KEY
-from tests.support.driver_requests import planning_body
-from tests.support.small_table import make_table
+from tests.support.spark.driver_requests import planning_body
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture

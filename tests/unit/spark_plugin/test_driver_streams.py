@@ -21,9 +21,9 @@ from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.pruning.stream_question import QUESTION_KEY
 from spark_plugin.spark_versions import read_limit_of_json
 from spark_plugin.streaming.stream_reader import DeltaStreamReader
-from tests.support.driver_requests import stream_body
-from tests.support.needs_spark import needs_spark
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.spark.driver_requests import stream_body
+from tests.support.spark.needs_spark import needs_spark
+from tests.support.tables.streamed_tables import daily_table, rows
 
 ALL = '{"_type": "ReadAllAvailable"}'
 

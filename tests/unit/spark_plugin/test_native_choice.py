@@ -13,7 +13,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.pruning import NativeWish
 from spark_plugin.schema_conversion import from_spark_schema
 from spark_plugin.source import native_files as chosen
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])

@@ -11,7 +11,7 @@ import pytest
 from delta_py.scan.planning import ScanReport
 from spark_plugin.pruning import rule
 from spark_plugin.pruning.rule import RoadStatus, ScanStatus
-from tests.support.message_schema import violations
+from tests.support.documents.message_schema import violations
 
 TOLD: dict[str, Any] = {
     "roads": [

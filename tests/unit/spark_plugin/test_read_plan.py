@@ -16,19 +16,20 @@ from pyspark.sql.types import StructType
 from delta_py import write_delta
 from delta_py.errors import InvalidOptionError
 from delta_py.scan.planning import ScanReport
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.java import jars
+from spark_plugin.options import read_limits
 from spark_plugin.options.common import DISABLED
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
+from spark_plugin.options.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.pruning.scan_request import MARKER_KEY, ScanRequest
-from spark_plugin.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.session_source import source_with
 from spark_plugin.source.read_plan import ReadPlan, plan_read
-from tests.support.message_schema import schema, violations
-from tests.support.small_table import make_table
+from tests.support.documents.message_schema import schema, violations
+from tests.support.tables.small_table import make_table
 
-JAVA = Path(read_limits.__file__).parent / "java"
+JAVA = jars.SOURCES
 QUESTION = {"by": [], "valued": [], "minima": [], "maxima": ["id"]}
 PARTIAL = {"by": ["s"], "valued": ["id"], "minima": [], "maxima": [], "sums": []}
 
@@ -181,7 +182,7 @@ def test_java_holds_no_limit_of_sizes_that_decides() -> None:
     """The numbers are in read_limits.py, and come with the plan."""
     numbers_by_file = {
         str(file.relative_to(JAVA)): re.findall(r"\b(?:WORTH|MOST|MAX|LEAST)_\w+ = (?!\")[^;]+<<[^;]+;", file.read_text())
-        for folder in ("rule", "scan", "aggregates", "joins", "parquet")
+        for folder in ("rule", "scan", "messages", "aggregates", "joins", "parquet")
         for file in (JAVA / folder).glob("*.java")
     }
     assert {name: numbers for name, numbers in numbers_by_file.items() if numbers} == {}

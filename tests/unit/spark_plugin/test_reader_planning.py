@@ -19,8 +19,8 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.scan.log_answers import Question
 from delta_py.streaming.stream_options import StreamStart
 from delta_py.types.schema import LONG, STRING, StructField, StructType
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.options import read_limits
 from spark_plugin.options.common import VIEW
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
@@ -29,7 +29,7 @@ from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
 from spark_plugin.streaming.stream_reader import pin_stream
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.row_changes.dml import Dml
 from delta_py.transactions import DeltaTransaction
 from delta_py.write.rewrite import TakenOut
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 

@@ -14,7 +14,7 @@ from delta_py.errors import (
     MetadataChangedException,
 )
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.retries import run_with_retries
+from spark_plugin.table_api.retries import run_with_retries
 
 
 class Operation:

@@ -32,7 +32,7 @@ from spark_plugin.pruning import (
 )
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.source.task_batches import DeltaPartition
-from tests.support.message_schema import violations
+from tests.support.documents.message_schema import violations
 
 PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
 

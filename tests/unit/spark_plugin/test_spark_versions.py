@@ -25,7 +25,7 @@ from spark_plugin.spark_versions import (
     refuse_older,
     resolvable_rule_text,
 )
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 PAGE = ROOT / "docs" / "spark-versions-and-connect.md"
 

@@ -32,7 +32,7 @@ from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
-from tests.support.streamed_tables import FEED, daily_table, rows
+from tests.support.tables.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]
 
@@ -502,7 +502,7 @@ def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> Non
         stream.next()
 
 
-def test_event_time_order_gives_late_rows_of_commits_where_a_new_filter_leaves_no_more_of_the_first_files(late: str) -> None:
+def test_event_time_order_gives_later_commits_if_a_new_filter_skips_all_first_files(late: str) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     assert [row[0] for row in stream.next()] == [0]
     write_delta(late, at(5), mode="append")

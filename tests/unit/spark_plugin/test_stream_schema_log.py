@@ -18,7 +18,7 @@ from spark_plugin.options.private import signed
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import source_with
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
-from tests.support.changing_table import Table, rows
+from tests.support.tables.changing_table import Table, rows
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from delta_py import write_delta
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.source import tcp_nodelay
-from spark_plugin.source.tcp_nodelay import answer_promptly
+from spark_plugin.tasks import tcp_nodelay
+from spark_plugin.tasks.tcp_nodelay import answer_promptly
 
 SCHEMA = StructType([StructField("id", LongType())])
 DELAY = 0.03
@@ -100,7 +100,7 @@ def test_what_a_task_needs_is_imported_without_a_search_for_garbage(is_on: bool,
     source = DeltaSource({"path": str(tmp_path / "t")})
     (tmp_path / "reader").write_bytes(pickle.dumps(source.reader(SCHEMA)))
     code = """
-import gc, pickle, sys, spark_plugin.source.tcp_nodelay
+import gc, pickle, sys, spark_plugin.tasks.tcp_nodelay
 while_importing = []
 class Watch:
     def find_spec(self, name, path=None, target=None):

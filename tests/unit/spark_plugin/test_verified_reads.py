@@ -25,8 +25,8 @@ from spark_plugin.options.streaming_options import stream_read_options
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
-from tests.support.driver_requests import planning_body
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.spark.driver_requests import planning_body
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 IDS = list(range(100, 120))
 

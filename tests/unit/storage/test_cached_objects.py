@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from delta_py.storage import cached_objects
-from delta_py.storage.cached_objects import KeptObjects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
 from delta_py.storage.store_options import StorageOptions
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 BLOCK = 100
 CONTENT = bytes(number * 7 % 251 for number in range(5 * BLOCK + 30))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache, NewEntry, entry_name
+from delta_py.storage.cache.disk_cache import DiskCache, NewEntry, entry_name
 
 NAME = entry_name(b"what it is", "object")
 MANY = 1 << 40
@@ -114,7 +114,7 @@ PLACES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.timeout(20)  # opening a pipe would wait forever
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_file_in_the_place_of_an_entry_is_none_and_does_not_keep_others_from_going(tmp_path: Path, place: str) -> None:
+def test_entry_that_is_no_file_reads_as_none_and_other_entries_are_still_trimmed(tmp_path: Path, place: str) -> None:
     cache, other = DiskCache(tmp_path, 0), entry_name(b"another", "object")
     (tmp_path / other).write_bytes(b"x")
     PLACES[place](tmp_path / NAME)

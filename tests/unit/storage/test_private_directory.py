@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache, entry_name
-from delta_py.storage.private_directory import PrivateDirectory, UnsafeDirectoryError
+from delta_py.storage.cache.disk_cache import DiskCache, entry_name
+from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDirectoryError
 
 T = TypeVar("T")
 

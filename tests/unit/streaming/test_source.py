@@ -23,7 +23,7 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
 from delta_py.streaming import commits, lag
@@ -34,8 +34,8 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 TABLE_ID = "b5a1a8f0-0000-4000-8000-000000000001"
 EVERYTHING = Limits()

@@ -18,7 +18,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import QUARANTINE_DIRECTORY, Quarantine, list_quarantine, restore_quarantined
 from delta_py.vacuum.vacuum import QUARANTINED, REMOVED, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 HOUR = 3_600_000
 NOW = time.time_ns() // 1_000_000
@@ -75,7 +75,7 @@ def test_files_are_moved_aside_brought_back_and_deleted(store: ObjectStore) -> N
     assert (set(data(store)), held(store)) == (set(before) - {old}, [])
 
 
-def test_a_run_that_quarantines_nothing_deletes_what_was_there_longer_than_the_tables_retention(store: ObjectStore) -> None:
+def test_run_that_quarantines_nothing_deletes_files_quarantined_past_retention(store: ObjectStore) -> None:
     run(store, ASIDE, 1)
     assert run(store, NO_RETENTION, 2).deleted == 0, "a short retention is not of what is in quarantine"
     removable = Vacuum.begin(store, NO_RETENTION, lambda: NOW + 24 * 8 * HOUR).find()

@@ -33,7 +33,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
 from delta_py.write.row_changes import DELETED, UPDATED
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 HOUR = 3_600_000
 VECTORS = {"delta.enableDeletionVectors": "true"}

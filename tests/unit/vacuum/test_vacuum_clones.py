@@ -126,7 +126,7 @@ def test_clone_of_an_older_version_keeps_its_files(path: str, copy: str, kind: V
     assert (now(path, kind=kind), ids(copy)) == (1, [1])
 
 
-def test_clone_that_is_made_again_keeps_what_its_newest_version_and_the_one_before_read(path: str, copy: str) -> None:
+def test_replaced_clone_keeps_files_of_its_newest_version_and_the_one_before(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy)
     append(path, 2, mode="overwrite")
@@ -152,7 +152,7 @@ def test_clone_of_a_clone_keeps_files_of_both(path: str, copy: str, tmp_path: Pa
     assert notes(path) == notes(copy) == []
 
 
-def test_clone_of_a_clone_without_files_of_its_own_is_not_forgotten_by_the_clone_between(
+def test_clone_of_a_clone_keeps_its_files_after_vacuums_of_clone_and_source(
     path: str, copy: str, tmp_path: Path
 ) -> None:
     third = str(tmp_path / "third")
@@ -368,7 +368,7 @@ def test_clone_that_is_about_to_be_made_keeps_what_it_may_read(path: str, copy: 
     assert notes(path) == []
 
 
-def test_clone_that_is_about_to_be_made_behind_a_vacuum_of_its_place_keeps_what_it_may_read(path: str, copy: str) -> None:
+def test_clone_in_the_making_keeps_its_files_after_a_vacuum_of_its_place(path: str, copy: str) -> None:
     append(copy, 8)
     append(path, 1)
     note(path, json.dumps({"clone": copy, "source": path, "after": 0}))

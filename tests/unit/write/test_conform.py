@@ -199,7 +199,7 @@ def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(field: Str
 @pytest.mark.parametrize(
     ("sql", "expected_text"), [("soundex(name) = 'A'", "soundex"), ("id >", "id >"), ("nope > 0", "nope"), ("id + 1", r"id \+ 1")]
 )
-def test_write_state_with_a_check_constraint_that_cannot_be_asked_is_refused_by_its_name(sql: str, expected_text: str) -> None:
+def test_write_state_with_an_unusable_check_constraint_is_refused_by_its_name(sql: str, expected_text: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{expected_text}") as caught:
         write_state(config(delta__constraints__odd=sql), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"

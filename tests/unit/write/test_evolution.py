@@ -177,7 +177,7 @@ def test_merge_type_that_is_not_wider_changes_nothing(table_type: DataType, data
     assert merged_schema(widening(struct(a=table_type)), struct(a=data_type), widen=True, casts=True) == struct(a=table_type)
 
 
-def test_merge_widening_inside_arrays_and_maps_is_recorded_at_the_nearest_field_with_the_way() -> None:
+def test_merge_widening_in_arrays_and_maps_is_recorded_at_the_nearest_field() -> None:
     table_types = struct(a=ArrayType(MapType(INTEGER, BYTE)), s=MapType(FLOAT, struct(x=SHORT)))
     data_types = struct(a=ArrayType(MapType(LONG, SHORT)), s=MapType(DOUBLE, struct(x=INTEGER)))
     outer, other = merged_schema(widening(table_types), data_types, widen=True).fields
@@ -275,7 +275,7 @@ def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> Non
     )
 
 
-def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_the_same_name_and_type() -> None:
+def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_equal_types() -> None:
     old_types = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
     mapped, _ = column_mapping.assign(old_types, lambda f: f"col-{f.name}", Properties({}))
     config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")

@@ -98,7 +98,7 @@ def test_new_table_gets_what_the_version_requires(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_files_hold_partition_columns_behind_all_others_and_the_log_numbers_of_records(tmp_path: Path, version: int) -> None:
+def test_files_have_partition_columns_last_and_the_log_has_record_counts(tmp_path: Path, version: int) -> None:
     store = make(tmp_path, version, partition_by=("day",), delta__dataSkippingNumIndexedCols="0")
     write_delta(store.root, ROWS, mode="append")
     write_delta(store.root, ROWS.set_column(1, "id", pa.array([3, 4], pa.int64())), mode="append")

@@ -29,7 +29,7 @@ def test_what_is_no_column_is_told_apart() -> None:
     assert partitioning == (("p", "q"), None, ("bucket(...)",))
 
 
-def test_a_generation_expression_is_text_with_delta_spark_s_parser_and_a_node_with_spark_s() -> None:
+def test_generation_expression_is_text_of_delta_sparks_parser_or_a_node_of_sparks() -> None:
     assert _sql_text("k * 2") == _sql_text(SimpleNamespace(originalSQL=lambda: "k * 2")) == "k * 2"
 
 
@@ -71,7 +71,7 @@ def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: d
                 check_rules(session, fields, properties)
 
 
-def test_default_of_a_column_that_is_changed_is_refused_where_the_session_reads_it_otherwise() -> None:
+def test_changed_column_default_is_refused_if_the_session_parses_it_differently() -> None:
     session, columns = (
         SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}),
         [{"name": "c", "default": r"'a\b'"}],

@@ -19,7 +19,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import parse_schema
 from spark_plugin.definition_statements.create_like import _of_table
 from spark_plugin.table_api.builders import TableRequest
-from tests.support.coordination import create_coordinated, ledger_url
+from tests.support.stores.coordination import create_coordinated, ledger_url
 
 ROWS = {"id": [1, 2], "name": ["a", "b"]}
 

@@ -170,7 +170,7 @@ def test_arguments_that_mean_nothing_are_refused(text: str, why: str) -> None:
 # ---------------------------------------------------------------- errors on their way to the JVM
 
 
-def test_an_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_again_in_python() -> None:
+def test_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_in_python() -> None:
     error = TableNotFoundError("There is no table.\n - one", table="x")
     with pytest.raises(AnalysisException) as raised, as_spark_raises():
         raise error

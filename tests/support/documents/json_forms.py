@@ -1,0 +1,81 @@
+"""docs/command-line.schema.json: the forms of the command line's JSON answers, and whether an answer has one.
+
+An answer has exactly the names that its form has: one that lacks a name breaks scripts, and one that has another is not
+documented.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.support.documents.pages import ROOT
+
+SCHEMA = json.loads((ROOT / "docs" / "command-line.schema.json").read_text())
+FORMS: dict[str, Any] = SCHEMA["$defs"]
+"""By command, and by SQL type."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,), "number": (int, float),
+    "null": (type(None),),
+}
+_KEYWORDS = {
+    "$ref", "description", "anyOf", "enum", "type", "pattern", "minimum", "maximum", "required", "properties",
+    "additionalProperties", "items", "prefixItems", "minItems", "maxItems",
+}
+
+
+def faults(answer: Any, form: Any, place: str = "") -> list[str]:
+    """Where an answer has not the form, which is a JSON schema."""
+    if form is True:
+        return []
+    assert form.keys() <= _KEYWORDS, f"{place}: {form.keys() - _KEYWORDS} is not checked"
+    if "$ref" in form:
+        return faults(answer, FORMS[form["$ref"].removeprefix("#/$defs/")], place)
+    if "anyOf" in form:
+        found = [faults(answer, one, place) for one in form["anyOf"]]
+        return [] if [] in found else [fault for one in found for fault in one]
+    if "enum" in form and answer not in form["enum"]:
+        return [f"{place}: {answer!r} is none of {form['enum']}"]
+    if "type" in form and not _has_type(answer, form["type"]):
+        return [f"{place}: {answer!r} is no {form['type']}"]
+    match answer:
+        case str():
+            return [] if re.search(form.get("pattern", ""), answer) else [f"{place}: {answer!r} is not as {form['pattern']}"]
+        case dict():
+            return _faults_of_object(answer, form, place)
+        case list():
+            return _faults_of_list(answer, form, place)
+        case int():
+            is_within = form.get("minimum", answer) <= answer <= form.get("maximum", answer)
+            return [] if is_within else [f"{place}: {answer} is not within the bounds"]
+    return []
+
+
+def _has_type(answer: Any, wanted: str | list[str]) -> bool:
+    if isinstance(wanted, list):
+        return any(_has_type(answer, one) for one in wanted)
+    if isinstance(answer, bool):
+        return wanted == "boolean"
+    if wanted == "integer" and isinstance(answer, float):
+        return answer.is_integer() and abs(answer) >= 2**63
+    return isinstance(answer, _TYPES[wanted])
+
+
+def _faults_of_object(answer: dict[str, Any], form: dict[str, Any], place: str) -> list[str]:
+    known = form.get("properties", {})
+    others = form.get("additionalProperties", "properties" not in form)
+    found = [f"{place}.{name} is missing" for name in form.get("required", ()) if name not in answer]
+    for name, value in answer.items():
+        one = known.get(name, others)
+        found += [f"{place}.{name} is not in the form"] if one is False else faults(value, one, f"{place}.{name}")
+    return found
+
+
+def _faults_of_list(answer: list[Any], form: dict[str, Any], place: str) -> list[str]:
+    if not form.get("minItems", 0) <= len(answer) <= form.get("maxItems", len(answer)):
+        return [f"{place} has {len(answer)} items"]
+    forms = form.get("prefixItems") or [form.get("items", True)] * len(answer)
+    found = [faults(value, one, f"{place}[{number}]") for number, (value, one) in enumerate(zip(answer, forms, strict=True))]
+    return [fault for one in found for fault in one]

@@ -1,0 +1,36 @@
+"""Runs a script in a Python of its own, for what needs a Spark session of another kind than the tests'."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict[str, Any]:
+    """The JSON object that the script prints as its last line. arguments: its sys.argv[1:].
+
+    Fails the test with what the script wrote to stderr when it ends in an error.
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    last: dict[str, Any] = json.loads(done.stdout.strip().rpartition("\n")[2])
+    return {**last, "stderr": done.stderr}
