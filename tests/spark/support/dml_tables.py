@@ -1,4 +1,4 @@
-"""The rows that tests of DELETE and UPDATE begin with, and what is seen of a table afterwards."""
+"""The rows with which tests of DELETE and UPDATE begin, and the visible state of a table afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(count: int = 60) -> list[tuple[Any, ...]]:
 
 
 def plain_rows(spark: SparkSession) -> DataFrame:
-    """The rows, as Spark keeps them; and views of them and of keys."""
+    """The rows, in Spark's cache; and views of them and of keys."""
     frame = spark.createDataFrame(rows(), SCHEMA).coalesce(2).cache()
     frame.createOrReplaceTempView("plain_rows")
     spark.createDataFrame([(1,), (5,), (None,), (200,)], "k bigint").createOrReplaceTempView("keys_with_null")

@@ -1,7 +1,7 @@
-"""A small Python data source over a directory of Parquet files, built on what the pruning rule hands over and nothing else.
+"""A small Python data source over a directory of Parquet files, built only on what the pruning rule passes to it.
 
-It drops exactly the rows that the predicate rejects and keeps exactly the files that have others: the most that a source
-may do, so that a rule which hands over too much shows as wrong rows.
+It drops exactly the rows that the predicate rejects and reads exactly the files that have other rows: the most that a source may
+do, so a rule that passes too much gives wrong rows.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ParquetReader(DataSourceReader):
 
 
 class GreedySource(ParquetSource):
-    """Takes `=` and IS NOT NULL from Spark's own push-down for good."""
+    """Takes `=` and IS NOT NULL from Spark's own push-down permanently."""
 
     @classmethod
     def name(cls) -> str:
@@ -113,7 +113,7 @@ def _size(files: list[Path]) -> int:
 
 
 def _fit(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values with only the nested fields that were asked for."""
+    """The values with only the requested nested fields."""
     if array.type.equals(wanted):
         return array
     if pa.types.is_struct(wanted):

@@ -1,7 +1,7 @@
-"""Debian's Chromium without a screen: pictures of pages, and what a script of a test finds in them.
+"""Debian's Chromium without a screen: pictures of pages, and measurements by a script of a test.
 
-The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which stays as it is else. The
-page is shown in a frame, which may be narrower than the narrowest window that Chromium opens.
+The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which otherwise stays unchanged.
+The page is shown in a frame, which may be narrower than the narrowest window that Chromium opens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FRAME = """<!DOCTYPE html><meta charset="utf-8"><meta name="color-scheme" conte
 
 
 def program() -> str | None:
-    """Where Chromium is; None where it is not installed."""
+    """The path of Chromium; None if it is not installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -37,7 +37,7 @@ def picture(page: str, path: Path, width: int, height: int, *, dark: bool = Fals
 
 
 def measure(page: str, width: int, *, dark: bool = False) -> dict[str, Any]:
-    """What page_measures.js finds: {"width": ..., "problems": [...]}."""
+    """The result of page_measures.js: {"width": ..., "problems": [...]}."""
     script = MEASURES.read_text()
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = rf'\1; script-src &#x27;sha256-{allowed}&#x27;"'

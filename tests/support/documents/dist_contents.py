@@ -18,7 +18,7 @@ from spark_plugin.java import jars
 
 
 def problems_of(directory: Path) -> list[str]:
-    """What is wrong with the wheel and the sdist in a directory."""
+    """The problems of the wheel and the sdist in a directory."""
     wheels, sdists = list(directory.glob("*.whl")), list(directory.glob("*.tar.gz"))
     if len(wheels) != 1 or len(sdists) != 1:
         return [f"{directory} has {len(wheels)} wheels and {len(sdists)} sdists"]

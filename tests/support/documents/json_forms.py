@@ -1,7 +1,6 @@
 """docs/command-line.schema.json: the forms of the command line's JSON answers, and whether an answer has one.
 
-An answer has exactly the names that its form has: one that lacks a name breaks scripts, and one that has another is not
-documented.
+An answer has exactly the names of its form: a missing name breaks scripts, and an additional one is not documented.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _KEYWORDS = {
 
 
 def faults(answer: Any, form: Any, place: str = "") -> list[str]:
-    """Where an answer has not the form, which is a JSON schema."""
+    """The differences between an answer and the form, which is a JSON schema."""
     if form is True:
         return []
     assert form.keys() <= _KEYWORDS, f"{place}: {form.keys() - _KEYWORDS} is not checked"

@@ -1,6 +1,9 @@
-"""Checks messages between the rule and the source by spark_plugin/pruning/messages.json, in the words of JSON Schema that it has.
+"""Checks messages between the rule and the source by spark_plugin/pruning/messages.json, with the keywords of JSON Schema that it
+uses.
 
     assert violations("plan", message) == []
+
+A violation is a text for people.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Writers, readers and publishers of one coordinated table under a schedule (schedules.py), and what must hold whatever happens.
 
     model = CoordinatedModel(directory, monkeypatch)
-    model.run(seed)          # Outcome counts; AssertionError where a promise is broken
+    model.run(seed)          # Outcome counts; AssertionError if a promise is broken
 
-What is run is the commit path of pydelta over a store in memory and a ledger of SQLite in memory.
+It runs the commit path of pydelta over a store in memory and a ledger of SQLite in memory.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _POLICY = RetryPolicy(unsettled_attempts=4, first_wait_seconds=0.0)
 
 
 class _LedgerInMemory(SqliteLedger):
-    """One connection is enough where one actor runs at a time, and each call is one transaction."""
+    """One connection is enough, because one actor runs at a time and each call is one transaction."""
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # nothing depends on turns: the schedule has actors go as it likes
+        return contextlib.nullcontext()  # nothing depends on turns: the schedule chooses the order of actors
 
 
 @dataclass
 class _Told:
-    """What a writer was told of its commit. version, data: of one that stands."""
+    """What a writer learned about its commit. version, data: of a commit that stands."""
 
     txn_id: str
     outcome: str = "died"
@@ -119,7 +119,7 @@ class CoordinatedModel:
     # ------------------------------------------------------------ one schedule
 
     def run(self, seed: int) -> Counter[str]:
-        """How many commits had which outcome, and how many calls there were."""
+        """The number of commits by outcome, and the number of calls."""
         schedule = Schedule(seed)
         draw = schedule.draw
         self._run = _Run(schedule, {f"{LOG_DIRECTORY}/{commit_file_name(0)}": (self._first, 0)}, draw.random() < 0.5, 1_000)
@@ -167,7 +167,7 @@ class CoordinatedModel:
         self._settle(store, config, prepared)
 
     def _leave_or_enter(self) -> None:
-        """The table needs its coordinator no more, and needs it again."""
+        """The table leaves its coordinator, or enters it again."""
         for _ in range(self._run.schedule.draw.randint(1, 3)):
             store = self._store()
             try:
@@ -219,7 +219,7 @@ class CoordinatedModel:
                 return newest, config
 
     def _clock_ms(self) -> int:
-        """Of machines that do not agree."""
+        """The clocks of machines, which do not agree."""
         self._run.clock_ms += 1
         return self._run.clock_ms + self._run.schedule.draw.choice((0, 0, 50, -50))
 
@@ -242,7 +242,7 @@ class CoordinatedModel:
             newest = found
 
     def _checkpoint(self) -> None:
-        """A checkpoint must never speak of what is not published."""
+        """A checkpoint must never contain unpublished commits."""
         run, store = self._run, self._store()
         for _ in range(2):
             try:
@@ -254,7 +254,7 @@ class CoordinatedModel:
             assert not missing, f"a checkpoint of {newest}, and {missing} are not published"
 
     def _look(self, store: CoordinatedStore) -> int:
-        """The newest version of a listing. All versions are read once, whoever reads them: each is one for ever."""
+        """The newest version of a listing. Each version is read once, by any reader: it never changes."""
         run, told = self._run, self._run.newest_told
         names = [parse_log_name(info.path.rpartition("/")[2]) for info in store.list_from(LOG_DIRECTORY)]
         versions = [name.version for name in names if name is not None and name.kind is LogKind.COMMIT]

@@ -1,8 +1,8 @@
-"""A bank whose writers reach their ledger over connections that are cut: each transfer is done once or not at all, as its writer
-was told.
+"""A bank whose writers use their ledger over connections that are cut: each transfer is done once or not at all, as its writer
+reports.
 
     told = transfers(bank, cut_url, seed, each=6)       # over a proxy
-    check(bank, told)                                   # by the ledger's own address
+    check(bank, told)                                   # at the ledger's own address
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def open_bank(directory: Path, url: str) -> Bank:
 
 @dataclass
 class Told:
-    """The numbers of transfers and deposits, by what their writers were told."""
+    """The numbers of transfers and deposits, by the results that their writers got."""
 
     done: set[int] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
@@ -78,7 +78,7 @@ def _work(url: str, bank: Bank, seed: int, writer: int, each: int) -> Told:
         number = (writer + 1) * _NUMBERS + count
         error: Exception | None = None
         try:
-            if count % 2:  # by itself: a commit of one table, by the committer
+            if count % 2:  # alone: a commit of one table, by the committer
                 store = coordinated(bank.entries, url)
                 write_delta(str(bank.entries), pa.table({"id": [number]}), mode="append", store=store)
             else:
@@ -90,7 +90,8 @@ def _work(url: str, bank: Bank, seed: int, writer: int, each: int) -> Told:
 
 
 def transfers(bank: Bank, url: str, seed: int, each: int) -> Told:
-    """By some writers at once, each so many. url: by which they reach the bank's ledger."""
+    """Some writers at the same time, each with this number of transfers. url: the address by which they reach the bank's
+    ledger."""
     with ThreadPoolExecutor(WRITERS) as pool:
         found = list(pool.map(lambda writer: _work(url, bank, seed, writer, each), range(WRITERS)))
     return Told(*(set[int]().union(*(getattr(told, name) for told in found)) for name in ("done", "refused", "unknown")))

@@ -1,7 +1,7 @@
-"""A Spark driver that changes one table by DELETE, UPDATE, MERGE and append in turn, killed in the midst of each.
+"""A Spark driver that changes one table by DELETE, UPDATE, MERGE and append in turn. It is killed during each of them.
 
-The driver notes each step when it begins and when it is done. After a kill the table must be as after the step that was done
-last, or as after the one that was begun; the next driver goes on from there.
+The driver records each step when it begins and when it is done. After a kill the table must be as after the last completed step,
+or as after the one that was begun; the next driver continues from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST_ROWS = 200
 _STEP_ROWS = 20
 _SECONDS = 240
 
-# A step is told by its number alone, so that whoever repeats it does the same: see rows_after.
+# A step depends only on its number, so a repetition does the same: see rows_after.
 _DRIVER = """
 import sys
 from pyspark.sql import SparkSession, functions as F
@@ -62,7 +62,7 @@ while True:
 
 
 class _ChangingDriver(Driver):
-    """A driver in a session of processes of its own, from one step on."""
+    """A driver in a separate session of processes, from one step on."""
 
     def __init__(self, root: Path, step: int) -> None:
         self._output = root / f"driver-{time.time_ns()}.log"
@@ -89,8 +89,7 @@ def rows_after(step: int, rows: dict[int, int]) -> dict[int, int]:
 
 
 def run_with_kills(root: Path, kills: int, chosen: random.Random) -> str:
-    """What was seen, in a line. Raises AssertionError for a table that is neither as before the step that was begun nor as
-    after it."""
+    """A summary in one line. Raises AssertionError if the table is neither as before the begun step nor as after it."""
     rows = {id: 0 for id in range(_FIRST_ROWS)}
     table = pa.table({"id": pa.array(rows, pa.int64()), "x": pa.array(rows.values(), pa.int64())})
     write_delta(str(root / "t"), table, configuration={"delta.enableDeletionVectors": "true"}, max_records_per_file=50)
@@ -127,7 +126,7 @@ def _killed_in(root: Path, step: int, operation: str, chosen: random.Random) -> 
 
 
 def _wait_for_its_end(driver: Driver) -> None:
-    """Workers that outlive their driver may finish what they were at."""
+    """Workers that outlive their driver may complete their work."""
     deadline = time.monotonic() + _SECONDS
     while driver.processes() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,6 +1,6 @@
-"""Tables and steps for test_crosses.py, drawn from a seed: SQL text and writes of rows, nothing that needs a session.
+"""Random tables and steps for test_crosses.py, from a seed: SQL text and writes of rows, without a session.
 
-Which step comes next depends on the seed and on what the table is by then (State), never on who takes it.
+The next step depends on the seed and on the current table (State), never on who does it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEY = "k"
 
 @dataclass(frozen=True)
 class Sql:
-    """{t} is the table. keeps_rows: every row that is there afterwards with a key of before is that row, with its row id."""
+    """{t} is the table. keeps_rows: every later row with a key from before is the same row, with its row id."""
 
     text: str
     keeps_rows: bool = True
@@ -52,7 +52,7 @@ class Sql:
 
 @dataclass(frozen=True)
 class Write:
-    """A DataFrame's write: what `rows` selects. plain: ours is written without Spark."""
+    """A DataFrame's write of what `rows` selects. plain: our write is without Spark."""
 
     rows: str
     mode: str = "append"
@@ -78,7 +78,7 @@ Step: TypeAlias = Sql | Write | Checkpoint
 
 @dataclass(frozen=True)
 class State:
-    """What the table is before a step."""
+    """The table before a step."""
 
     version: int
     schema: StructType
@@ -117,7 +117,7 @@ class State:
 
     @property
     def plain_fields(self) -> list[StructField]:
-        """The columns that every writer may give values."""
+        """The columns for which every writer may set values."""
         return [one for one in self.schema if one.name not in {*self.generated, *self.identity}]
 
 
@@ -291,13 +291,13 @@ def selected(rng: random.Random, fields: Sequence[StructField], keys: Iterable[i
 
 
 def new_keys(rng: random.Random, state: State, most: int = 6) -> list[int]:
-    """Never used by the table so far, as far as keys of its newest version say."""
+    """Keys that the table has not used so far, judged by its newest version."""
     first = max([0, *state.keys]) + 1
     return list(range(first, first + rng.randint(1, most)))
 
 
 def written_fields(rng: random.Random, state: State) -> list[StructField]:
-    """The columns of a write: most often all that a writer may give; some are left out, or generated ones given."""
+    """The columns of a write: mostly all that a writer may set; some are left out, or generated ones set."""
     fields = list(state.plain_fields)
     if rng.random() < 0.3:
         fields = [one for one in fields if one.name == KEY or not one.nullable or rng.random() < 0.7]
@@ -350,7 +350,7 @@ def partition_predicate(rng: random.Random, state: State) -> str | None:
 
 
 def replace_where(rng: random.Random, state: State) -> Step:
-    """Rows that meet the predicate most often."""
+    """Rows that mostly match the predicate."""
     by_partition = partition_predicate(rng, state) if rng.random() < 0.5 else None
     fields = state.plain_fields
     if by_partition is not None:
@@ -398,7 +398,7 @@ def merge(rng: random.Random, state: State) -> Step:
     if evolving:
         fields = evolved(rng, state, fields)
     elif rng.random() < 0.2:
-        fields = [one for one in fields if one.name == KEY or rng.random() < 0.6]  # * is refused, or takes what both have
+        fields = [one for one in fields if one.name == KEY or rng.random() < 0.6]  # * is refused, or takes the columns of both
     source = selected(rng, fields, keys)
     sets = [one.name for one in fields if one.name != KEY and one.name in state.schema.names]
     clauses = []
@@ -420,12 +420,12 @@ def merge(rng: random.Random, state: State) -> Step:
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND t.k % 4 = 1 THEN {act}")
     more = f" AND t.{quoted(state.partition_by[0])} <=> s.{quoted(state.partition_by[0])}" if _joined(rng, state, fields) else ""
     head = "MERGE WITH SCHEMA EVOLUTION INTO" if evolving else "MERGE INTO"
-    # With `more` a row may go and another come with its key.
+    # With `more` a row may be deleted and another one inserted with its key.
     return Sql(f"{head} {{t}} t USING ({source}) s ON t.k = s.k{more} {' '.join(clauses)}", keeps_rows=not more)
 
 
 def _joined(rng: random.Random, state: State, fields: Sequence[StructField]) -> bool:
-    """Whether a MERGE looks at a partition column too."""
+    """Whether the condition of a MERGE also uses a partition column."""
     names = [one.name for one in fields]
     return bool(state.partition_by) and state.partition_by[0] in names and rng.random() < 0.3
 
@@ -470,7 +470,7 @@ def spark_type(text: str) -> DataType:
 
 
 def evolved(rng: random.Random, state: State, fields: Sequence[StructField]) -> list[StructField]:
-    """The fields as a source has them that knows more: another column, another field, a wider type."""
+    """The fields of a source that has more: another column, another field, a wider type."""
     found = list(fields)
     kind = rng.choice(["column", "column", "field", "type"])
     if kind == "column":
@@ -507,7 +507,7 @@ def _altered(text: str) -> Step:
 
 
 def some_column(rng: random.Random, state: State) -> StructField:
-    """Any but the key; one time in ten of the partition columns, the generated ones and the like."""
+    """Any column except the key; one time in ten a partition column, a generated one or similar."""
     special = {KEY, *state.partition_by, *state.generated, *state.identity}
     usual = [one for one in state.schema if one.name not in special]
     others = [one for one in state.schema if one.name in special and one.name != KEY]
@@ -581,8 +581,8 @@ def set_property(rng: random.Random, state: State) -> Step:
 
 
 def _may_end_mapping(state: State) -> bool:
-    """Not where there is none, of which delta-spark writes the files anew for nothing; nor of a clustered table, whose clustering
-    columns delta-spark leaves under names that it does not find any more."""
+    """Not if there is no mapping: then delta-spark rewrites the files for nothing. Nor for a clustered table: delta-spark leaves
+    its clustering columns under names that it no longer finds."""
     return state.mapped and "clustering" not in state.features
 
 
@@ -670,5 +670,5 @@ def draw_step(rng: random.Random, state: State) -> Step:
 
 
 def described(definition: Definition, steps: Sequence[tuple[str, Step]]) -> str:
-    """All that is needed to do it again by hand."""
+    """All that is needed to repeat it by hand."""
     return "\n".join([definition.sql("..."), *(f"{n:3} {who}: {step}" for n, (who, step) in enumerate(steps, 1))])

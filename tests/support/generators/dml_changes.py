@@ -1,4 +1,4 @@
-"""Random DELETE, UPDATE and MERGE, as calls of a DeltaTable class (ours or delta-spark's), and what they make of a list of rows.
+"""Random DELETE, UPDATE and MERGE, as calls of a DeltaTable class (ours or delta-spark's), and their effect on a list of rows.
 
     change = random_change(random.Random(1), rows)
     after = change.after(rows)                     # rows, and the change feed
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
         ("nested", pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])),
     ]
 )
-# Without it a client of Spark Connect takes no table without rows.
+# Without it a client of Spark Connect accepts no table without rows.
 SPARK_SCHEMA = "id long, part int, name string, n int, price decimal(10, 2), nested struct<a: long, b: array<string>>"
 
 
@@ -109,7 +109,7 @@ def condition(random: Random) -> Condition:
 
 @dataclass(frozen=True)
 class Value:
-    """What a column is set to. sql: as of Condition. of: of the old row, and the source's row."""
+    """The new value of a column. sql: as in Condition. of: of the old row, and the source's row."""
 
     column: str
     sql: str
@@ -234,8 +234,8 @@ class Update:
 
 @dataclass(frozen=True)
 class Clause:
-    """kind: matched, insert or by_source. condition: on the target's row; on the source's for an insert. values: () deletes;
-    None takes all columns of the source."""
+    """kind: matched, insert or by_source. condition: on the target's row; on the source's for an insert. values: () deletes; None
+    takes all columns of the source."""
 
     kind: str
     condition: Condition | None
@@ -325,7 +325,7 @@ def _clause_values(random: Random, kind: str) -> tuple[Value, ...] | None:
 
 
 def random_change(random: Random, rows: Sequence[Row]) -> Change:
-    """Seldom one that takes out most of the rows, or changes none."""
+    """Rarely one that deletes most of the rows, or changes none."""
     for _ in range(10):
         change = _any_change(random, rows)
         after = change.after(rows)
@@ -343,7 +343,7 @@ def _any_change(random: Random, rows: Sequence[Row]) -> Change:
 
 
 def counts(change: Change, after: After) -> Mapping[str, int]:
-    """Metrics of the history that tell of rows."""
+    """Metrics of the history that count rows."""
     deleted, updated, inserted = (after.count(kind) for kind in ("delete", "update_postimage", "insert"))
     if isinstance(change, Delete):
         return {"numDeletedRows": deleted}

@@ -2,8 +2,8 @@
 
     for number, file in foreign_files(root, "timestamp", seed, 30): ...      # file.path, file.says: how it was made, for people
 
-A file has the columns `f`, its number, `id`, the number of the row in it, and `v`. What is random is of the seed alone. Some
-files have no place in a table: a reader refuses them.
+A file has the columns `f`, its number, `id`, the number of the row in it, and `v`. The seed determines everything random. Some
+files do not fit into a table: a reader refuses them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _JULIAN_DAY_OF_EPOCH = 2_440_588
 _DIGITS = Context(prec=80)
 _ZONE = "org.apache.spark.timeZone"
-# pyarrow orders bytes otherwise than decimals are.
+# pyarrow's order of bytes differs from that of decimals.
 _OTHER_ORDER = {"write_statistics": False, "write_page_index": False}
 
 
 @dataclass
 class Form:
-    """How a column's values are stored. annotate: of the leaf's SchemaElement; None: as pyarrow says. options: of the writer."""
+    """How a column's values are stored. annotate: sets annotations of the leaf's SchemaElement; None: those of pyarrow. options:
+    of the writer."""
 
     name: str
     values: pa.Array
@@ -358,7 +359,7 @@ def _deep(rng: random.Random, values: list[Any]) -> list[Form]:
 
 
 def _of_v(footer: Struct) -> list[Struct]:
-    """The elements of v: itself and what is below."""
+    """The elements of v: itself and those below it."""
     elements = footers.schema_elements(footer)
     place = next(i for i, element in enumerate(elements) if element[footers.NAME][1].lower() in (b"v", b"other"))
     end, open_ = place, 1
@@ -385,7 +386,7 @@ def _says(facts: dict[str, str]) -> Callable[[Struct], None]:
 
 
 def _renamed(names: dict[str, str]) -> Callable[[Struct], None]:
-    """Of what is inside of v."""
+    """Of the fields inside v."""
     raw = {old.encode(): new.encode() for old, new in names.items()}
 
     def edit(footer: Struct) -> None:
@@ -416,7 +417,7 @@ def _two_levels(name: str) -> Callable[[Struct], None]:
 
 
 def _random_edit(rng: random.Random, says: list[str]) -> Callable[[Struct], None]:
-    """What may be wanting or old in any footer."""
+    """Parts that may be missing or old in any footer."""
     writers = [None, b"", b"parquet-mr", b"parquet-mr version 1.6.0", b"parquet-mr version 1.8.0 (build)", b"impala version 1"]
     created_by = rng.choice(writers) if rng.random() < 0.4 else b"="
     others = ["none", "deprecated alone", "no null counts", "not exact", "deprecated, signed"]
@@ -548,7 +549,7 @@ KINDS: dict[str, Kind] = {
 
 
 def foreign_files(root: Path, name: str, seed: int, count: int) -> Iterator[ForeignFile]:
-    """count files of a kind, each form of it at least once where there are so many."""
+    """count files of a kind, with each form at least once if count is large enough."""
     kind = KINDS[name]
     for number in range(count):
         rng = random.Random(f"{seed}-{name}-{number}")

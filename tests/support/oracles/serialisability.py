@@ -1,13 +1,13 @@
 """Histories of transactions over tables, and whether one serial order, or snapshot isolation, explains them.
 
     history = History(initial, transactions)
-    history.anomalies("serializable")        # [] or what no such isolation allows, each with the transactions that it is seen in
+    history.anomalies("serializable")        # [] or what this isolation forbids, each with the transactions that show it
 
-Rows are (id, grp, value), and each value is written once, so that a row that was read says who wrote it. Each transaction tells
-at which version it had each table, what it read and wrote in order, and what became of it; the versions that its writes are come
-from the log of the tables. From that follow the dependencies: of who read what another had written (wr), who wrote it anew (ww),
-who had read what another then wrote (rw, also rows that a condition would have found), and who began when another had ended (rt).
-A serial order exists if they form no cycle; under snapshot isolation each cycle has two rw one behind the other. (Adya 1999;
+Rows are (id, grp, value), and each value is written once, so a row shows which transaction wrote it. Each transaction reports the
+version of each table that it started from, what it read and wrote in order, and its outcome; the versions of its writes come from
+the log of the tables. The dependencies follow from these: a transaction read what another one had written (wr), wrote it again
+(ww), had read what another one wrote later (rw, also rows that a condition would have found), or began after another one had
+ended (rt). A serial order exists if they form no cycle; under snapshot isolation each cycle has two consecutive rw. (Adya 1999;
 Fekete et al. 2005; Cerone and Gotsman 2018.)
 """
 
@@ -51,7 +51,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Write:
-    """row: None where the row with the id was deleted."""
+    """row: None if the row with the id was deleted."""
 
     table: str
     id: int
@@ -63,9 +63,9 @@ Step = Read | Write
 
 @dataclass
 class Transaction:
-    """bases: the version that it had each table at when it began. outcome: as its process says, `committed`, `aborted`, or
-    `unknown`, also where the process died. versions: of the tables, that its writes are; as the tables say. began, ended: ns of
-    one clock, ended None where nobody knows."""
+    """bases: the version of each table when it began. outcome: as its process reports, `committed`, `aborted`, or `unknown`, also
+    if the process died. versions: of the tables, made by its writes; from the tables. began, ended: ns of one clock, ended None
+    if it is unknown."""
 
     name: str
     steps: tuple[Step, ...]
@@ -81,7 +81,7 @@ class Transaction:
 
     @property
     def last_writes(self) -> dict[tuple[str, int], Row | None]:
-        """What others see of them."""
+        """The writes that others can see."""
         return {(step.table, step.id): step.row for step in self.steps if isinstance(step, Write)}
 
     @property
@@ -98,7 +98,7 @@ class Anomaly:
 
 @dataclass(frozen=True)
 class _State:
-    """A row's state from a version of its table on. writer: None for what was there at first."""
+    """A row's state from a version of its table on. writer: None for the initial state."""
 
     version: int
     row: Row | None
@@ -142,7 +142,7 @@ class History:
         return [state for state in self._states[table].get(key, [_State(0, None, None)]) if state.version <= version][-1]
 
     def rows(self, table: str, version: int) -> set[Row]:
-        """The table as it is at a version."""
+        """The table at a version."""
         states = (self.at(table, key, version) for key in self._states[table])
         return {state.row for state in states if state.row is not None}
 
@@ -163,7 +163,7 @@ class History:
                 yield Anomaly("lost write", (one.name,), "it was committed, and is in no table")
 
     def _strange_reads(self) -> Iterator[Anomaly]:
-        """A read gives the rows of one version, with the transaction's own writes; of those that were aborted too."""
+        """A read returns the rows of one version, with the transaction's own writes; also in aborted transactions."""
         for reader in self.transactions:
             own: dict[tuple[str, int], Row | None] = {}
             for step in reader.steps:
@@ -224,8 +224,8 @@ class History:
 
     @staticmethod
     def _add_read(add: Any, reader: Transaction, step: Read, states: Sequence[_State]) -> None:
-        """What one row, that may or may not be one of those that were read, says of the read: who made it so, and who changed it
-        then. A state matters where it matches, or the one before did."""
+        """The dependencies of a read from one row, which may or may not be among the rows that were read: who wrote its state,
+        and who changed it then. A state matters if it matches, or if the one before did."""
         base, matches = reader.bases[step.table], step.where.matches
         seen = [state for state in states if state.version <= base]
         for number in range(len(seen) - 1, -1, -1):
@@ -256,8 +256,8 @@ class History:
 
 
 def _without_skew(dependencies: Mapping[tuple[str, str], set[str]]) -> dict[tuple[str, str], str]:
-    """Each dependency that is no rw, alone and with one rw behind it: they form a cycle where there is one without two rw one
-    behind the other."""
+    """Each dependency that is not rw, alone and with one rw after it. They form a cycle if there is one without two consecutive
+    rw."""
     others = {pair: "+".join(sorted(kinds - {"rw"})) for pair, kinds in dependencies.items() if kinds - {"rw"}}
     skews: dict[str, list[str]] = defaultdict(list)
     for (first, then), kinds in dependencies.items():
@@ -274,7 +274,7 @@ def _without_skew(dependencies: Mapping[tuple[str, str], set[str]]) -> dict[tupl
 
 
 def intent_line(name: str, began: int, bases: Mapping[str, int], steps: Sequence[Step]) -> str:
-    """Written before a transaction commits, so that none is in the tables of which nobody knows what it did."""
+    """Written before a transaction commits, so that the tables have no transaction whose actions are unknown."""
     listed: list[Any] = []
     for step in steps:
         if isinstance(step, Read):
@@ -289,8 +289,8 @@ def outcome_line(name: str, outcome: str, ended: int) -> str:
 
 
 def read_transactions(files: Iterable[Path], groups: Mapping[str, Mapping[str, int]]) -> list[Transaction]:
-    """Those of the files, in which a line may have been cut off where its process died. groups: by the name of a transaction, the
-    versions that the tables have of it."""
+    """The transactions of the files, in which a line may be cut off because its process died. groups: for the name of a
+    transaction, the versions of the tables that it made."""
     found: dict[str, Transaction] = {}
     for file in files:
         for line in file.read_text().splitlines(keepends=True):

@@ -1,10 +1,11 @@
-"""Steps of cross_steps.py, taken by delta-spark on one copy of a table and by pydelta on another: Cross does it, and compares.
+"""Steps of cross_steps.py, done by delta-spark on one copy of a table and by pydelta on another one. Cross does them, and
+compares.
 
     cross = Cross(spark, folder, definition, rng, again="...")
     cross.run(12)
 
-Both copies must be the same afterwards, by all that a reader may see. One of the two, drawn, is the table of the next step, so
-that each writes on behind the other; and both read it alike.
+Afterwards both copies must be the same in everything that a reader may see. A random one of the two is the table of the next
+step, so each continues after the other; and both read it alike.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ PLAIN_OPTIONS = {
     "txnAppId": ("txn_app_id", str),
     "txnVersion": ("txn_version", int),
 }
-# Random or a time.
+# Random values or times.
 _OWN = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -74,7 +75,8 @@ class Differs(AssertionError):
 
 @dataclass(frozen=True)
 class Known:
-    """Steps that both do not refuse alike, for a reason: a pattern of the step's text, the condition's names; None for none."""
+    """Steps that only one of both refuses, or that they refuse differently, for a reason: a pattern of the step's text, and the
+    conditions; None for none."""
 
     step: str
     ours: str | None
@@ -86,7 +88,7 @@ class Known:
 
 
 def take(spark: SparkSession, side: str, path: str, step: Step) -> str | None:
-    """The name of the condition if the step is refused."""
+    """The condition if the step is refused."""
     try:
         match step:
             case Sql(text):
@@ -111,7 +113,7 @@ def take(spark: SparkSession, side: str, path: str, step: Step) -> str | None:
 
 
 def committed(path: str, since: int) -> dict[str, Any]:
-    """What a step has made of the table, but for what is random, and the numbers of identity columns."""
+    """The commits of a step, without random values, and without the numbers of identity columns."""
     table = DeltaTable(path)
     metadata, protocol = table.metadata, table.protocol
     found: dict[str, Any] = {
@@ -154,8 +156,8 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str:
 
 
 def _has_feed(before: State, after: State) -> bool:
-    """Whether the commits between have a feed. Where they changed the partition columns, ours refuses it: removed rows have no
-    values for the new ones. Where RESTORE brought narrower types back, the values of removed rows may not fit them."""
+    """Whether the commits between the two states have a feed. If they changed the partition columns, ours refuses it: removed
+    rows have no values for the new ones. If RESTORE brought narrower types back, the values of removed rows may not fit them."""
     kept = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
     if any(len(one.metadata.get(_TYPE_CHANGES, ())) > kept.get(one.name, 0) for one in before.schema):
         return False
@@ -169,7 +171,7 @@ def changes_of(path: str, first: int, leave: list[str]) -> pa.Table:
 
 @dataclass
 class Cross:
-    """One table on its way. again: what replays it. known: where the two may refuse a step unlike."""
+    """One table and its changes. again: the command that replays it. known: steps that the two may refuse differently."""
 
     spark: SparkSession
     folder: Path
@@ -194,11 +196,11 @@ class Cross:
             shown = "\n".join(str(error).splitlines()[:LINES])
             raise Differs(f"{shown}\n{self.again}\n{described(self.definition, self.steps)}") from error
         finally:
-            # Each step is a table of its own to delta-spark, which would keep all of them until the heap is full.
+            # delta-spark treats each step as a separate table, and would cache all of them until the heap is full.
             self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def _create(self) -> None:
-        """A definition that both refuse alike gives way to another one."""
+        """If both refuse a definition in the same way, another one is drawn."""
         both = {side: str(self.folder / f"0-{side}") for side in SOURCES}
         create = {side: Sql(self.definition.sql(SOURCES[side])) for side in SOURCES}
         refusals = {side: take(self.spark, side, path, create[side]) for side, path in both.items()}
@@ -244,13 +246,13 @@ class Cross:
             if refusal is not None and DeltaTable(both[side]).version != before.version:
                 raise Differs(f"{side} refused the step, {refusal}, and committed")
         if ours != theirs and not any(one.is_so(step, ours, theirs) for one in self.known):
-            self.unlike.append(f"step {len(self.steps)}: ours {ours}, theirs {theirs}")  # nothing has changed, so others go on
+            self.unlike.append(f"step {len(self.steps)}: ours {ours}, theirs {theirs}")  # nothing changed, so the others continue
 
     def _compare(self, both: Mapping[str, str], before: int, step: Step | None = None) -> None:
         ours, theirs = (committed(both[side], before) for side in ("ours", "theirs"))
         done = (ours["version"] - before, theirs["version"] - before)
-        # An ALTER that changes nothing is no commit of ours. OPTIMIZE of ours writes a file with many deleted rows anew though it
-        # is the only one, and delta-spark's was seen to leave it.
+        # An ALTER that changes nothing is not a commit in pydelta. Our OPTIMIZE rewrites a file with many deleted rows even if it
+        # is the only one; delta-spark's sometimes does not.
         if done == (0, 1) or (done == (1, 0) and str(step).startswith("OPTIMIZE")):
             theirs = {name: value for name, value in theirs.items() if name not in ("version", "history")}
         for name in theirs:

@@ -1,9 +1,9 @@
-"""An Azure account with a hierarchical namespace, played by a proxy before Azurite, which has none.
+"""An Azure account with a hierarchical namespace, simulated by a proxy before Azurite, which has none.
 
     with CuttingProxy(azurite.port, before=with_directories) as proxy: ...
 
-There every directory is an object too. Listings show them between the blobs: no bytes, the mark `hdi_isfolder` in their metadata,
-`ResourceType` among their properties; listings of one level show them beside the prefixes of the same name.
+Every directory is an object there too. Listings show them between the blobs: no bytes, the mark `hdi_isfolder` in their metadata,
+`ResourceType` among their properties; listings of one level show them next to the prefixes of the same name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIRECTORY = (
 
 
 def with_directories(request: Request, endpoint: str, ask: Ask) -> Answer | None:
-    """A Before of CuttingProxy: listings as such an account makes them."""
+    """A Before of CuttingProxy: listings as this kind of account makes them."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
     if request.method != "GET" or query.get("comp") != "list":
         return None

@@ -1,12 +1,12 @@
-"""What tells a program on a cloud's machine who it is, played on this machine: the metadata services of AWS (of machines and of
-containers), Azure (of machines and of App Service) and Google.
+"""The services that tell a program on a cloud's machine its identity, simulated on this machine: the metadata services of AWS (of
+machines and of containers), Azure (of machines and of App Service) and Google.
 
     with IdentityServer(key, token_of) as server:
-        os.environ["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = server.endpoint       # the SDKs are told by their own variables
+        os.environ["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = server.endpoint       # the SDKs read their own variables
         ...
         server.asked                                                            # path and headers of each request
 
-Each answer has another token, so that what is sent to a store tells which answer it came from.
+Each answer has another token, so the requests to a store show which answer they used.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Asked:
 
 
 class IdentityServer:
-    """key: access key and secret that AWS's services tell. token_of: the token that is told for the n-th time, by Azure's and
-    Google's. life_seconds: of what is told. SDKs ask again minutes before the end. refusal: what Azure's services answer
-    instead, as status and error."""
+    """key: access key and secret from AWS's services. token_of: returns the n-th token of Azure's and Google's services.
+    life_seconds: of keys and tokens. SDKs renew them minutes before the end. refusal: Azure's answer instead, as status and
+    error."""
 
     def __init__(
         self,
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = handle_any
 
     def log_message(self, format: str, *args: object) -> None:
-        """`asked` tells it."""
+        """`asked` has it."""

@@ -1,4 +1,4 @@
-"""Runs a script in a Python of its own, for what needs a Spark session of another kind than the tests'."""
+"""Runs a script in a separate Python, for tests that need a Spark session of another kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict[str, Any]:
     """The JSON object that the script prints as its last line. arguments: its sys.argv[1:].
 
-    Fails the test with what the script wrote to stderr when it ends in an error.
+    If the script ends in an error, fails the test with the script's stderr.
     """
     environment = {
         **os.environ,

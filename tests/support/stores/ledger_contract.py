@@ -1,7 +1,7 @@
-"""The contract of ledgers: what is ratified, in which order, and what a table was like at a moment.
+"""The contract of ledgers: what is ratified, in which order, and the state of a table at a moment.
 
 A test module that imports all of these (`from tests.support.stores.ledger_contract import *`) runs them on the ledgers of its
-fixture `url`: of a ledger that is empty.
+fixture `url`: the URL of an empty ledger.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
 
 
 def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: Ledger) -> None:
-    """So that whoever has lost the answer learns it, whoever has begun another one since."""
+    """So a writer that lost the answer learns it, even if others have begun new transactions since."""
     ledger.register("/a", 0, "a")
     committed, aborted = ledger.begin(60), ledger.begin(60)
     ledger.ratify([commit("/a", 1)], transaction=committed.identity)
@@ -221,7 +221,7 @@ def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: L
 
 
 def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger: Ledger) -> None:
-    """Another machine's clock may have it that there is time, or its call be under way still: it comes too late then."""
+    """By another machine's clock there may still be time, or its call may still be running: then it comes too late."""
     ledger.register("/a", 0, "a")
     begun = ledger.begin(60)
     ledger.propose(begun.identity, proposed("/a", 1))
@@ -340,7 +340,7 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
 
 def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
     open_ledger(url).register("/t", 0, "t")
-    context = multiprocessing.get_context("fork")  # which inherits an open ledger
+    context = multiprocessing.get_context("fork")  # the child inherits an open ledger
     done = context.SimpleQueue()
     workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
     for worker in workers:

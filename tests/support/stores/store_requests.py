@@ -1,8 +1,8 @@
-"""What a request asks of a store, in the words of all three protocols.
+"""The requests to a store, in the words of all three protocols.
 
     operations(proxy.exchanges, "s3://bucket/t")     # [Operation("LIST", "_delta_log"), Operation("GET", "_delta_log/0.json")]
 
-Verbs are the same for all, and a path is what it is to the table.
+Verbs are the same for all protocols, and paths are relative to the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers.cutting_proxy import Exchange, Request
 
-_WHOLE = re.compile(r"bytes=0-[0-9]{10,}")  # so Azure's SDK asks for an object, whatever its size is
+_WHOLE = re.compile(r"bytes=0-[0-9]{10,}")  # Azure's SDK requests an object like this, whatever its size is
 _GCS_OBJECT = re.compile(r"/(?:download/)?storage/v1/b/([^/]+)/o/([^/]+)")
 _GCS_LISTING = re.compile(r"/storage/v1/b/([^/]+)/o")
 _GCS_UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
@@ -23,8 +23,8 @@ _GCS_UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
 
 @dataclass(frozen=True)
 class Operation:
-    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (what belongs to one of parts). path:
-    below the root of the table; of a LIST the directory."""
+    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (requests of an upload in parts). path:
+    below the root of the table; for LIST the directory."""
 
     verb: str
     path: str
@@ -38,7 +38,7 @@ def operations(exchanges: Iterable[Exchange], root: str) -> list[Operation]:
 
 
 def operation_of(request: Request) -> Operation:
-    """path: the whole key, or the prefix of a listing."""
+    """path: the complete key, or the prefix of a listing."""
     parts = urlsplit(request.target)
     query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
     if "x-ms-version" in request.headers:

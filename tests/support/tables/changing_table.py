@@ -19,7 +19,7 @@ def rows(*ids: int, **columns: str) -> pa.Table:
 
 
 class Table:
-    """A table with column mapping, made unless it is there, whose columns are changed by commits written here."""
+    """A table with column mapping, made unless it exists, whose columns are changed by commits written here."""
 
     def __init__(self, root: Path) -> None:
         self.path = str(root / "t")
@@ -48,7 +48,7 @@ class Table:
         return last
 
     def change(self, change: Any, **properties: str) -> int:
-        """A commit of the schema that `change` makes of the present one's fields; its version."""
+        """Commit the schema that `change` makes from the current fields; returns its version."""
         metadata = self._metadata()
         schema = json.loads(metadata["schemaString"])
         schema["fields"] = change(schema["fields"])

@@ -1,8 +1,8 @@
-"""Tables whose reports are looked at: a usual one, and those in which something is missing, broken, strange or very much.
+"""Tables for tests of reports: a usual one, and tables with missing, broken, strange or very many parts.
 
     STATES["usual"]()          # a Report
 
-Logs are made by hand in memory: the data files that they name are not there. Times are fixed.
+Logs are made by hand in memory: the data files that they name do not exist. Times are fixed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ START_MS = 1_714_521_600_000  # 2024-05-01
 NOW_MS = START_MS + 40 * DAY_MS
 MB = 1 << 20
 
-# What a table could hold to break a page, a terminal or a scrape.
+# Texts that a table may contain to break a page, a terminal or a scraper.
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"'` onmouseover=alert(1) x=\"",
@@ -53,7 +53,7 @@ def info(time_ms: int, operation: str, engine: str = "pydelta/0.1.0", user: str 
 
 
 def usual_table() -> MemoryStore:
-    """Forty days of a table that is loaded each day, changed, compacted, and has fallen behind with its upkeep lately."""
+    """Forty days of a table that is loaded each day, changed, compacted, and has lacked maintenance recently."""
     store, draw = MemoryStore("/lake/shop/orders"), random.Random(7)
     table = TableBuilder(store)
     columns = (("order_id", "long"), ("customer", "string"), ("amount", "double"), ("day", "date"), ("placed_at", "timestamp"))
@@ -137,7 +137,7 @@ def one_file() -> Report:
 
 
 def clustered() -> Report:
-    """Sixty files, clustered by two columns; all of a size."""
+    """Sixty files, clustered by two columns; all of the same size."""
     store = MemoryStore("/lake/clustered")
     table = TableBuilder(store)
     domain = {"clusteringColumns": [["x"], ["y"]], "domainName": "delta.clustering"}
@@ -160,7 +160,7 @@ def clustered() -> Report:
 
 
 def many_partitions() -> Report:
-    """Two thousand partitions, sizes as of a power law."""
+    """Two thousand partitions, with sizes by a power law."""
     store = MemoryStore("/lake/partitions")
     files = [
         add(f"shop={shop}/{part}.parquet", partitionValues={"shop": f"shop {shop}"}, size=int(400 * MB / (shop + 1)) + 1_000)
@@ -173,7 +173,7 @@ def many_partitions() -> Report:
 
 
 def no_statistics() -> Report:
-    """Old commits are cleaned up, files say nothing of their rows, and removed files nothing of their size and time."""
+    """Old commits are cleaned up, files have no statistics of their rows, and removed files no size and time."""
     store = MemoryStore("/lake/silent")
     table = TableBuilder(store)
     table.create(*(add(f"{number}.parquet", size=number * MB) for number in range(1, 30)))
@@ -187,7 +187,7 @@ def no_statistics() -> Report:
 
 
 def broken() -> Report:
-    """A gap in the old log, a checkpoint of which a part is missing, a checksum that is no JSON, a hint at nothing."""
+    """A gap in the old log, a checkpoint with a missing part, a checksum that is not JSON, and a hint without a checkpoint."""
     store = MemoryStore("/lake/broken")
     table = TableBuilder(store)
     table.create(add("a.parquet", stats=stats(10, 1, 9)))
@@ -204,7 +204,7 @@ def broken() -> Report:
 
 
 def lost_files() -> Report:
-    """The commits of the newest version can be read, but not the checkpoint that has the files."""
+    """The commits of the newest version can be read, but not the checkpoint with the files."""
     store = MemoryStore("/lake/lost")
     table = TableBuilder(store)
     table.create(add("a.parquet"))

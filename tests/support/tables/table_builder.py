@@ -4,8 +4,8 @@
     builder.commit(builder.protocol(), builder.metadata(), add("a.parquet"))
     builder.checkpoint(kind="v2-json", sidecars=2)
 
-Actions are JSON objects as in the log. `live` and `replay` know what a reader must find: they replay plain dictionaries,
-with nothing of delta_py in between. Files named by the actions need not exist.
+Actions are JSON objects as in the log. `live` and `replay` return what a reader must find: they replay plain dictionaries,
+without delta_py. Files named by the actions need not exist.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def remove(path: str, **fields: Any) -> Json:
 
 
 def vector(name: str = "ab^-aqEH.-t@S}K{vb[*k^", offset: int | None = 4) -> Json:
-    """A deletion vector's descriptor; whether its file exists is another matter."""
+    """A deletion vector's descriptor; its file need not exist."""
     return {"storageType": "u", "pathOrInlineDv": name, "offset": offset, "sizeInBytes": 40, "cardinality": 6}
 
 
@@ -126,7 +126,7 @@ class TableBuilder:
     # ------------------------------------------------------------ actions
 
     def protocol(self, reader: int = 1, writer: int = 2, features: Sequence[str] | None = None) -> Json:
-        """features: table features of a protocol (3, 7), for readers and writers alike."""
+        """features: table features of a protocol (3, 7), for both readers and writers."""
         if features is None:
             return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}}
         listed = {"readerFeatures": list(features), "writerFeatures": list(features)}
@@ -177,8 +177,8 @@ class TableBuilder:
     ) -> list[str]:
         """Write a checkpoint of a version: kind classic, multipart, v2-parquet, v2-json or v2-classic. Returns the names.
 
-        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group. last: what becomes of
-        the last Parquet file that has files.
+        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group. last: changes the last
+        Parquet file that has files.
         """
         version = max(self.commits) if version is None else version
         actions = self.replay(version)
@@ -252,7 +252,7 @@ class TableBuilder:
         self.write(f"{version:020d}.crc", json.dumps({name: item for name, item in value.items() if item is not None}).encode())
 
     def write(self, name: str, data: bytes, *, time_ms: int | None = None) -> None:
-        """Write a file of the log as it is."""
+        """Write a file of the log unchanged."""
         if hasattr(self.store, "now_ms"):
             self.store.now_ms = self.time_ms if time_ms is None else time_ms
         self.store.put(f"_delta_log/{name}", data)
@@ -263,7 +263,7 @@ class TableBuilder:
     # ------------------------------------------------------------ what a reader must find
 
     def replay(self, version: int | None = None) -> list[Json]:
-        """The reconciled actions of a version, tombstones of files too, domains' not."""
+        """The reconciled actions of a version, including tombstones of files, but not of domains."""
         newest: dict[Any, Json] = {}
         for number in sorted(self.commits):
             if version is None or number <= version:
@@ -278,7 +278,7 @@ class TableBuilder:
 
 
 def _identity(action: Json) -> Any:
-    """What two actions share of which only the newer one holds."""
+    """Equal for two actions of which only the newer one counts."""
     name, body = next(iter(action.items()))
     match name:
         case "add" | "remove":
