@@ -55,8 +55,8 @@ def cli_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
             "",
             table_text(["what", "median", "quickest", "least CPU"], rows),
             "",
-            f"Target for commands that need no Spark: {_TARGET_SECONDS} s. The runs took turns. CPU says more where others kept "
-            "the machine busy. What takes the time is in docs/design-notes.md, under What the start of a command costs.",
+            f"Target for commands that need no Spark: {_TARGET_SECONDS} s. The runs took turns. CPU seconds say more if other "
+            "work kept the machine busy. docs/design-notes.md explains the time, under What the start of a command costs.",
             "",
         ]
     )

@@ -48,7 +48,7 @@ def operations_part(
         peaks = [f"{results[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
         rows.append([operation, settings, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
     head = ["operation", "settings", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
-    note = "Peak: of the session and all its processes (Pss), with a JVM heap of at most 4 GB that Spark fills as it likes."
+    note = "Peak: memory of the session and all its processes (Pss). Spark may fill a JVM heap of up to 4 GB."
     return Part([title, "", table_text(head, rows), "", note, ""], ratios)
 
 

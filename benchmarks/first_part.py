@@ -46,7 +46,8 @@ def first_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         table_text(["query", "by", "Spark", "median"], rows),
         "",
-        f"Of delta-spark's time: {beside} (target: at most {_TARGET}x). `spark` is Spark alone: no reader of tables saves that.",
+        f"Of delta-spark's time: {beside} (target: at most {_TARGET}x). "
+        "`spark` is Spark alone: no reader of tables can avoid this time.",
         "",
     ]
     return Part(text, {f"first query, {query}": ratio for query, ratio in ratios.items()})

@@ -33,9 +33,9 @@ def sql_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     head = ["session", "`select 1` by Spark's own `sql`", "`select 1`", "SELECT by path", "`read.load`"]
     wrapper = _median(pydelta, "select") - _median(pydelta, "spark")
     lines = [
-        f"`register`: {_median(pydelta, 'register'):.0f} ms with warm caches, {first['register']:.0f} ms where the Java classes "
-        f"are compiled. `select 1` costs {wrapper:+.3f} ms by the wrapper (target: "
-        f"nothing that can be measured). A SELECT by path takes {_median(pydelta, 'sql') / _median(pydelta, 'load'):.2f}x of "
+        f"`register`: {_median(pydelta, 'register'):.0f} ms with warm caches, {first['register']:.0f} ms if the Java classes "
+        f"are compiled. The wrapper adds {wrapper:+.3f} ms to `select 1` (target: "
+        f"nothing measurable). A SELECT by path takes {_median(pydelta, 'sql') / _median(pydelta, 'load'):.2f}x of "
         "`read.load` (target: at most 1.0x). Both make the frame, and run no query.",
     ]
     return Part(["## SQL before a query runs", "", table_text(head, rows), "", *lines, ""])

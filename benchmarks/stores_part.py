@@ -78,7 +78,7 @@ class Case:
 
 _OPENED = "1 GET, 1 LIST, the checkpoint's ranges, the commits in parallel; 6 deep"
 _OPENED_AGAIN = "1 GET, 1 LIST"
-_APPENDED = "no LIST after the data file, 1 PUT for the commit, 3 deep with what follows"
+_APPENDED = "no LIST after the data file, 1 PUT for the commit, 3 deep with the steps after it"
 _COLUMN = "footer and the column's ranges"
 _COLUMN_AGAIN = "the column's ranges"
 
@@ -147,12 +147,12 @@ def requests_text(results: Sequence[Measured]) -> list[str]:
     head = ["operation", "by", "log", "data files", "the commit", "after it", "round trips", "bytes down", "bytes up"]
     head += ["without latency", f"{_LATENCY_SECONDS * 1000:.0f} ms a request", "target: at most"]
     return [
-        "## Requests of an object store (an emulator of S3), beside deltalake",
+        "## Requests to an object store (an emulator of S3), compared with deltalake",
         "",
         table_text(head, [measured.row for measured in results]),
         "",
         f"Logs: a checkpoint of {_FILES:,} files and {COMMITS} commits after it. pydelta-again: with the cache directory of an "
-        "earlier process. Round trips: the longest row of requests that wait for one another. What a process does once for a "
+        "earlier process. Round trips: the longest chain of requests that wait for one another. One-time work of a process for a "
         f"store is done before. One column: of a file of {_GROUPS} row groups; opening the table is counted too. More targets: "
         "no more requests, bytes and time than deltalake.",
         "",

@@ -69,7 +69,7 @@ def _idle_text(directory: Path, sizes: Sizes, python: Path) -> str:
     table = log_table(directory, files, commits=sizes.idle_commits)
     seconds = run_json([str(python), str(HERE / "idle_run.py"), str(table)])["seconds"]
     return (
-        f"A trigger that finds nothing new, behind {sizes.idle_commits:,} commits of a table of {files:,} files: "
+        f"A trigger without new data, after {sizes.idle_commits:,} commits of a table of {files:,} files: "
         f"{statistics.median(seconds) * 1000:.1f} ms of Python, at most {max(seconds) * 1000:.1f} (median and longest of "
         f"{len(seconds)}; target: under 50 ms)."
     )
