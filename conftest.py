@@ -108,12 +108,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     """The acceptance tables, unpacked once for all processes of a run; tests read them and change nothing."""
     base = tmp_path_factory.getbasetemp()
     directory = (base.parent if _is_xdist_worker(pytestconfig) else base) / "corpus"
-    done = directory.with_suffix(".unpacked")
+    marker = directory.with_suffix(".unpacked")
     with open(directory.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
-        if not done.exists():
+        if not marker.exists():
             unpack(directory)
-            done.touch()
+            marker.touch()
     return directory
 
 

@@ -111,7 +111,7 @@ def test_transaction_given_up_after_any_fault_is_in_all_tables_or_in_none(tmp_pa
     for number in range(calls):
         a, b = tables(tmp_path / str(number), url)
         with pytest.MonkeyPatch.context() as patch:
-            Calls(patch, url, Fault(number, **KINDS[kind]), behind=lambda: give_up_all(ledger))
+            Calls(patch, url, Fault(number, **KINDS[kind]), after=lambda: give_up_all(ledger))
             _, end = outcome_of(lambda a=a, b=b: transfer(a, b, url))
         ends[end] += 1
         actual_rows = rows_of(a, url), rows_of(b, url)

@@ -44,9 +44,9 @@ def measure(page: str, width: int, *, dark: bool = False) -> dict[str, Any]:
     page, count = re.subn(r'(Content-Security-Policy" content="[^"]*)"', policy, page)
     assert count == 1, "the page has one policy"
     dom = _run(page.replace("</body>", f"<script>{script}</script></body>"), width, 900, dark, ["--dump-dom"])
-    found = re.search(r'data-measured="([^"]*)"', dom)
-    assert found is not None, "the script did not run"
-    result: dict[str, Any] = json.loads(html.unescape(found[1]))
+    match = re.search(r'data-measured="([^"]*)"', dom)
+    assert match is not None, "the script did not run"
+    result: dict[str, Any] = json.loads(html.unescape(match[1]))
     return result
 
 
@@ -70,6 +70,6 @@ def _run(page: str, width: int, height: int, dark: bool, arguments: list[str]) -
             *arguments,
             frame.as_uri(),
         ]
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, cwd=directory)
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2_000:]
-        return done.stdout.decode(errors="replace")
+        process = subprocess.run(command, capture_output=True, timeout=_SECONDS, cwd=directory)
+        assert process.returncode == 0, process.stderr.decode(errors="replace")[-2_000:]
+        return process.stdout.decode(errors="replace")

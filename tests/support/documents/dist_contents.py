@@ -54,6 +54,6 @@ def _read(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    found = problems_of(Path(sys.argv[1]))
-    print("\n".join(found) or f"wheel and sdist contain the jars for Spark {', '.join(jars.MINOR_VERSIONS)}")
-    sys.exit(1 if found else 0)
+    all_problems = problems_of(Path(sys.argv[1]))
+    print("\n".join(all_problems) or f"wheel and sdist contain the jars for Spark {', '.join(jars.MINOR_VERSIONS)}")
+    sys.exit(1 if all_problems else 0)

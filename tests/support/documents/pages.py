@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found, start, language = [], 0, None
+    page_blocks, start, language = [], 0, None
     lines = page.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         fence = _FENCE.match(line)
@@ -43,10 +43,10 @@ def blocks(page: Path) -> list[Block]:
         if language is None:
             start, language = number + 1, fence[1].strip()
         else:
-            found.append(Block(language, start, "\n".join(lines[start - 1 : number - 1])))
+            page_blocks.append(Block(language, start, "\n".join(lines[start - 1 : number - 1])))
             language = None
     assert language is None, f"{page.name} has a block that does not end"
-    return found
+    return page_blocks
 
 
 def without_blocks(page: Path) -> str:

@@ -101,8 +101,8 @@ class CoordinatedModel:
         memory = self._process.memory
         if key not in memory:
             memory[key] = committer._Committer()
-        found: committer._Committer = memory[key]
-        return found
+        table_committer: committer._Committer = memory[key]
+        return table_committer
 
     def _publish_later(self, store: CoordinatedStore) -> None:
         self._process.memory["to publish"] = store
@@ -143,7 +143,7 @@ class CoordinatedModel:
         finally:
             schedule.now = None
             self._ledger.forget(place)
-        return Counter(told.outcome for told in self._run.commits) + Counter(calls=schedule.calls, died=schedule.has_died)
+        return Counter(report.outcome for report in self._run.commits) + Counter(calls=schedule.calls, died=schedule.has_died)
 
     # ------------------------------------------------------------ actors
 
@@ -190,18 +190,18 @@ class CoordinatedModel:
         )
 
     def _settle(self, store: CoordinatedStore, config: TableConfig, prepared: PreparedCommit) -> None:
-        run, told = self._run, _Told(prepared.txn_id)
-        run.commits.append(told)
+        run, report = self._run, _Told(prepared.txn_id)
+        run.commits.append(report)
         attempts = Attempts(store, _POLICY, self._clock_ms, lambda _: None)
         try:
-            done, actions = committer.settle(attempts, LogWriter(store, config), prepared, [])
+            committed, actions = committer.settle(attempts, LogWriter(store, config), prepared, [])
         except CommitOutcomeUnknownError:
-            told.outcome = "unknown"
+            report.outcome = "unknown"
         except DeltaError:
-            told.outcome = "failed"
+            report.outcome = "failed"
         else:
-            told.outcome, told.version, told.data = "committed", done.version, commit_bytes(actions)
-            run.newest_told = max(run.newest_told, done.version)
+            report.outcome, report.version, report.data = "committed", committed.version, commit_bytes(actions)
+            run.newest_told = max(run.newest_told, committed.version)
 
     def _parsed(self, version: int) -> WinningCommit:
         parsed = self._run.parsed
@@ -235,11 +235,11 @@ class CoordinatedModel:
         store, newest = self._store(), 0
         for _ in range(4):
             try:
-                found, _ = self._open(store)
+                version, _ = self._open(store)
             except (OSError, RatificationUnknownError):
                 continue
-            assert found >= newest, f"a reader saw version {newest}, and then {found}"
-            newest = found
+            assert version >= newest, f"a reader saw version {newest}, and then {version}"
+            newest = version
 
     def _checkpoint(self) -> None:
         """A checkpoint must never contain unpublished commits."""
@@ -255,11 +255,11 @@ class CoordinatedModel:
 
     def _look(self, store: CoordinatedStore) -> int:
         """The newest version of a listing. Each version is read once, by any reader: it never changes."""
-        run, told = self._run, self._run.newest_told
+        run, newest = self._run, self._run.newest_told
         names = [parse_log_name(info.path.rpartition("/")[2]) for info in store.list_from(LOG_DIRECTORY)]
         versions = [name.version for name in names if name is not None and name.kind is LogKind.COMMIT]
         assert versions == list(range(len(versions))), f"a listing has the versions {versions}"
-        assert versions[-1] >= told, f"version {told} was committed, and a later listing ends with {versions[-1]}"
+        assert versions[-1] >= newest, f"version {newest} was committed, and a later listing ends with {versions[-1]}"
         for version in versions:
             if version not in run.seen or version >= versions[-1] - 1:
                 try:
@@ -286,20 +286,20 @@ class CoordinatedModel:
         for commit in commits[1:]:
             assert commit.txn_id not in versions, f"{commit.txn_id} is twice in the log"
             versions[commit.txn_id] = commit.version
-        for told in run.commits:
-            if told.outcome == "committed":
-                assert versions.get(told.txn_id) == told.version, f"{told} is version {versions.get(told.txn_id)}"
-                assert run.objects[f"{LOG_DIRECTORY}/{commit_file_name(told.version)}"][0] == told.data
-            elif told.outcome == "failed":
-                assert told.txn_id not in versions, f"{told} is version {versions[told.txn_id]}"
-        assert versions.keys() <= {told.txn_id for told in run.commits}
-        taken = Counter(remove.path for commit in commits for remove in commit.removes)
-        assert all(count == 1 for count in taken.values()), f"a file was taken twice: {taken}"
+        for report in run.commits:
+            if report.outcome == "committed":
+                assert versions.get(report.txn_id) == report.version, f"{report} is version {versions.get(report.txn_id)}"
+                assert run.objects[f"{LOG_DIRECTORY}/{commit_file_name(report.version)}"][0] == report.data
+            elif report.outcome == "failed":
+                assert report.txn_id not in versions, f"{report} is version {versions[report.txn_id]}"
+        assert versions.keys() <= {report.txn_id for report in run.commits}
+        removal_counts = Counter(remove.path for commit in commits for remove in commit.removes)
+        assert all(count == 1 for count in removal_counts.values()), f"a file was taken twice: {removal_counts}"
         times = [commit.timestamp_ms for commit in commits]
         assert all(time is not None for time in times) and times == sorted(set(times)), times  # type: ignore[type-var]
         if run.schedule.faults == Faults():
             assert not staged, f"{staged} were left"
-            assert {told.outcome for told in run.commits} <= {"committed", "failed"}
+            assert {report.outcome for report in run.commits} <= {"committed", "failed"}
 
 
 def _uncoordinated(config: TableConfig) -> TableConfig:

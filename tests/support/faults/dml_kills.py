@@ -99,13 +99,15 @@ def run_with_kills(root: Path, kills: int, chosen: random.Random) -> str:
         begun = _killed_in(root, step, operation, chosen)
         while step < begun:
             rows, step = rows_after(step, rows), step + 1
-        found = _rows(root)
-        made = found != rows
-        assert found == (rows_after(step, rows) if made else rows), f"{operation}, step {step}: {_differences(found, rows)}"
-        assert DeltaTable(str(root / "t")).version == step + made
-        seen[f"{operation} {'done' if made else 'not done'}"] += 1
-        if made:
-            rows, step = found, step + 1
+        current_rows = _rows(root)
+        is_committed = current_rows != rows
+        assert current_rows == (rows_after(step, rows) if is_committed else rows), (
+            f"{operation}, step {step}: {_differences(current_rows, rows)}"
+        )
+        assert DeltaTable(str(root / "t")).version == step + is_committed
+        seen[f"{operation} {'done' if is_committed else 'not done'}"] += 1
+        if is_committed:
+            rows, step = current_rows, step + 1
     return json.dumps({"steps": step, **seen})
 
 
@@ -113,8 +115,8 @@ def _killed_in(root: Path, step: int, operation: str, chosen: random.Random) -> 
     """The step in which a driver was killed that began with `step`: the first round of operations only warms it up."""
     driver = _ChangingDriver(root, step)
     try:
-        wanted = next(n for n in range(step + 4, step + 8) if OPERATIONS[n % 4] == operation)
-        driver.wait_for(f"begin {wanted}")
+        target_step = next(n for n in range(step + 4, step + 8) if OPERATIONS[n % 4] == operation)
+        driver.wait_for(f"begin {target_step}")
         time.sleep(chosen.uniform(0, 1))
         assert driver.process.poll() is None, driver.output[-5000:]
         (driver.kill if chosen.random() < 0.5 else driver.kill_alone)()
@@ -139,5 +141,5 @@ def _rows(root: Path) -> dict[int, int]:
     return dict(zip(ids, table["x"].to_pylist(), strict=True))
 
 
-def _differences(found: dict[int, int], rows: dict[int, int]) -> str:
-    return f"found and before differ in {sorted(set(found.items()) ^ set(rows.items()))[:20]}"
+def _differences(current_rows: dict[int, int], rows: dict[int, int]) -> str:
+    return f"found and before differ in {sorted(set(current_rows.items()) ^ set(rows.items()))[:20]}"

@@ -23,10 +23,10 @@ _NEXT_SEED = 1000  # for the processes that are killed, so that their values dif
 
 def _kill_in_the_midst(process: multiprocessing.process.BaseProcess, file: Path, draw: random.Random) -> None:
     """When it has begun a commit, or at another moment."""
-    wanted, deadline = draw.randint(1, 3), time.monotonic() + 120
+    commit_count, deadline = draw.randint(1, 3), time.monotonic() + 120
     while process.is_alive() and time.monotonic() < deadline:
         lines = file.read_text().splitlines() if file.exists() else []
-        if sum('"steps"' in line for line in lines) >= wanted and '"steps"' in lines[-1]:
+        if sum('"steps"' in line for line in lines) >= commit_count and '"steps"' in lines[-1]:
             break
         time.sleep(0.001)
     time.sleep(draw.uniform(0, 0.05))

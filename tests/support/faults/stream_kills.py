@@ -104,8 +104,8 @@ class Tables:
     @classmethod
     def of(cls, root: Path, seed: int) -> Tables:
         path = root / "tables.json"
-        known = json.loads(path.read_text()) if path.exists() else {}
-        return cls(root, **{**known, "seed": seed})
+        saved = json.loads(path.read_text()) if path.exists() else {}
+        return cls(root, **{**saved, "seed": seed})
 
     def save(self) -> None:
         noted = {name: value for name, value in vars(self).items() if name != "root"}
@@ -132,22 +132,22 @@ class Tables:
         self._note(ids, "insert", version)
 
     def _rearrange(self, name: str, part: int) -> None:
-        kept = DeltaTable(self._path(name)).to_arrow(filter=f"part = {part}")
-        write_delta(self._path(name), kept, mode="overwrite", replace_where=f"part = {part}", data_change=False)
+        kept_rows = DeltaTable(self._path(name)).to_arrow(filter=f"part = {part}")
+        write_delta(self._path(name), kept_rows, mode="overwrite", replace_where=f"part = {part}", data_change=False)
 
     def _replace(self, ids: list[int]) -> None:
         """Rows of several files: half of them are deleted, half are replaced."""
-        again = ids[::2]
-        version = self._write("changes", again, mode="overwrite", replace_where=f"id IN ({', '.join(map(str, ids))})")
+        replaced_ids = ids[::2]
+        version = self._write("changes", replaced_ids, mode="overwrite", replace_where=f"id IN ({', '.join(map(str, ids))})")
         self._note(ids, "delete", version)
-        self._note(again, "insert", version)
-        self.live = [id for id in self.live if id not in ids] + again
+        self._note(replaced_ids, "insert", version)
+        self.live = [id for id in self.live if id not in ids] + replaced_ids
 
     def _write(self, name: str, ids: list[int], **options: Any) -> int:
         rows = pa.table({"id": pa.array(ids, pa.int64()), "part": pa.array([id % _PARTS for id in ids], pa.int64())})
         feed = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
-        made = {"partition_by": ["part"], "configuration": feed} if self.steps == 0 and "mode" not in options else {}
-        return write_delta(self._path(name), rows, **{"mode": "append", **made, **options})
+        definition = {"partition_by": ["part"], "configuration": feed} if self.steps == 0 and "mode" not in options else {}
+        return write_delta(self._path(name), rows, **{"mode": "append", **definition, **options})
 
     def _note(self, ids: list[int], kind: str, version: int) -> None:
         self.changes += [(id, kind, version) for id in ids]
@@ -207,13 +207,13 @@ class Driver:
 
     def processes(self) -> dict[int, str]:
         """The live processes of the session, with their command lines."""
-        found = {}
+        commands = {}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended already
                 after_name = (folder / "stat").read_text().rpartition(")")[2].split()
                 if int(after_name[3]) == self.process.pid and after_name[0] != "Z":
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        return found
+                    commands[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return commands
 
     def workers(self) -> list[int]:
         """Python workers, their daemon, and the processes of sources."""
@@ -321,15 +321,15 @@ def check(root: Path) -> str:
     ids = DeltaTable(str(root / "rows-target")).to_arrow(["id"])["id"].to_pylist()
     _check_equal(Counter(ids), Counter(range(tables.next_id)))
     feed = DeltaTable(str(root / "changes-target")).to_arrow(["id", "_change_type", "_commit_version"])
-    found = Counter(tuple(row.values()) for row in feed.to_pylist())
-    _check_equal(found, Counter(tuple(change) for change in tables.changes))
+    feed_counts = Counter(tuple(row.values()) for row in feed.to_pylist())
+    _check_equal(feed_counts, Counter(tuple(change) for change in tables.changes))
     commits = [DeltaTable(str(root / f"{name}-target")).version + 1 for name in ("rows", "changes")]
     return f"{tables.next_id} rows in {commits[0]} commits, {len(tables.changes)} changes in {commits[1]} commits"
 
 
-def _check_equal(found: Counter[Any], expected: Counter[Any]) -> None:
-    lost, more = expected - found, found - expected
-    assert found == expected, f"lost {sum(lost.values())}: {list(lost)[:20]}; too often {sum(more.values())}: {list(more)[:20]}"
+def _check_equal(actual: Counter[Any], expected: Counter[Any]) -> None:
+    lost, more = expected - actual, actual - expected
+    assert actual == expected, f"lost {sum(lost.values())}: {list(lost)[:20]}; too often {sum(more.values())}: {list(more)[:20]}"
 
 
 def main() -> None:

@@ -228,8 +228,8 @@ def _value(rng: random.Random, kind: DataType) -> str:
         case LongType():
             return f"{rng.choice([0, 1, 2, 3, 2**40, -(2**40)])}L"
         case DecimalType():
-            whole = min(kind.precision - kind.scale, 4)
-            return f"'{rng.choice([0, 1, 2, 10**whole - 1])}.{'25'[: min(kind.scale, 2)]}'"
+            whole_digits = min(kind.precision - kind.scale, 4)
+            return f"'{rng.choice([0, 1, 2, 10**whole_digits - 1])}.{'25'[: min(kind.scale, 2)]}'"
         case FloatType() | DoubleType():
             return rng.choice(["0.5", "-0.0D", "'NaN'", "'Infinity'", "1.0E-20D"])
         case BooleanType():
@@ -324,20 +324,20 @@ COMPARED = (ByteType, ShortType, IntegerType, LongType, DecimalType, DateType, B
 
 def predicate(rng: random.Random, state: State, prefix: str = "") -> str:
     names = {one.name: one for one in state.schema}
-    found = [
+    conditions = [
         f"{prefix}k % {rng.choice([2, 3, 5])} = {rng.choice([0, 1])}",
         f"{prefix}k > {rng.choice([*state.keys, 3])}",
         f"{prefix}k IN ({', '.join(str(rng.choice([*state.keys, 3])) for _ in range(3))})",
         f"{prefix}k = {rng.choice([*state.keys, 3])}",
     ]
     if "v" in names:
-        found += [f"{prefix}v IS NULL", f"{prefix}v LIKE 'n%' OR {prefix}k < 3"]
+        conditions += [f"{prefix}v IS NULL", f"{prefix}v LIKE 'n%' OR {prefix}k < 3"]
     if "s" in names and "a" in names["s"].dataType.names:
-        found.append(f"{prefix}s.a > 1")
+        conditions.append(f"{prefix}s.a > 1")
     for one in state.schema:
         if isinstance(one.dataType, COMPARED):
-            found.append(f"{prefix}{quoted(one.name)} = {literal(rng, one.dataType, False)}")
-    return rng.choice(found)
+            conditions.append(f"{prefix}{quoted(one.name)} = {literal(rng, one.dataType, False)}")
+    return rng.choice(conditions)
 
 
 def partition_predicate(rng: random.Random, state: State) -> str | None:
@@ -452,8 +452,10 @@ def wider(rng: random.Random, kind: DataType) -> DataType | None:
 
 
 def new_name(rng: random.Random, state: State) -> str:
-    taken = {name.lower() for name in state.schema.names}
-    numbers = (n for n in range(1, 100) if f"c{n}" not in taken and f"c {n}" not in taken and f"c.{n}" not in taken)
+    used_names = {name.lower() for name in state.schema.names}
+    numbers = (
+        n for n in range(1, 100) if f"c{n}" not in used_names and f"c {n}" not in used_names and f"c.{n}" not in used_names
+    )
     number = next(numbers)
     return rng.choice([f"c{number}", f"c{number}", f"c {number}", f"c.{number}"]) if state.mapped else f"c{number}"
 
@@ -471,24 +473,24 @@ def spark_type(text: str) -> DataType:
 
 def evolved(rng: random.Random, state: State, fields: Sequence[StructField]) -> list[StructField]:
     """The fields of a source that has more: another column, another field, a wider type."""
-    found = list(fields)
+    new_fields = list(fields)
     kind = rng.choice(["column", "column", "field", "type"])
     if kind == "column":
-        found.insert(rng.randint(1, len(found)), StructField(new_name(rng, state), spark_type(rng.choice(NEW_TYPES))))
-        return found
-    structs = [n for n, one in enumerate(found) if isinstance(one.dataType, StructType)]
+        new_fields.insert(rng.randint(1, len(new_fields)), StructField(new_name(rng, state), spark_type(rng.choice(NEW_TYPES))))
+        return new_fields
+    structs = [n for n, one in enumerate(new_fields) if isinstance(one.dataType, StructType)]
     if kind == "field" and structs:
         at = rng.choice(structs)
-        inner = found[at].dataType
+        inner = new_fields[at].dataType
         assert isinstance(inner, StructType)
         more = StructType([*inner.fields, StructField(f"z{len(inner.fields)}", rng.choice([IntegerType(), StringType()]))])
-        found[at] = StructField(found[at].name, more, found[at].nullable)
-        return found
-    at = rng.randrange(len(found))
-    other = None if found[at].name == KEY else wider(rng, found[at].dataType)
+        new_fields[at] = StructField(new_fields[at].name, more, new_fields[at].nullable)
+        return new_fields
+    at = rng.randrange(len(new_fields))
+    other = None if new_fields[at].name == KEY else wider(rng, new_fields[at].dataType)
     if other is not None:
-        found[at] = StructField(found[at].name, other, found[at].nullable)
-    return found
+        new_fields[at] = StructField(new_fields[at].name, other, new_fields[at].nullable)
+    return new_fields
 
 
 def merge_schema(rng: random.Random, state: State) -> Step:
@@ -510,8 +512,8 @@ def some_column(rng: random.Random, state: State) -> StructField:
     """Any column except the key; one time in ten a partition column, a generated one or similar."""
     special = {KEY, *state.partition_by, *state.generated, *state.identity}
     usual = [one for one in state.schema if one.name not in special]
-    others = [one for one in state.schema if one.name in special and one.name != KEY]
-    return rng.choice(others if others and (not usual or rng.random() < 0.15) else usual or list(state.schema))
+    special_fields = [one for one in state.schema if one.name in special and one.name != KEY]
+    return rng.choice(special_fields if special_fields and (not usual or rng.random() < 0.15) else usual or list(state.schema))
 
 
 def add_column(rng: random.Random, state: State) -> Step:

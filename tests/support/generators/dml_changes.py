@@ -148,17 +148,17 @@ def values(random: Random, some: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(chosen.values())
 
 
-def assigned(row: Row, source: Row, given: Sequence[Value]) -> Row:
-    made = dict(row)
-    for value in given:
+def assigned(row: Row, source: Row, assignments: Sequence[Value]) -> Row:
+    new_row = dict(row)
+    for value in assignments:
         name, _, leaf = value.column.partition(".")
-        found = value.of(row, source)
-        made[name] = {**(row[name] or {"a": None, "b": None}), leaf: found} if leaf else found
-    return made
+        new_value = value.of(row, source)
+        new_row[name] = {**(row[name] or {"a": None, "b": None}), leaf: new_value} if leaf else new_value
+    return new_row
 
 
-def texts(given: Sequence[Value], alias: str = "") -> dict[str, str]:
-    return {value.column: value.sql.replace("{p}", f"{alias}." if alias else "") for value in given}
+def texts(assignments: Sequence[Value], alias: str = "") -> dict[str, str]:
+    return {value.column: value.sql.replace("{p}", f"{alias}." if alias else "") for value in assignments}
 
 
 # ---------------------------------------------------------------- changes
@@ -199,10 +199,10 @@ class Delete:
     condition: Condition | None
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         for row in rows:
-            (found.delete if self.condition is None or self.condition.holds(row) else found.keep)(row)
-        return found
+            (after.delete if self.condition is None or self.condition.holds(row) else after.keep)(row)
+        return after
 
     def run(self, tables: Any, spark: Any, path: str) -> None:
         tables.forPath(spark, path).delete(None if self.condition is None else self.condition.text())
@@ -217,13 +217,13 @@ class Update:
     values: tuple[Value, ...]
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         for row in rows:
             if self.condition is None or self.condition.holds(row):
-                found.update(row, assigned(row, {}, self.values))
+                after.update(row, assigned(row, {}, self.values))
             else:
-                found.keep(row)
-        return found
+                after.keep(row)
+        return after
 
     def run(self, tables: Any, spark: Any, path: str) -> None:
         tables.forPath(spark, path).update(None if self.condition is None else self.condition.text(), texts(self.values))
@@ -251,24 +251,24 @@ class Merge:
     clauses: tuple[Clause, ...]
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         by_id = {row["id"]: row for row in self.source if row["id"] is not None}
         for row in rows:
             source = by_id.get(row["id"]) if row["id"] is not None else None
             clause = self._first("by_source" if source is None else "matched", row)
             if clause is None:
-                found.keep(row)
+                after.keep(row)
             elif clause.values == ():
-                found.delete(row)
+                after.delete(row)
             else:
                 new = dict(source or {}) if clause.values is None else assigned(row, source or {}, clause.values)
-                found.update(row, new)
+                after.update(row, new)
         present = {row["id"] for row in rows}
         for row in self.source:
             clause = self._first("insert", row)
             if clause is not None and (row["id"] is None or row["id"] not in present):
-                found.insert(row)
-        return found
+                after.insert(row)
+        return after
 
     def _first(self, kind: str, row: Row) -> Clause | None:
         return next((clause for clause in self.clauses if clause.kind == kind and clause.applies(row)), None)
@@ -283,15 +283,15 @@ class Merge:
     @staticmethod
     def _with(builder: Any, clause: Clause) -> Any:
         when = None if clause.condition is None else clause.condition.text("s" if clause.kind == "insert" else "t")
-        given = None if clause.values is None else texts(clause.values, "t")
+        assignments = None if clause.values is None else texts(clause.values, "t")
         if clause.kind == "insert":
             return builder.whenNotMatchedInsertAll(when)
         if clause.kind == "by_source":
             by_source = builder.whenNotMatchedBySourceUpdate
-            return by_source(when, given) if given else builder.whenNotMatchedBySourceDelete(when)
-        if given is None:
+            return by_source(when, assignments) if assignments else builder.whenNotMatchedBySourceDelete(when)
+        if assignments is None:
             return builder.whenMatchedUpdateAll(when)
-        return builder.whenMatchedUpdate(when, given) if given else builder.whenMatchedDelete(when)
+        return builder.whenMatchedUpdate(when, assignments) if assignments else builder.whenMatchedDelete(when)
 
     def __str__(self) -> str:
         clauses = [

@@ -153,12 +153,12 @@ def _read_value(kind: int, data: bytes, at: int) -> tuple[Any, int]:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _integer(value: int) -> bytes:
@@ -166,15 +166,15 @@ def _integer(value: int) -> bytes:
 
 
 def _struct_bytes(fields: Struct) -> bytes:
-    found, last = bytearray(), 0
+    encoded, last = bytearray(), 0
     for number, (kind, value) in sorted(fields.items()):
         code = kind if kind != BOOL or value else _FALSE
         step = number - last
-        found += bytes([step << 4 | code]) if step < 16 else bytes([code]) + _integer(number)
+        encoded += bytes([step << 4 | code]) if step < 16 else bytes([code]) + _integer(number)
         if kind != BOOL:
-            found += _value_bytes(kind, value)
+            encoded += _value_bytes(kind, value)
         last = number
-    return bytes(found) + b"\0"
+    return bytes(encoded) + b"\0"
 
 
 def _value_bytes(kind: int, value: Any) -> bytes:

@@ -67,10 +67,10 @@ class _Aborted(Exception):
 
 def transactions(work: Work, file: TextIO) -> Iterator[None]:
     """Others may take their turns whenever it yields. The steps of each transaction are in the file before it commits."""
-    draw, numbers, done = random.Random(work.seed), iter(range(1, _OWN)), 0
-    while work.count is None or done < work.count:
+    draw, numbers, transaction_count = random.Random(work.seed), iter(range(1, _OWN)), 0
+    while work.count is None or transaction_count < work.count:
         yield from _Running(work, draw, numbers, file).run()
-        done += 1
+        transaction_count += 1
 
 
 def run(work: Work, file: Path) -> None:
@@ -227,10 +227,10 @@ def history_of(url: str, paths: Sequence[Path], files: Sequence[Path]) -> Histor
 
 def counted(history: History) -> dict[str, Any]:
     """The number of transactions by outcome, and of each kind of dependency."""
-    found: dict[str, Any] = {"transactions": len(history.transactions)}
+    counts: dict[str, Any] = {"transactions": len(history.transactions)}
     for one in history.transactions:
-        found[one.outcome] = found.get(one.outcome, 0) + 1
+        counts[one.outcome] = counts.get(one.outcome, 0) + 1
     for kinds in history.dependencies().values():
         for kind in kinds - {"rt"}:
-            found[kind] = found.get(kind, 0) + 1
-    return found
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts

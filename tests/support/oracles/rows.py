@@ -22,12 +22,12 @@ def difference(expected: pa.Table, actual: pa.Table) -> str | None:
     """None if both have the same rows, by position of the columns; otherwise a text that shows some differences."""
     if expected.num_columns != actual.num_columns:
         return f"{expected.num_columns} columns expected, {actual.num_columns} read"
-    wanted, found = Counter(rows(expected)), Counter(rows(actual))
-    if wanted == found:
+    expected_counts, actual_counts = Counter(rows(expected)), Counter(rows(actual))
+    if expected_counts == actual_counts:
         return None
     return (
         f"{expected.num_rows} rows expected, {actual.num_rows} read; "
-        f"missing: {_some(wanted - found)}; not expected: {_some(found - wanted)}"
+        f"missing: {_some(expected_counts - actual_counts)}; not expected: {_some(actual_counts - expected_counts)}"
     )
 
 

@@ -155,8 +155,8 @@ class History:
     def _outcomes(self) -> Iterator[Anomaly]:
         for one in self.transactions:
             if one.versions and one.versions.keys() != one.tables_written:
-                where, wanted = sorted(one.versions), sorted(one.tables_written)
-                yield Anomaly("torn", (one.name,), f"its writes to {wanted} are in {where} alone")
+                where, written_tables = sorted(one.versions), sorted(one.tables_written)
+                yield Anomaly("torn", (one.name,), f"its writes to {written_tables} are in {where} alone")
             elif one.versions and one.outcome == "aborted":
                 yield Anomaly("aborted write", (one.name,), f"it is in {sorted(one.versions)}, and was aborted")
             elif one.outcome == "committed" and one.tables_written and not one.versions:
@@ -165,17 +165,17 @@ class History:
     def _strange_reads(self) -> Iterator[Anomaly]:
         """A read returns the rows of one version, with the transaction's own writes; also in aborted transactions."""
         for reader in self.transactions:
-            own: dict[tuple[str, int], Row | None] = {}
+            own_writes: dict[tuple[str, int], Row | None] = {}
             for step in reader.steps:
                 if isinstance(step, Write):
-                    own[step.table, step.id] = step.row
+                    own_writes[step.table, step.id] = step.row
                     continue
                 before = {row[0]: row for row in self.rows(step.table, reader.bases[step.table])}
-                before |= {key: row for (table, key), row in own.items() if table == step.table}
-                wanted = frozenset(row for row in before.values() if row is not None and step.where.matches(row))
-                for row in sorted(step.rows - wanted):
+                before |= {key: row for (table, key), row in own_writes.items() if table == step.table}
+                expected_rows = frozenset(row for row in before.values() if row is not None and step.where.matches(row))
+                for row in sorted(step.rows - expected_rows):
                     yield self._strange(reader, step, row)
-                for row in sorted(wanted - step.rows):
+                for row in sorted(expected_rows - step.rows):
                     what = f"{step.where.sql} of {step.table} at version {reader.bases[step.table]} lacks {row}"
                     yield Anomaly("missing row", (reader.name,), what)
 
@@ -204,17 +204,17 @@ class History:
 
         for by_key in self._states.values():
             for states in by_key.values():
-                for before, behind in pairwise(states):
-                    add(before.writer, behind.writer, "ww")
+                for before, after in pairwise(states):
+                    add(before.writer, after.writer, "ww")
         placed = [one for one in self.transactions if one.took_place]
         for reader in placed:
-            own: set[tuple[str, int]] = set()
+            own_keys: set[tuple[str, int]] = set()
             for step in reader.steps:
                 if isinstance(step, Write):
-                    own.add((step.table, step.id))
+                    own_keys.add((step.table, step.id))
                     continue
                 for key, states in self._states[step.table].items():
-                    if (step.table, key) not in own:
+                    if (step.table, key) not in own_keys:
                         self._add_read(add, reader, step, states)
         for one in placed:
             for other in placed:
@@ -258,16 +258,16 @@ class History:
 def _without_skew(dependencies: Mapping[tuple[str, str], set[str]]) -> dict[tuple[str, str], str]:
     """Each dependency that is not rw, alone and with one rw after it. They form a cycle if there is one without two consecutive
     rw."""
-    others = {pair: "+".join(sorted(kinds - {"rw"})) for pair, kinds in dependencies.items() if kinds - {"rw"}}
+    other_pairs = {pair: "+".join(sorted(kinds - {"rw"})) for pair, kinds in dependencies.items() if kinds - {"rw"}}
     skews: dict[str, list[str]] = defaultdict(list)
     for (first, then), kinds in dependencies.items():
         if "rw" in kinds:
             skews[first].append(then)
-    found = dict(others)
-    for (first, then), kinds_text in others.items():
+    pairs = dict(other_pairs)
+    for (first, then), kinds_text in other_pairs.items():
         for last in skews[then]:
-            found.setdefault((first, last), f"{kinds_text}-> {then} -rw")
-    return found
+            pairs.setdefault((first, last), f"{kinds_text}-> {then} -rw")
+    return pairs
 
 
 # ---------------------------------------------------------------- as files
@@ -291,7 +291,7 @@ def outcome_line(name: str, outcome: str, ended: int) -> str:
 def read_transactions(files: Iterable[Path], groups: Mapping[str, Mapping[str, int]]) -> list[Transaction]:
     """The transactions of the files, in which a line may be cut off because its process died. groups: for the name of a
     transaction, the versions of the tables that it made."""
-    found: dict[str, Transaction] = {}
+    transactions_by_name: dict[str, Transaction] = {}
     for file in files:
         for line in file.read_text().splitlines(keepends=True):
             if not line.endswith("\n"):
@@ -299,13 +299,15 @@ def read_transactions(files: Iterable[Path], groups: Mapping[str, Mapping[str, i
             value = json.loads(line)
             name = value["name"]
             if "outcome" in value:
-                found[name].outcome, found[name].ended = value["outcome"], value["ended"]
+                transactions_by_name[name].outcome, transactions_by_name[name].ended = value["outcome"], value["ended"]
             else:
                 steps = tuple(_step(step) for step in value["steps"])
-                found[name] = Transaction(name, steps, value["bases"], "unknown", groups.get(name, {}), value["began"])
-    strangers = groups.keys() - found.keys()
+                transactions_by_name[name] = Transaction(
+                    name, steps, value["bases"], "unknown", groups.get(name, {}), value["began"]
+                )
+    strangers = groups.keys() - transactions_by_name.keys()
     assert not strangers, f"the tables have transactions of which no file tells: {strangers}"
-    return list(found.values())
+    return list(transactions_by_name.values())
 
 
 def _step(value: list[Any]) -> Step:

@@ -116,7 +116,7 @@ def committed(path: str, since: int) -> dict[str, Any]:
     """The commits of a step, without random values, and without the numbers of identity columns."""
     table = DeltaTable(path)
     metadata, protocol = table.metadata, table.protocol
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "version": table.version,
         "schema": _schema(metadata.schema_string),
         "partition columns": metadata.partition_columns,
@@ -125,8 +125,8 @@ def committed(path: str, since: int) -> dict[str, Any]:
     }
     if table.version > since:
         commits = table.history(limit=table.version - since).to_pylist()
-        found["history"] = [(one["operation"], one["isBlindAppend"]) for one in commits]
-    return found
+        facts["history"] = [(one["operation"], one["isBlindAppend"]) for one in commits]
+    return facts
 
 
 def _condition(name: str, value: str) -> str:
@@ -158,15 +158,15 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str:
 def _has_feed(before: State, after: State) -> bool:
     """Whether the commits between the two states have a feed. If they changed the partition columns, ours refuses it: removed
     rows have no values for the new ones. If RESTORE brought narrower types back, the values of removed rows may not fit them."""
-    kept = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
-    if any(len(one.metadata.get(_TYPE_CHANGES, ())) > kept.get(one.name, 0) for one in before.schema):
+    change_counts = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
+    if any(len(one.metadata.get(_TYPE_CHANGES, ())) > change_counts.get(one.name, 0) for one in before.schema):
         return False
     return all(one.is_on("enableChangeDataFeed") for one in (before, after)) and before.partition_by == after.partition_by
 
 
 def changes_of(path: str, first: int, leave: list[str]) -> pa.Table:
-    found = DeltaTable(path).changes(starting_version=first).read_all()
-    return found.drop_columns([name for name in ["_commit_timestamp", *leave] if name in found.column_names])
+    feed = DeltaTable(path).changes(starting_version=first).read_all()
+    return feed.drop_columns([name for name in ["_commit_timestamp", *leave] if name in feed.column_names])
 
 
 @dataclass
@@ -250,23 +250,23 @@ class Cross:
 
     def _compare(self, both: Mapping[str, str], before: int, step: Step | None = None) -> None:
         ours, theirs = (committed(both[side], before) for side in ("ours", "theirs"))
-        done = (ours["version"] - before, theirs["version"] - before)
+        new_commits = (ours["version"] - before, theirs["version"] - before)
         # An ALTER that changes nothing is not a commit in pydelta. Our OPTIMIZE rewrites a file with many deleted rows even if it
         # is the only one; delta-spark's sometimes does not.
-        if done == (0, 1) or (done == (1, 0) and str(step).startswith("OPTIMIZE")):
+        if new_commits == (0, 1) or (new_commits == (1, 0) and str(step).startswith("OPTIMIZE")):
             theirs = {name: value for name, value in theirs.items() if name not in ("version", "history")}
         for name in theirs:
             if ours.get(name) != theirs[name]:
                 raise Differs(f"{name} differs: {first_difference(ours.get(name), theirs[name])}")
         state = State.of(both["theirs"])
-        kept = [name for name in state.schema.names if name not in state.identity]
-        rows = [DeltaTable(both[side]).to_arrow(columns=kept) for side in ("theirs", "ours")]
-        if (found := difference(*rows)) is not None:
-            raise Differs(f"rows differ: {found}")
-        if before >= 0 and all(done) and _has_feed(State.of(self.path), state):
+        columns = [name for name in state.schema.names if name not in state.identity]
+        rows = [DeltaTable(both[side]).to_arrow(columns=columns) for side in ("theirs", "ours")]
+        if (problem := difference(*rows)) is not None:
+            raise Differs(f"rows differ: {problem}")
+        if before >= 0 and all(new_commits) and _has_feed(State.of(self.path), state):
             feeds = [changes_of(both[side], before + 1, state.identity) for side in ("theirs", "ours")]
-            if (found := difference(*feeds)) is not None:
-                raise Differs(f"change feeds differ: {found}")
+            if (problem := difference(*feeds)) is not None:
+                raise Differs(f"change feeds differ: {problem}")
 
     def _read_by_both(self, before: State, number: int) -> None:
         table = DeltaTable(self.path)
@@ -276,8 +276,8 @@ class Cross:
             raise Differs(f"schemas are read unlike: ours {ours.schema.simpleString()}, theirs {theirs.schema.simpleString()}")
         rows = theirs.toArrow()
         for read in (table.to_arrow(), *([ours.toArrow()] if number % 2 else [])):
-            if (found := difference(rows, read)) is not None:
-                raise Differs(f"rows are read unlike: {found}")
+            if (problem := difference(rows, read)) is not None:
+                raise Differs(f"rows are read unlike: {problem}")
         state = State.of(self.path)
         if number % MORE_EVERY == 0 or state.configuration != before.configuration:
             details = [self._detail(side) for side in SOURCES]
@@ -287,22 +287,22 @@ class Cross:
             options = {"readChangeFeed": "true", "startingVersion": str(before.version + 1)}
             feed = self.spark.read.format("delta").options(**options).load(self.path).toArrow()
             read = DeltaTable(self.path).changes(starting_version=before.version + 1).read_all().select(feed.column_names)
-            if (found := difference(feed, read)) is not None:
-                raise Differs(f"change feeds are read unlike: {found}")
+            if (problem := difference(feed, read)) is not None:
+                raise Differs(f"change feeds are read unlike: {problem}")
         chars = any(one.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "").startswith("char") for one in state.schema)
         if number % MORE_EVERY == 0 and not chars and not state.features & LACKED:  # it does not pad CHAR
             query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(self.path)).execute("select * from t")
-            wanted = table.to_arrow()
-            read = pa.table(query.read_all()).select(wanted.column_names).cast(wanted.schema)
-            if (found := difference(wanted, read)) is not None:
-                raise Differs(f"deltalake reads unlike: {found}")
+            table_rows = table.to_arrow()
+            read = pa.table(query.read_all()).select(table_rows.column_names).cast(table_rows.schema)
+            if (problem := difference(table_rows, read)) is not None:
+                raise Differs(f"deltalake reads unlike: {problem}")
 
     def _travel(self) -> None:
         newest = DeltaTable(self.path).version
         for version in self.rng.sample(range(newest + 1), min(newest + 1, 3)):
             theirs = self.spark.read.format("delta").option("versionAsOf", version).load(self.path).toArrow()
-            if (found := difference(theirs, DeltaTable(self.path, version=version).to_arrow())) is not None:
-                raise Differs(f"version {version} is read unlike: {found}")
+            if (problem := difference(theirs, DeltaTable(self.path, version=version).to_arrow())) is not None:
+                raise Differs(f"version {version} is read unlike: {problem}")
 
     def _detail(self, side: str) -> dict[str, Any]:
         row = self.spark.sql(f"DESCRIBE DETAIL {SOURCES[side]}.`{self.path}`").first().asDict()
@@ -313,8 +313,8 @@ class Cross:
         columns = [KEY, "_metadata.row_id", "_metadata.row_commit_version"]
         theirs = self.spark.read.format("delta").load(self.path).select(*columns).toArrow()
         ours = self.spark.read.format("pydelta").option("metadataColumn", "true").load(self.path).select(*columns).toArrow()
-        if (found := difference(theirs, ours)) is not None:
-            raise Differs(f"row ids are read unlike: {found}")
+        if (problem := difference(theirs, ours)) is not None:
+            raise Differs(f"row ids are read unlike: {problem}")
         ids = ours["row_id"].to_pylist()
         if len(set(ids)) != len(ids) or None in ids:
             raise Differs(f"row ids are not unique: {sorted(ids, key=str)}")

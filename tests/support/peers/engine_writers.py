@@ -64,15 +64,15 @@ def updated(engine: str, step: int) -> int | None:
 
 def last_rows() -> pa.Table:
     """The rows after all have done all steps."""
-    made = {row["id"]: row for row in first_rows().to_pylist()}
+    rows_by_id = {row["id"]: row for row in first_rows().to_pylist()}
     for engine in ENGINES:
         for step in range(STEPS):
-            made |= {row["id"]: row for row in rows(engine, appended(engine, step)).to_pylist()}
-            if (gone := deleted(engine, step)) is not None:
-                del made[gone]
+            rows_by_id |= {row["id"]: row for row in rows(engine, appended(engine, step)).to_pylist()}
+            if (deleted_id := deleted(engine, step)) is not None:
+                del rows_by_id[deleted_id]
             if (changed := updated(engine, step)) is not None:
-                made[changed]["n"] += 1
-    return pa.Table.from_pylist(list(made.values()), schema=SCHEMA)
+                rows_by_id[changed]["n"] += 1
+    return pa.Table.from_pylist(list(rows_by_id.values()), schema=SCHEMA)
 
 
 def commit_count() -> int:

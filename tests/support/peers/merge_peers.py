@@ -81,19 +81,19 @@ def check(spark: SparkSession, folder: Path, case: Case, theirs: Any) -> dict[st
     first = _created(spark, folder, case)
     tables = {"theirs": theirs, "ours": DeltaTable}
     paths = {side: str(folder / side) for side in tables}
-    found = {}
+    outcomes = {}
     with _set(spark, case.settings):
         for side, path in paths.items():
             shutil.copytree(first, path)
-            found[side] = outcome(tables[side], spark, path, case)
+            outcomes[side] = outcome(tables[side], spark, path, case)
     for name, expected in case.differs.items():
-        assert tuple(found[side].pop(name, None) for side in ("ours", "theirs")) == expected, (name, found)
+        assert tuple(outcomes[side].pop(name, None) for side in ("ours", "theirs")) == expected, (name, outcomes)
     if "error" in case.differs:
-        return found["ours"]
-    assert found["ours"] == found["theirs"], f"ours: {found['ours']}; theirs: {found['theirs']}"
+        return outcomes["ours"]
+    assert outcomes["ours"] == outcomes["theirs"], f"ours: {outcomes['ours']}; theirs: {outcomes['theirs']}"
     since = PlainTable(str(first)).version + 1
     assert_same_tables(*(PlainTable(paths[side]) for side in ("ours", "theirs")), since=since)
-    return found["ours"]
+    return outcomes["ours"]
 
 
 def outcome(of: Any, spark: SparkSession, path: str, case: Case) -> dict[str, Any]:
@@ -106,23 +106,23 @@ def outcome(of: Any, spark: SparkSession, path: str, case: Case) -> dict[str, An
         if of is DeltaTable:
             assert files_of(path) == files, "files were left behind"
         return {"error": condition_of(error), "version": PlainTable(path).version}
-    found = {"result": result, "version": PlainTable(path).version}
-    if found["version"] > before:
+    facts = {"result": result, "version": PlainTable(path).version}
+    if facts["version"] > before:
         commit = PlainTable(path).history(limit=1).to_pylist()[0]
         metrics = dict(commit["operationMetrics"])
-        found.update({name: metrics.get(name) for name in COUNTS})
-        found["names"] = {*metrics} - {"numTargetChangeFileBytes"}
-        found["blind"] = commit["isBlindAppend"]
-    return found
+        facts.update({name: metrics.get(name) for name in COUNTS})
+        facts["names"] = {*metrics} - {"numTargetChangeFileBytes"}
+        facts["blind"] = commit["isBlindAppend"]
+    return facts
 
 
 def assert_same_tables(ours: PlainTable, theirs: PlainTable, *, since: int) -> None:
     """The same schema, rows, and change feed from a version on, if there are such versions."""
     assert ours.schema() == theirs.schema()
-    assert (found := difference(theirs.to_arrow(), ours.to_arrow())) is None, found
+    assert (problem := difference(theirs.to_arrow(), ours.to_arrow())) is None, problem
     if "delta.enableChangeDataFeed" in ours.snapshot.metadata.configuration and ours.version >= since:
         feeds = [table.changes(starting_version=since).read_all().drop_columns(["_commit_timestamp"]) for table in (theirs, ours)]
-        assert (found := difference(*feeds)) is None, found
+        assert (problem := difference(*feeds)) is None, problem
 
 
 def files_of(path: str) -> set[str]:

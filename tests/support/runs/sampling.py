@@ -44,9 +44,9 @@ def takes_all() -> bool:
 @cache
 def sample_number() -> int:
     """PYDELTA_SAMPLE, otherwise a number from the commit that is checked out, otherwise (without a repository) 0."""
-    given = os.environ.get("PYDELTA_SAMPLE")
-    if given:
-        return int(given)
+    number_text = os.environ.get("PYDELTA_SAMPLE")
+    if number_text:
+        return int(number_text)
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, timeout=30)

@@ -11,8 +11,8 @@ import os
 
 def run_seed() -> int | None:
     """The seed of the run."""
-    given = os.environ.get("PYDELTA_SEED")
-    return int(given) if given else None
+    seed_text = os.environ.get("PYDELTA_SEED")
+    return int(seed_text) if seed_text else None
 
 
 def seed_of(name: str) -> int:

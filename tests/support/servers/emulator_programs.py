@@ -51,8 +51,8 @@ class Program:
 
 
 def emulators_directory() -> Path:
-    given = os.environ.get("PYDELTA_EMULATORS")
-    return Path(given).absolute() if given else Path.home() / ".cache" / "pydelta-emulators"
+    directory_text = os.environ.get("PYDELTA_EMULATORS")
+    return Path(directory_text).absolute() if directory_text else Path.home() / ".cache" / "pydelta-emulators"
 
 
 # ---------------------------------------------------------------- ways to install
@@ -118,9 +118,9 @@ def install_missing() -> None:
 def check_tools(programs: Sequence[Program]) -> None:
     """Raises ToolError that names all missing tools."""
     missing = [
-        f"  {tool}: {said}, for {program.name}"
+        f"  {tool}: {description}, for {program.name}"
         for program in programs
-        for tool, said in program.tools.items()
+        for tool, description in program.tools.items()
         if shutil.which(tool) is None
     ]
     if missing:

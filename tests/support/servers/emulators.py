@@ -63,13 +63,13 @@ class Emulator:
     def endpoint(self) -> str:
         return f"{'https' if self.kind.has_tls else 'http'}://127.0.0.1:{self.port}"
 
-    def settings(self, endpoint: str | None = None, **others: str) -> dict[str, str]:
+    def settings(self, endpoint: str | None = None, **more_options: str) -> dict[str, str]:
         """endpoint: of a proxy before the server. others: more options by name, with `_` for the first dot."""
-        dotted = {name.replace("_", ".", 1): value for name, value in others.items()}
+        dotted = {name.replace("_", ".", 1): value for name, value in more_options.items()}
         return self.kind.settings(endpoint or self.endpoint) | dotted
 
-    def options(self, endpoint: str | None = None, **others: str) -> StorageOptions:
-        return StorageOptions.of(self.settings(endpoint, **others))
+    def options(self, endpoint: str | None = None, **more_options: str) -> StorageOptions:
+        return StorageOptions.of(self.settings(endpoint, **more_options))
 
     def make_container(self, name: str) -> None:
         self.kind.make_container(self.settings(), name)

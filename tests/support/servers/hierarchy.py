@@ -36,7 +36,7 @@ def with_directories(request: Request, endpoint: str, ask: Ask) -> Answer | None
     prefix = query.get("prefix", "").encode()
     named = [name[1] for blob in _BLOB.finditer(answer.body) if (name := _NAME.search(blob[0])) is not None]
     above = {name[:place] for name in named for place in range(len(name)) if name[place : place + 1] == b"/"}
-    above |= {found[1] for found in _PREFIX.finditer(answer.body)}
+    above |= {match[1] for match in _PREFIX.finditer(answer.body)}
     shown = sorted(name for name in above if name.startswith(prefix))
     body = answer.body.replace(b"<Blobs>", b"<Blobs>" + b"".join(_DIRECTORY % name for name in shown), 1)
     return Answer(answer.status, answer.headers, body)

@@ -20,8 +20,8 @@ _START_SECONDS = 60.0
 
 def programs() -> Path | None:
     """The directory of initdb and postgres; None if the package is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return installed[-1].parent if installed else None
 
 
 @contextlib.contextmanager

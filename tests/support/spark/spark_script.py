@@ -23,7 +23,7 @@ def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         capture_output=True,
         text=True,
@@ -31,6 +31,6 @@ def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict
         env=environment,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-5000:]
-    last: dict[str, Any] = json.loads(done.stdout.strip().rpartition("\n")[2])
-    return {**last, "stderr": done.stderr}
+    assert process.returncode == 0, process.stderr[-5000:]
+    last: dict[str, Any] = json.loads(process.stdout.strip().rpartition("\n")[2])
+    return {**last, "stderr": process.stderr}

@@ -31,8 +31,10 @@ def ledger_url(directory: Path) -> str:
 
 
 def coordinated(path: Path, url: str, transaction: str | None = None) -> ObjectStore:
-    given = {"coordinator": url} if transaction is None else {"coordinator": url, "coordinator.transaction": transaction}
-    return open_store(str(path), StorageOptions.of(given))
+    coordinator_options = (
+        {"coordinator": url} if transaction is None else {"coordinator": url, "coordinator.transaction": transaction}
+    )
+    return open_store(str(path), StorageOptions.of(coordinator_options))
 
 
 def create_coordinated(path: Path, url: str, rows: Mapping[str, list[Any]], **properties: str) -> ObjectStore:
@@ -121,10 +123,10 @@ class LateLedger:
 
 
 class Calls:
-    """The calls of all stores and of the ledger, numbered together; one of them fails. behind: what others do after that."""
+    """The calls of all stores and of the ledger, numbered together; one of them fails. after: what others do after that."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None, behind: Callable[[], None] = lambda: None
+        self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None, after: Callable[[], None] = lambda: None
     ) -> None:
         counter = FaultyStore(LocalStore("/"), fault)  # counts for all
         self.names = counter.calls
@@ -135,7 +137,7 @@ class Calls:
                 return counter.run(name, action)
             finally:
                 if fault is not None and number == fault.call:
-                    behind()
+                    after()
 
         def local(path: str) -> Any:
             store = FaultyStore(LocalStore(path), fault)

@@ -114,13 +114,13 @@ class FaultyStore:
     def _listed(self, name: str, objects: Callable[[], Iterator[ObjectInfo]]) -> Iterator[ObjectInfo]:
         """A listing that fails after it is carried out fails at its last page: a caller that has seen all other objects may not
         know."""
-        found: list[ObjectInfo] = []
+        all_objects: list[ObjectInfo] = []
         try:
-            self.run(name, lambda: found.extend(objects()))
+            self.run(name, lambda: all_objects.extend(objects()))
         except BaseException:
-            yield from found
+            yield from all_objects
             raise
-        yield from found
+        yield from all_objects
 
     def read(self, path: str) -> bytes:
         return self.run(f"read {path}", lambda: self.inner.read(path))

@@ -238,8 +238,8 @@ def test_transaction_keeps_what_was_read_until_it_ends(ledger: Ledger) -> None:
     large = b'{"predicates": ["' + b"x" * 700_000 + b'"]}'
     for table, reads in (("/a", b'["1"]'), ("/b", large), ("/a", b'["2"]')):
         ledger.hold_reads(begun.identity, table, reads)
-    held = ledger.held_reads(begun.identity)
-    assert {table: sorted(reads) for table, reads in held.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
+    held_rows = ledger.held_reads(begun.identity)
+    assert {table: sorted(reads) for table, reads in held_rows.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
     assert ledger.held_reads(other.identity) == {} and ledger.proposed(begun.identity) == []
     assert ledger.abort(begun.identity) == []
     ledger.ratify([], transaction=other.identity)
@@ -325,7 +325,7 @@ def test_ledger_that_became_another_since_it_was_opened_takes_no_tables(
 # ---------------------------------------------------------------- databases
 
 
-def ratify_many(url: str, name: str, count: int, done: Any) -> None:
+def ratify_many(url: str, name: str, count: int, finished: Any) -> None:
     ledger, won = open_ledger(url), 0
     while won < count:
         tail = ledger.tail("/t")
@@ -335,14 +335,14 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
             won += 1
         except VersionTakenError:
             continue
-    done.put(os.getpid())
+    finished.put(os.getpid())
 
 
 def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
     open_ledger(url).register("/t", 0, "t")
     context = multiprocessing.get_context("fork")  # the child inherits an open ledger
-    done = context.SimpleQueue()
-    workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
+    finished = context.SimpleQueue()
+    workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, finished)) for number in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -70,10 +70,10 @@ class MemoryStore:
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
         prefix = f"{directory}/" if directory else ""
-        found = self._run(
+        infos = self._run(
             "list_recursive", directory, lambda: [self._info(key) for key in self.objects if key.startswith(prefix)]
         )
-        return iter(found)
+        return iter(infos)
 
     def _info(self, key: str) -> ObjectInfo:
         data, time_ms = self.objects[key]

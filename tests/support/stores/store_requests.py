@@ -33,8 +33,10 @@ class Operation:
 def operations(exchanges: Iterable[Exchange], root: str) -> list[Operation]:
     """Of requests below a root, in the order of their answers."""
     prefix = urlsplit(root).path.strip("/") + "/"
-    found = (operation_of(exchange.request) for exchange in exchanges)
-    return [Operation(one.verb, one.path.removeprefix(prefix).rstrip("/")) for one in found if one.path.startswith(prefix)]
+    store_operations = (operation_of(exchange.request) for exchange in exchanges)
+    return [
+        Operation(one.verb, one.path.removeprefix(prefix).rstrip("/")) for one in store_operations if one.path.startswith(prefix)
+    ]
 
 
 def operation_of(request: Request) -> Operation:
@@ -66,11 +68,11 @@ def _of_gcs(request: Request, path: str, query: dict[str, str]) -> Operation:
             return Operation("UPLOAD", query.get("name", ""))
         metadata = json.loads(re.search(rb"\{.*?\}", request.body)[0])  # type: ignore[index]
         return Operation("PUT NEW" if query.get("ifGenerationMatch") == "0" else "PUT", metadata["name"])
-    known = _GCS_OBJECT.fullmatch(path)
-    if known is None:
+    match = _GCS_OBJECT.fullmatch(path)
+    if match is None:
         return Operation(request.method, "")
     is_metadata = request.method == "GET" and query.get("alt") != "media"
-    return Operation("SIZE" if is_metadata else _verb(request), unquote(known[2]))
+    return Operation("SIZE" if is_metadata else _verb(request), unquote(match[2]))
 
 
 def _verb(request: Request) -> str:

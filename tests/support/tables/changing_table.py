@@ -38,13 +38,13 @@ class Table:
         return max(int(path.stem) for path in self.log.glob("*.json") if path.stem.isdigit())
 
     def _metadata(self) -> dict[str, Any]:
-        found = [
+        metadata_actions = [
             json.loads(line)["metaData"]
             for path in sorted(self.log.glob("*.json"))
             for line in path.read_text().splitlines()
             if "metaData" in json.loads(line)
         ]
-        last: dict[str, Any] = found[-1]
+        last: dict[str, Any] = metadata_actions[-1]
         return last
 
     def change(self, change: Any, **properties: str) -> int:

@@ -52,7 +52,7 @@ def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -
     """The version and the metrics."""
     changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
     groups = dml.groups(dml.touched_files(changes), workers)
-    taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
-    done = dml.commit({"predicate": []}, changes, taken)
+    taken_out = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
+    committed = dml.commit({"predicate": []}, changes, taken_out)
     dml.close(changes)
-    return done
+    return committed

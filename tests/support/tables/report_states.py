@@ -77,11 +77,11 @@ def usual_table() -> MemoryStore:
         if day in (9, 19, 29):
             later = now + 14_400_000
             old = [item["add"] for past in list(waiting) if past <= day - 5 for item in waiting.pop(past)]
-            gone = [remove(item["path"], deletionTimestamp=later, size=item["size"]) for item in old]
+            removes = [remove(item["path"], deletionTimestamp=later, size=item["size"]) for item in old]
             large = [
                 files.make(past, draw.randrange(90, 125) * MB, 100_000, 0, 49_000, later) for past in range(day - 9, day - 4)
             ]
-            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *gone, *large, time_ms=later)
+            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *removes, *large, time_ms=later)
         if len(table.commits) % 10 == 1 and day < 36:
             table.checkpoint(stats_json=True)
     end = START_MS + 30 * DAY_MS
@@ -102,7 +102,7 @@ class _Files:
         """first, count: of the order ids of a day."""
         draw, text = self._draw, f"2024-05-{day + 1:02}" if day < 31 else f"2024-06-{day - 30:02}"
         self._number += 1
-        found = bounds(
+        stats = bounds(
             rows,
             order_id=(day * 50_000 + first, day * 50_000 + first + count),
             customer=(f"c{draw.randrange(100):03}", f"c{draw.randrange(900, 999):03}"),
@@ -110,14 +110,14 @@ class _Files:
             placed_at=(f"{text}T00:{draw.randrange(60):02}:00.000Z", f"{text}T23:{draw.randrange(60):02}:00.000Z"),
         )
         name, values = f"day={text}/part-{self._number:05}.parquet", {"day": text}
-        return add(name, size=size, partitionValues=values, stats=found, modificationTime=time_ms)
+        return add(name, size=size, partitionValues=values, stats=stats, modificationTime=time_ms)
 
     def with_vector(self, file: dict[str, Any], time_ms: int) -> list[dict[str, Any]]:
         """The actions that give a file a deletion vector."""
         self._number += 1
         descriptor = {**vector(offset=self._number), "cardinality": self._draw.choice((700, 4_000, 9_000))}
-        gone = remove(file["path"], deletionTimestamp=time_ms, size=file["size"])
-        return [gone, add(**{**file, "deletionVector": descriptor})]
+        remove_action = remove(file["path"], deletionTimestamp=time_ms, size=file["size"])
+        return [remove_action, add(**{**file, "deletionVector": descriptor})]
 
 
 def usual() -> Report:
@@ -254,8 +254,8 @@ def many_files_table(count: int = 100_000) -> MemoryStore:
         lines = []
         for number in range(commit * 10_000, (commit + 1) * 10_000):
             x = draw.random() * 1_000
-            found = bounds(1_000, id=(number * 100, number * 100 + 150), x=(x, x + draw.random() * 300), name=("a", "z"))
-            lines.append(json.dumps(add(f"{number}.parquet", size=draw.randrange(1 << draw.randrange(12, 31)), stats=found)))
+            stats = bounds(1_000, id=(number * 100, number * 100 + 150), x=(x, x + draw.random() * 300), name=("a", "z"))
+            lines.append(json.dumps(add(f"{number}.parquet", size=draw.randrange(1 << draw.randrange(12, 31)), stats=stats)))
         table.write(f"{commit + 1:020d}.json", "\n".join(lines).encode())
     return store
 

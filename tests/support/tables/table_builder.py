@@ -109,9 +109,13 @@ def schema_string(*fields: tuple[str, Any]) -> str:
 
 def key(action: Mapping[str, Any]) -> tuple[str, str | None]:
     """(path, deletion vector's unique id) of the body of an add or remove."""
-    found = action.get("deletionVector")
-    offset = None if not found else found.get("offset")
-    identity = None if not found else found["storageType"] + found["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
+    vector_fields = action.get("deletionVector")
+    offset = None if not vector_fields else vector_fields.get("offset")
+    identity = (
+        None
+        if not vector_fields
+        else vector_fields["storageType"] + vector_fields["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
+    )
     return unquote(action["path"]), identity
 
 
@@ -185,7 +189,7 @@ class TableBuilder:
         shape = _shape(stats_json, stats_parsed)
         prefix = f"{version:020d}.checkpoint"
         files = [action for action in actions if "add" in action or "remove" in action]
-        others = [action for action in actions if action not in files]
+        other_actions = [action for action in actions if action not in files]
         if kind == "multipart":
             names = [f"{prefix}.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1)]
             for part, name in enumerate(names):
@@ -196,7 +200,7 @@ class TableBuilder:
             self.write(f"{prefix}.parquet", last(_parquet(actions, shape, batch)))
             return [f"{prefix}.parquet"]
         tags: dict[str, str] = {}
-        v2: list[Json] = [{"checkpointMetadata": {"version": version, "tags": tags}}, *others]
+        v2: list[Json] = [{"checkpointMetadata": {"version": version, "tags": tags}}, *other_actions]
         names = []
         for position in range(sidecars):
             data = _parquet(files[position::sidecars], shape, batch, only_files=True)
@@ -269,8 +273,8 @@ class TableBuilder:
             if version is None or number <= version:
                 for action in self.commits[number]:
                     newest[_identity(action)] = action
-        known = [action for action in newest.values() if next(iter(action)) in ("add", "remove", *_OTHER)]
-        return [action for action in known if not action.get("domainMetadata", {}).get("removed")]
+        latest_actions = [action for action in newest.values() if next(iter(action)) in ("add", "remove", *_OTHER)]
+        return [action for action in latest_actions if not action.get("domainMetadata", {}).get("removed")]
 
     def live(self, version: int | None = None) -> dict[tuple[str, str | None], Json]:
         """The live files of a version: key -> body of the add."""
