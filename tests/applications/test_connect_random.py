@@ -1,6 +1,7 @@
-"""Random DELETE, UPDATE and MERGE over Spark Connect: rows and change feed after each are what a list of rows becomes.
+"""Random DELETE, UPDATE and MERGE over Spark Connect. After each one, rows and change feed equal those of a list of rows that is
+changed in the same way.
 
-PYDELTA_SEED takes other changes, PYDELTA_ALL=1 five times as many.
+PYDELTA_SEED chooses other changes, PYDELTA_ALL=1 runs five times as many.
 """
 
 from __future__ import annotations
@@ -65,5 +66,5 @@ def test_random_changes_over_connect(kind: str, tmp_path: Path) -> None:
     configuration, partition_by = KINDS[kind]
     seed = seed_of(kind)
     arguments = (json.dumps(value) for value in (seed, STEPS, configuration, partition_by))
-    found = run_script(CHANGES, str(tmp_path / "table"), *arguments, timeout_seconds=300 + 20 * STEPS)
-    assert {"Merge", "Update"} <= set(found["committed"])
+    result = run_script(CHANGES, str(tmp_path / "table"), *arguments, timeout_seconds=300 + 20 * STEPS)
+    assert {"Merge", "Update"} <= set(result["committed"])

@@ -1,4 +1,4 @@
-"""Shallow clones and their notes when storage fails: of the source, and of the clone."""
+"""Shallow clones and their notes when the storage of the source or of the clone fails."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A bank whose ledger in PostgreSQL is reached over connections that are cut: before a request, instead of its answer, or so that
-the server sees it late. PYDELTA_SEED chooses the cuts, PYDELTA_FAULTS_N how many transfers each writer makes."""
+"""A bank whose ledger in PostgreSQL is used over connections that are cut: before a request, instead of its answer, or so that
+the request arrives late. PYDELTA_SEED chooses the cuts, PYDELTA_FAULTS_N the number of transfers of each writer.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_pat
     port = urlsplit(server).port
     assert port is not None
     with TcpProxy(port, RandomCuts(seed, SHARE)) as proxy:
-        told = transfers(bank, server.replace(f":{port}", f":{proxy.port}"), seed, EACH)
+        reports = transfers(bank, server.replace(f":{port}", f":{proxy.port}"), seed, EACH)
     cuts = {cut.name: count for cut, count in proxy.counts.items()}
-    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {cuts}; {told}")
+    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {cuts}; {reports}")
     assert proxy.counts, "nothing was cut"
-    check(bank, told)
+    check(bank, reports)

@@ -1,4 +1,6 @@
-"""The upkeep of a log on demand with each storage call failed in turn: versions read as before, and the next run ends it."""
+"""The maintenance of a log on demand with each storage call failed in turn: versions read as before, and the next run completes
+it.
+"""
 
 from __future__ import annotations
 

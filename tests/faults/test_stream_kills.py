@@ -1,7 +1,8 @@
-"""Streams of a Spark driver, which is killed at any moment, and its Python workers alone: each row and each change comes once.
+"""Streams of a Spark driver. The driver is killed at any moment, or only its Python workers: each row and each change arrives
+once.
 
-PYDELTA_FAULTS_KILLS kills, 4 by default; PYDELTA_SEED chooses their moments. The engine without Spark, which is killed
-far more often in the same time, is in test_stream_crashes.
+PYDELTA_FAULTS_KILLS is the number of kills, 4 by default; PYDELTA_SEED chooses their moments. test_stream_crashes has the engine
+without Spark, which can be killed far more often in the same time.
 """
 
 from __future__ import annotations

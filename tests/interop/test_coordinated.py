@@ -1,4 +1,4 @@
-"""Tables that a coordinator has the commits of, and what other engines may do with them: nothing, until they have left it."""
+"""Tables whose commits belong to a coordinator: other engines can do nothing with them until the tables have left it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The same MERGE by pydelta and by delta-spark, each on a copy of one table: rows, results, change feed, counts in the history,
-and the names of errors."""
+and conditions of errors are the same.
+"""
 
 from __future__ import annotations
 

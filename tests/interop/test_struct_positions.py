@@ -1,6 +1,6 @@
-"""Inserts by position: fields of structs go by position at any depth, by pydelta as by delta-spark.
+"""Inserts by position: fields of structs go by position at any depth, in pydelta and in delta-spark.
 
-delta-spark 4.4 matches them by name where table and query have the same fields in another order, with the same types. This
+delta-spark 4.4 matches them by name if table and query have the same fields in another order, with the same types. This
 contradicts Spark's rule, which pydelta follows.
 """
 

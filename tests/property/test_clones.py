@@ -1,4 +1,4 @@
-"""Whatever tables that are shallow clones of each other do, VACUUM with no retention takes no row of any of them."""
+"""Whatever changes tables that are shallow clones of each other make, VACUUM without retention deletes no row of any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random rows through write_delta and back: nothing is lost, doubled or changed, whatever the partitioning and the limits."""
+"""Random rows through write_delta and back: no row is lost, doubled or changed, whatever the partitioning and the limits."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         written = write_files(state, batches)
         assert written.row_count == len(rows)
         commit_write(store, plan, [written])
-        found = DeltaTable(root).to_arrow()
-        assert found.schema.names == SCHEMA.names
+        read_rows = DeltaTable(root).to_arrow()
+        assert read_rows.schema.names == SCHEMA.names
         expected = Counter(comparable(row, partitions) for row in pa.Table.from_pylist(rows, schema=SCHEMA).to_pylist())
-        assert Counter(comparable(row, []) for row in found.to_pylist()) == expected
+        assert Counter(comparable(row, []) for row in read_rows.to_pylist()) == expected
 
 
 @settings(deadline=None, max_examples=examples(40))
@@ -104,7 +104,7 @@ def test_filter_over_written_statistics_loses_no_row(
         parts = [write_files(plan.state, [batch], task=n) for n, batch in enumerate(table.to_batches(max_chunksize=5))]
         commit_write(store, plan, parts)
         values = [row[column] for row in DeltaTable(root).to_arrow().to_pylist()]
-        kept = [row[column] for row in DeltaTable(root).to_arrow(filter=f"{column} {op} {literal(bound)}").to_pylist()]
+        matching_values = [row[column] for row in DeltaTable(root).to_arrow(filter=f"{column} {op} {literal(bound)}").to_pylist()]
     compare = {"=": lambda v: v == bound, "<": lambda v: v < bound, ">=": lambda v: v >= bound}[op]
     if column == "s":
         compare = {
@@ -112,7 +112,7 @@ def test_filter_over_written_statistics_loses_no_row(
             "<": lambda v: v.encode() < bound.encode(),
             ">=": lambda v: v.encode() >= bound.encode(),
         }[op]
-    assert Counter(kept) == Counter(value for value in values if value is not None and compare(value))
+    assert Counter(matching_values) == Counter(value for value in values if value is not None and compare(value))
 
 
 def literal(value: Any) -> str:

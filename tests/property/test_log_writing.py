@@ -1,4 +1,4 @@
-"""Random histories: the state read through checkpoints and compactions that we write is that of the commits alone."""
+"""Random histories: the state that is read through our checkpoints and compactions is that of the commits alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def commits() -> st.SearchStrategy[list[list[Json]]]:
 
 
 def small_batches(patch: pytest.MonkeyPatch) -> None:
-    """So that few files already take several batches, sidecars, and taken-over sidecars."""
+    """So that a few files already need several batches, sidecars, and reused sidecars."""
     patch.setattr(checkpoint_rows, "_BATCH_ROWS", 3)
     patch.setattr(checkpoint_state, "_JOINED_ROWS", 2)
     patch.setattr(checkpoint_v2, "SIDECAR_ROWS", 2)
@@ -118,7 +118,7 @@ def totals(state: Any) -> tuple[int, int]:
 
 
 def tombstones(table: TableBuilder, version: int, now_ms: int) -> set[Any]:
-    """What a checkpoint of a later version still says of removed files."""
+    """The removed files that a checkpoint of a later version still contains."""
     writer = LogWriter(table.store, Snapshot.load(table.store).config)
     write_checkpoint(table.store, writer, load_segment(table.store, version), now_ms=now_ms)
     reader = Snapshot.load(table.store)._log._open(load_segment(table.store, version))[1]

@@ -1,4 +1,4 @@
-"""MERGE of delta_py against plain Python: random rows with nulls, NaN and repeated keys, random conditions and clauses."""
+"""MERGE of delta_py compared with plain Python: random rows with nulls, NaN and repeated keys, random conditions and clauses."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ JOINS: dict[str, Callable[[Row, Row], bool]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One clause. holds, made: of the row of the table and of the source, as far as there is one; made: None for a delete."""
+    """One clause. holds, made: take the row of the table and that of the source, if they exist; made: None for a delete."""
 
     kind: str
     add: Callable[[TableMerger], Any]

@@ -47,8 +47,8 @@ def test_shredded_variants_rebuilt_are_the_values_shredded(schema: pa.DataType, 
 
     assert rebuilt.type == VARIANT_ARROW
     rebuilt.validate(full=True)
-    found = [None if row is None else (decode(row["value"], row["metadata"]),) for row in rebuilt.to_pylist()]
-    assert found == [None if is_null else (value,) for is_null, value in rows]
+    rebuilt_values = [None if row is None else (decode(row["value"], row["metadata"]),) for row in rebuilt.to_pylist()]
+    assert rebuilt_values == [None if is_null else (value,) for is_null, value in rows]
 
 
 @settings(max_examples=40)

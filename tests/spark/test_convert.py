@@ -1,5 +1,6 @@
 """CONVERT TO DELTA from Spark: identifiers, partition schemas, names of the catalog, tasks. The rest needs no session:
-tests/unit/copies/test_convert.py."""
+tests/unit/copies/test_convert.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small queries over one task: no shuffle, and the rows that come with it."""
+"""Small queries over one task: no shuffle, and the same rows as with a shuffle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roads of a session: what explain and status say of them, how they are switched off, and the messages that lead to them."""
+"""The roads of a session: what explain and status show about them, how they are switched off, and the messages behind them."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_road_that_is_disabled_is_not_taken_and_rows_are_the_same(name: str, spa
         before = status(spark)[name].used
         return rows(spark.sql(query.format(t="roads"))), status(spark)[name].used - before
 
-    found, used = run()
-    assert used > 0 or name == "joins"  # of which files are chosen only where the other side has a filter
+    road_rows, used = run()
+    assert used > 0 or name == "joins"  # joins choose files only if the other side has a filter
     conf({DISABLE_CONF: f"parquet,{name}" if name == "columns" else name})
-    assert run() == (found, 0)
+    assert run() == (road_rows, 0)
     spark.catalog.dropTempView("roads")
 
 
@@ -195,7 +195,7 @@ def test_unknown_name_is_an_error_that_lists_the_names(text: str, spark: SparkSe
     with pytest.raises(PySparkException, match=listed):
         frame.collect()
     assert spark.sql("SELECT 1").collect() == [(1,)]
-    spark.sql(f"RESET {DISABLE_CONF}")  # SQL alone corrects it
+    spark.sql(f"RESET {DISABLE_CONF}")  # only SQL corrects it
     assert len(load(spark, path).filter("id > 5").collect()) == 494
 
 
@@ -211,22 +211,24 @@ def test_older_setting_still_disables(spark: SparkSession, path: str, conf: Conf
 
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
-    """The requests and the plans of all plannings, which the driver's own Python answers in this process."""
-    found: dict[str, list[Any]] = {"request": [], "plan": [], "messages": []}
+    """The requests and the plans of all scans, which the driver's own Python plans in this process."""
+    messages_by_kind: dict[str, list[Any]] = {"request": [], "plan": [], "messages": []}
     parse, of_partition = scan_request.ScanRequest.parse.__func__, data_source.plan_message  # type: ignore[attr-defined]
 
     def recorded(cls: Any, schema: Any) -> Any:
-        found["request"] += [json.loads(f.metadata[MARKER_KEY]) for f in schema.fields if MARKER_KEY in (f.metadata or {})]
+        messages_by_kind["request"] += [
+            json.loads(f.metadata[MARKER_KEY]) for f in schema.fields if MARKER_KEY in (f.metadata or {})
+        ]
         return parse(cls, schema)
 
     def noted(message: Any, scan_id: Any) -> Any:
-        found["plan"].append(json.loads(json.dumps(message)))
-        found["messages"].append(of_partition(message, scan_id))
-        return found["messages"][-1]
+        messages_by_kind["plan"].append(json.loads(json.dumps(message)))
+        messages_by_kind["messages"].append(of_partition(message, scan_id))
+        return messages_by_kind["messages"][-1]
 
     monkeypatch.setattr(scan_request.ScanRequest, "parse", classmethod(recorded))
     monkeypatch.setattr(data_source, "plan_message", noted)
-    yield found
+    yield messages_by_kind
 
 
 def test_messages_of_real_scans_are_as_the_schema_says(
@@ -251,8 +253,8 @@ def test_messages_of_real_scans_are_as_the_schema_says(
     assert "metadata_column" in parts
     assert {plan.get("road") for plan in messages["plan"]} >= {"log", "partial", "parquet"}
     assert {name for plan in messages["plan"] for name in plan} >= {"kept", "joins", "driver", "parquet", "answer", "skipped"}
-    for kind, told in messages.items():
-        assert [each for message in told for each in violations(kind, message)] == []
+    for kind, messages_of_kind in messages.items():
+        assert [each for message in messages_of_kind for each in violations(kind, message)] == []
     rule = SparkInternals(spark).pruning_rule()
     assert rule is not None
     assert violations("status", json.loads(rule.status())) == []

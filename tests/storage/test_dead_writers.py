@@ -1,4 +1,4 @@
-"""What writers leave in a store that die in the midst of a file: nothing that anyone sees, and nothing for long."""
+"""What writers leave in a store if they die in the middle of a file: nothing visible, and nothing for long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = StructType((StructField("x", DOUBLE),))
 
 
 def write_and_die(plan: WritePlan) -> None:
-    """Some megabytes of one file are sent when the process dies."""
+    """The process dies after it has sent some megabytes of a file."""
 
     def batches() -> Any:
         for seed in range(40):
@@ -61,7 +61,7 @@ def test_upload_of_a_writer_that_died_is_given_up_with_the_write(emulators: Call
 
     before = uploads()
     plan = begun_by_a_writer_that_died(emulator)
-    (left,) = [key for key in uploads() if key not in before]
-    assert plan.state.write_id in left
+    (upload_key,) = [key for key in uploads() if key not in before]
+    assert plan.state.write_id in upload_key
     abort_write(plan.state.store, plan)
     assert uploads() == before

@@ -1,5 +1,6 @@
 """Transactions over a ledger in DynamoDB whose requests are cut, answered late or not at all, and whose processes are killed.
-PYDELTA_SEED chooses what is spoiled, PYDELTA_FAULTS_N how many transfers or transactions each writer makes."""
+PYDELTA_SEED chooses the faults, PYDELTA_FAULTS_N the number of transfers or transactions of each writer.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_pat
     seed, direct = seed_of("cut requests to DynamoDB"), dynamodb_ledger_url(server)
     bank = open_bank(tmp_path, direct)
     with CuttingProxy(server.port, plan=FaultPlan(seed, SHARE)) as proxy:
-        told = transfers(bank, spoiled(server, direct, proxy), seed, EACH)
-    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {faults_of(proxy)} of {len(proxy.exchanges)}; {told}")
+        reports = transfers(bank, spoiled(server, direct, proxy), seed, EACH)
+    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {faults_of(proxy)} of {len(proxy.exchanges)}; {reports}")
     assert any(name.endswith("AFTER") for name in faults_of(proxy)), "no reply was lost"
-    check(bank, told)
+    check(bank, reports)
 
 
 def test_transactions_of_processes_that_may_be_killed_are_isolated(tmp_path: Path, server: Emulator) -> None:

@@ -1,4 +1,4 @@
-"""Memory that reading takes does not grow with the file."""
+"""The memory of a read does not grow with the file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """An application that writes, changes, streams and fails leaves its secrets in no file: not in the event log, the checkpoint,
-Spark's directories, the table's log, nor in what it prints."""
+Spark's directories or the table's log, nor in its output.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wheel and an sdist must contain, and that the check of make dist sees what is missing."""
+"""What a wheel and an sdist must contain, and that the check of make dist notices missing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of rows that the acceptance tests rest on tells apart what differs."""
+"""The comparison of rows in the acceptance tests finds every difference."""
 
 from __future__ import annotations
 

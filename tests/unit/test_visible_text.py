@@ -64,7 +64,7 @@ def test_every_other_code_point_is_printed_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", PRINTERS)
 def test_no_printer_lets_an_escaped_code_point_out(name: str) -> None:
-    most = 150 if name == "errors.shown" else 800  # what is longer is cut
+    most = 150 if name == "errors.shown" else 800  # longer text is cut
     chars = [char for char in ESCAPED if char != "\n" and unicodedata.category(char) not in VAST]
     if name == "JSON of the command line":
         chars = [char for char in chars if ord(char) >= 0x20 and not 0xD800 <= ord(char) < 0xE000]  # orjson has none

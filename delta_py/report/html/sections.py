@@ -68,13 +68,13 @@ def _or_unknown(part: T | Unknown, show: Callable[[T], Markup]) -> Markup:
 def _commits(facts: CommitFacts) -> Markup:
     commits = facts.commits
     if not commits:
-        return tag("p", "The log has no commit that could be looked at.")
+        return tag("p", "The log has no commit that can be read.")
     looked_at = count_text(len(commits), "commit")
     if facts.in_log > len(commits):
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
     missing = None
     if facts.oldest_version > 0:
-        missing_note = f"Commits before version {facts.oldest_version:,} are not in the log any more"
+        missing_note = f"Commits before version {facts.oldest_version:,} are no longer in the log"
         missing = soft(f"{missing_note}: what they did is unknown here.")
     return joined(
         [
@@ -234,7 +234,7 @@ def _files(facts: FileFacts) -> Markup:
         ("Largest file", _bytes(facts.largest_bytes), of_sizes),
         ("Target size", target, "delta.targetFileSize, else 1 GB"),
         ("Files below the target", small, of_sizes),
-        ("Bytes in these", small_bytes, of_sizes),
+        ("Bytes of files below the target", small_bytes, of_sizes),
         ("OPTIMIZE would write", debt, "the plan that OPTIMIZE makes: sizes, tags, deletion vectors"),
     ]
     table = list_table(
@@ -269,8 +269,8 @@ def _skipping(facts: SkippingFacts) -> Markup:
     ]
     parts: list[Child] = [
         soft(
-            "The share of the files that a query reads, as minima and maxima leave the others out: the less, the better. "
-            "Where values lie in a file is not known; they are taken to be spread evenly."
+            "The share of the files that a query reads, because minima and maxima exclude the others. A small share is good. "
+            "The distribution of values within a file is unknown; the estimate assumes that it is even."
         )
     ]
     if ordered:
@@ -322,7 +322,7 @@ def _map(file_map: FileMap | Unknown) -> Markup:
     kind = "the darker a place, the more files lie over it"
     if file_map.rectangles:
         kind = "each file is a rectangle from its minima to its maxima"
-    mean = f"On average {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} lie over a place of the map"
+    mean = f"On average {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} overlap at a point of the map"
     picture = rectangles(
         f"Map of {count_text(file_map.files, 'file')} over two columns: {kind}. {mean}.",
         file_map.rectangles,
@@ -364,10 +364,10 @@ def _partitions(facts: PartitionFacts) -> Markup:
         ("Partitioned by", data(names), "metaData.partitionColumns"),
         ("Partitions", number(facts.count), of_values),
         ("Median partition", _bytes(facts.median_bytes), of_values),
-        ("Files in the median one", f"{facts.median_files or 0:,.3g}", of_values),
+        ("Files in the median partition", f"{facts.median_files or 0:,.3g}", of_values),
         ("Skew: largest to median", number(None) if facts.skew is None else f"{facts.skew:,.3g}", of_values),
         (
-            "Of several files, but below one target size",
+            "With several files, but below the target size",
             known_text(facts.small_count, lambda count: f"{count:,}"),
             f"{of_values}; delta.targetFileSize, else 1 GB",
         ),
@@ -399,7 +399,7 @@ def _vectors(facts: VectorFacts) -> Markup:
     names = [f"{percent_text(low)} to {percent_text(high)}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
     max_count = max(count for _, count in facts.shares) or 1
     picture = lying_bars(
-        "Files with deletion vectors by the share of their rows that is deleted. The numbers stand at the bars.",
+        "Files with deletion vectors by the share of their rows that is deleted. The numbers are next to the bars.",
         [
             Bar(name, count, f"{count:,}", is_quiet=high <= facts.max_share)
             for name, (high, count) in zip(names, facts.shares, strict=True)
@@ -416,7 +416,7 @@ def _vectors(facts: VectorFacts) -> Markup:
         ("Rows in these files", share, "stats.numRecords"),
         ("Bytes of the vectors", bytes_text(facts.bytes), f"{of_vectors}: sizeInBytes"),
         (
-            f"Files of which over {percent_text(facts.max_share)} is deleted",
+            f"Files with over {percent_text(facts.max_share)} of their rows deleted",
             joined([f"{facts.beyond:,}", f", and {facts.files_without_share:,} unknown" if facts.files_without_share else None]),
             "cardinality and stats.numRecords; OPTIMIZE rewrites these",
         ),
@@ -450,13 +450,13 @@ def _log(facts: LogFacts) -> Markup:
         ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listing_source),
         ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listing_source),
         ("Newest checkpoint up to this version", checkpoint, listing_source),
-        ("Commits after it", number(facts.commits_since_checkpoint), "the files that the version is read from"),
+        ("Commits after it", number(facts.commits_since_checkpoint), "the files that are read to load the version"),
         ("A checkpoint every", interval, "delta.checkpointInterval, else 10"),
         ("_last_checkpoint", noted, "_delta_log/_last_checkpoint"),
         ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listing_source),
         ("Version checksums", number(facts.checksums), listing_source),
         ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
-        ("Read to load this version", to_load, "the files that the version is read from"),
+        ("Read to load this version", to_load, "the files that are read to load the version"),
     ]
     return joined([_faults(facts), fact_table("The log's health", rows), source_line(facts.source)])
 
@@ -465,7 +465,7 @@ def _faults(facts: LogFacts) -> Markup:
     if isinstance(facts.faults, Unknown):
         return tag("p", "Faults: ", unknown(facts.faults))
     if not facts.faults:
-        return tag("p", "FSCK finds no fault in the log. It was not asked about the data files.")
+        return tag("p", "FSCK finds no fault in the log. Data files were not checked.")
     return list_table(
         f"{count_text(len(facts.faults), 'fault')}, as FSCK tells them",
         ("Kind", "Version", "File", "What is wrong", "A repair can fix it"),
@@ -495,18 +495,18 @@ def _retention(facts: RetentionFacts) -> Markup:
     without: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [
         (
-            "Removed files stay",
+            "Retention of removed files",
             known_text(facts.deleted_file_ms, length_text),
             f"{properties}: delta.deletedFileRetentionDuration, else a week",
         ),
         (
-            "Commits stay",
+            "Retention of commits",
             known_text(facts.log_ms, length_text),
             f"{properties}: delta.logRetentionDuration, else 30 days",
         ),
-        ("Removed files that the log knows", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
-        ("Bytes of these", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
-        ("Removed longer ago than they stay", expired, f"{of_removes}: deletionTimestamp; some may be gone already"),
+        ("Removed files in the log", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
+        ("Bytes of removed files", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
+        ("Removed files past their retention", expired, f"{of_removes}: deletionTimestamp; some may be deleted already"),
         ("Removed at an unknown time", without, f"{of_removes}: deletionTimestamp"),
         (
             "Newest VACUUM",
@@ -514,8 +514,8 @@ def _retention(facts: RetentionFacts) -> Markup:
             "VACUUM END in the commits",
         ),
         (
-            "VACUUM came up to",
-            unknown(hint) if isinstance(hint, Unknown) else "not noted" if hint is None else f"version {hint:,}",
+            "Newest commit that VACUUM covered",
+            unknown(hint) if isinstance(hint, Unknown) else "not recorded" if hint is None else f"version {hint:,}",
             "_delta_log/_last_vacuum_info",
         ),
         (
@@ -532,7 +532,7 @@ def _retention(facts: RetentionFacts) -> Markup:
             [(reason.reason, number(reason.files), bytes_text(reason.bytes)) for reason in facts.vacuum.reasons],
             (1, 2),
         )
-    return joined([fact_table("What is kept", rows), table, source_line(facts.source)])
+    return joined([fact_table("Retention", rows), table, source_line(facts.source)])
 
 
 # ---------------------------------------------------------------- streams and definition
@@ -540,14 +540,14 @@ def _retention(facts: RetentionFacts) -> Markup:
 
 def _streams(facts: StreamFacts) -> Markup:
     note = soft(
-        "Streams that write to this table, by the transactions that they leave. How far a stream that reads this table has "
-        "come is in its own checkpoint, and unknown here."
+        "Streams that write to this table, by their transactions in the log. The position of a stream that reads this table is "
+        "in the stream's own checkpoint, and unknown here."
     )
     if not facts.count:
         return joined([tag("p", "No stream has written to this table."), note, source_line(facts.source)])
     table = list_table(
         f"{count_text(facts.count, 'application')} that write by transactions",
-        ("Application", "Batch", "Commit", "Versions since", "Time since", "Last noted"),
+        ("Application", "Batch", "Commit", "Versions since", "Time since", "Last updated"),
         [
             (
                 data(stream.app_id),

@@ -27,7 +27,10 @@ import scala.Option;
  * ident: for messages. found: the table as the session catalog gives it.
  */
 record Entry(Identifier ident, Table found) {
-  /** What Uploaded tells the rule: a client of Spark Connect sees an entry only in the columns of its table. */
+  /**
+   * The name under which Uploaded notes for the rule that a client of Spark Connect sees an entry only in the columns of its
+   * table.
+   */
   static final String TOLD = "entriesInColumns";
 
   private static final String OPTION = "option.";

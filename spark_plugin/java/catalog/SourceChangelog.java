@@ -90,7 +90,7 @@ class SourceChangelog implements Changelog {
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     var further = new HashMap<>(asked);
-    further.keySet().removeAll(SPARKS);  // Spark has told them in the context
+    further.keySet().removeAll(SPARKS);  // Spark passed them in the context
     return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
   }
 }

@@ -30,8 +30,9 @@ public class DriverLoads {
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
 
   /**
-   * As JSON the options that Spark would give the DataSource, private ones too, and the directory that relative paths of its
-   * workers begin in. Null if the session has switched this off, or if Spark has to say what is wrong with the path.
+   * Returns, as JSON, the options that Spark would give the DataSource, private ones included, and the directory in which
+   * relative paths of its workers begin. Null if the session has switched this off, or if Spark has to say what is wrong with the
+   * path.
    *
    * path: null if it is an option.
    */
@@ -52,7 +53,7 @@ public class DriverLoads {
     }
   }
 
-  /** made: the pickled DataSource. schema: its columns, as JSON. own: options beside those of the reader, as JSON. */
+  /** made: the pickled DataSource. schema: its columns, as JSON. own: options in addition to those of the reader, as JSON. */
   public Dataset<?> load(
       SparkSession session, DataFrameReader reader, String format, String path, byte[] made, String schema, String own)
       throws JsonProcessingException {

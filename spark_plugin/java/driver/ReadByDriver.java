@@ -142,7 +142,7 @@ public class ReadByDriver extends SparkPlan {
     return new ReadByDriver(children.head(), answer, relation, status);
   }
 
-  /** What Spark gives the constructor of a copy, after the product's fields. */
+  /** The arguments that Spark gives the constructor of a copy, after the product's fields. */
   public Seq<Object> otherCopyArgs() {
     return CollectionConverters.asScala(List.<Object>of(answer, relation, status)).toSeq();
   }

@@ -2,7 +2,9 @@ package pydelta.messages;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** How many files and bytes a planned scan reads, of how many: the source's report. bytes: of the files that are read. */
+/**
+ * How many files and bytes a planned scan reads, and how many the table has: the source's report. bytes: of the files to read.
+ */
 public record KeptFiles(long files, long filesTotal, long bytes, long bytesTotal) {
 
   /** Null if the source made no report. */

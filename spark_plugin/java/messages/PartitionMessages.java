@@ -7,12 +7,12 @@ import java.util.Map;
 import net.razorvine.pickle.Unpickler;
 
 /**
- * What the source says in the partitions of a scan or a batch, as partition_messages.py pickles it; the plan is in the first one.
+ * What the source says in the partitions of a scan or a batch, as partition_messages.py pickles it. The plan is in the first one.
  */
 public class PartitionMessages {
   private static final String MODULE = "spark_plugin.pruning.partition_messages";
 
-  /** Protocol and frame of the pickle, which have a fixed length, come before the name of the first function that it calls. */
+  /** The name of the first function that the pickle calls comes after its protocol and frame, which have a fixed length. */
   private static final int START = 11;
 
   private static final byte[] CALL = ("\u008c" + (char) MODULE.length() + MODULE).getBytes(StandardCharsets.ISO_8859_1);
@@ -29,7 +29,7 @@ public class PartitionMessages {
     this.partitions = partitions;
   }
 
-  /** In the first partition. */
+  /** The plan in the first partition. */
   public synchronized ReadPlan readPlan() {
     if (plan == null) plan = ReadPlan.parse(text(0, "plan"));
     return plan;
@@ -54,7 +54,7 @@ public class PartitionMessages {
     }
   }
 
-  /** Other partitions than partition_messages.py's have none, and may hold what only Python unpickles. */
+  /** Only the partitions of partition_messages.py have messages. Others may hold objects that only Python can unpickle. */
   private static boolean hasMessages(byte[] pickled) {
     int end = START + CALL.length;
     return pickled.length >= end && Arrays.equals(pickled, START, end, CALL, 0, CALL.length);

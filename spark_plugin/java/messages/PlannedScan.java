@@ -3,7 +3,7 @@ package pydelta.messages;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import pydelta.rule.Lists;
 
-/** A planning of the source for a batch read: the read function, the partitions, and their messages. */
+/** The source's plan of a batch read: the read function, the partitions, and their messages. */
 public class PlannedScan extends PartitionMessages {
   private final PythonDataSourceReadInfo readInfo;
   private final String scanId;
@@ -14,7 +14,7 @@ public class PlannedScan extends PartitionMessages {
     this.scanId = scanId;
   }
 
-  /** Of the request. */
+  /** The id in the request. */
   public String scanId() {
     return scanId;
   }

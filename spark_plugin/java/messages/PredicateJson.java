@@ -21,14 +21,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A predicate as JSON text for Python. Constants are Spark's internal values, so no time zone or format comes into it:
- * days, microseconds, decimal digits, base64 for binary; floats as text (NaN, Infinity).
+ * A predicate as JSON text for Python. Constants are Spark's internal values, so they depend on no time zone or format: days,
+ * microseconds, decimal digits, base64 for binary; floats as text (NaN, Infinity).
  *
- * Only what means the same on the other side is written: comparisons, IN, and null tests of columns and constants of plain
- * types, string tests with a constant, and AND, OR, NOT over them. Strings of another collation than bytes are left out.
+ * Only predicates that mean the same in Python are written: comparisons, IN, null tests of columns and constants of plain types,
+ * string tests with a constant, and AND, OR, NOT of these. Strings with a collation other than binary are left out.
  */
 public class PredicateJson {
-  /** Beyond these a predicate costs more to carry than it can save. */
+  /** Larger predicates cost more to send than they can save. */
   private static final int MAX_NODES = 100000;
   private static final int MAX_DEPTH = 100;
 
@@ -63,12 +63,14 @@ public class PredicateJson {
     return predicate;
   }
 
-  /** The columns in it that are compared, each as JSON; tests for null do not count, for a join asks them of its keys. */
+  /**
+   * The columns that the predicate compares, each as JSON. Tests for null do not count, because a join adds them for its keys.
+   */
   public Set<String> compared() {
     return compared;
   }
 
-  /** As explain() shows it. */
+  /** The text that explain() shows. */
   public String toString() {
     return predicate.toString();
   }
@@ -93,7 +95,7 @@ public class PredicateJson {
     };
   }
 
-  /** Nested ANDs, or ORs, become one, so that a long chain of them is not deep. */
+  /** Nested ANDs, or ORs, become one, so that a long chain is not deeply nested. */
   private boolean connective(String name, Expression expression, int depth) {
     var operands = new ArrayList<Expression>();
     var open = new ArrayDeque<Expression>(List.of(expression));
@@ -166,7 +168,7 @@ public class PredicateJson {
     return null;
   }
 
-  /** No null of BINARY: Spark 4.2 writes what was handed over as text, and has none for it. */
+  /** A null of type BINARY is left out: Spark 4.2 writes pushed predicates as text, and has no text for it. */
   private boolean constant(Literal<?> literal) {
     DataType type = literal.dataType();
     if (!plain(type) || literal.value() == null && type.equals(DataTypes.BinaryType)) return false;

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** How the source reads a scan, and why: its one decision, as messages.json describes `plan`. Every part may be absent. */
 public class ReadPlan {
-  /** Of a source that says nothing. */
+  /** The plan of a source that says nothing. */
   public static final ReadPlan UNKNOWN = new ReadPlan(MissingNode.getInstance());
 
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -31,7 +31,7 @@ public class ReadPlan {
     return new ReadPlan(((ObjectNode) message.deepCopy()).put("road", road).put("why", why));
   }
 
-  /** Null where the source gives no rows, or does not say. */
+  /** Null if the source returns no rows, or does not say. */
   public String road() {
     return text("road");
   }
@@ -46,12 +46,12 @@ public class ReadPlan {
     return why.isTextual() ? why.textValue() : null;
   }
 
-  /** Whether one task may do all that a small query needs of the scan. */
+  /** Whether one task may do all that a small query does with the scan. */
   public boolean isSmall() {
     return part("small").asBoolean(false);
   }
 
-  /** Whether partial rows pay where so many columns and aggregates are added up of a row. */
+  /** Whether partial rows pay off for this number of columns and aggregates that are added up for each row. */
   public boolean areWorthAdding(int work) {
     JsonNode least = part("partial_from");
     return least.isNumber() && work >= least.longValue();

@@ -2,7 +2,7 @@ package pydelta.rule;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** A copy of a plan's node with other values in some fields, whatever further fields this version of Spark gives it. */
+/** A copy of a plan's node with other values in some fields. It works with additional fields of later versions of Spark. */
 public class NodeCopy {
   private NodeCopy() {}
 

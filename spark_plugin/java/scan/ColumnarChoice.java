@@ -6,7 +6,7 @@ import pydelta.readers.ColumnarReads;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether scans are read in columns, and by what. Without the rule's readers they are read by rows. */
+/** Whether scans are read in columns, and which readers do it. Without the rule's readers they are read as rows. */
 public class ColumnarChoice {
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
@@ -14,14 +14,14 @@ public class ColumnarChoice {
   private final NativeChoice natively;
   private final boolean mayBeColumnar;
 
-  /** mayBeColumnar: false for scans that are read by rows, whatever the settings say. */
+  /** mayBeColumnar: false for scans that are read as rows, whatever the settings say. */
   public ColumnarChoice(RuleStatus status, boolean mayBeColumnar) {
     this.status = status;
     this.natively = new NativeChoice(status);
     this.mayBeColumnar = mayBeColumnar;
   }
 
-  /** What reads a scan of such rows. */
+  /** The readers for a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
     ScanReaders readers = pythonReadersFor(schema);
     boolean mayBeNative = mayBeColumnar && (readers.columnar() != null || NativeChoice.isNested(schema));
@@ -46,8 +46,8 @@ public class ColumnarChoice {
   }
 
   /**
-   * Raises where Spark's own reader would give rows more than once: Spark 4.1 and 4.2, where they are told to cut batches of more
-   * than a number of rows, give the whole batch as the last cut.
+   * Raises if Spark's own reader would return rows more than once: if a setting limits the rows of a batch, Spark 4.1 and 4.2
+   * return the whole batch as the last cut.
    */
   public static void refuseRepeatedRows() {
     String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();

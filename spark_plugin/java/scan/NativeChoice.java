@@ -10,7 +10,7 @@ import pydelta.parquet.NativeReads;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether simple files of scans are read by Spark's own Parquet reader. Otherwise they are read in Python. */
+/** Whether Spark's own Parquet reader reads the simple files of scans. Otherwise Python reads them. */
 public class NativeChoice {
   private final RuleStatus status;
 
@@ -34,7 +34,10 @@ public class NativeChoice {
     }
   }
 
-  /** Why settings of the session rule it out, as where Spark's reader would read other values than the source; null if they do not. */
+  /**
+   * Why settings of the session rule it out, for example because Spark's reader would read other values than the source; null if
+   * they do not.
+   */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();
     boolean isEnabled = Switch.isOn(Switch.PARQUET) && ColumnarChoice.isEnabled();
@@ -44,7 +47,7 @@ public class NativeChoice {
     return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;
   }
 
-  /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */
+  /** Whether only Spark's Parquet reader can read the columns as columns: Python returns such scans as rows. */
   static boolean isNested(StructType schema) {
     for (StructField field : schema.fields()) {
       DataType type = field.dataType();

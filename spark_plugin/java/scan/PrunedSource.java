@@ -21,8 +21,8 @@ import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
 /**
- * Spark's view of the Python source for one scan only. Spark's own object is shared by all queries over a DataFrame, and so
- * would be the read function that is kept in it.
+ * Spark's view of the Python source for one scan only. All queries over a DataFrame share Spark's own object, and so would share
+ * the read function that it caches.
  */
 public class PrunedSource extends PythonDataSourceV2 {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
@@ -34,7 +34,7 @@ public class PrunedSource extends PythonDataSourceV2 {
   private boolean noted = false;
   private ReadPlan plan = ReadPlan.UNKNOWN;
 
-  /** readers: of the tasks. */
+  /** readers: for the tasks. */
   public PrunedSource(ScanRequest request, RuleStatus status, ScanReaders readers) {
     this.request = request;
     this.status = status;
@@ -55,12 +55,12 @@ public class PrunedSource extends PythonDataSourceV2 {
     return readInfo();
   }
 
-  /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
+  /** How many files the scan reads; null if the source does not say. Plans the scan if it is not planned yet. */
   public synchronized KeptFiles kept() {
     return KeptFiles.of(planForMessages());
   }
 
-  /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
+  /** What the source reports for joins; null if nothing. Plans the scan if it is not planned yet. */
   public synchronized ScanFacts facts() {
     return ScanFacts.of(planForMessages());
   }
@@ -70,7 +70,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     return planned.readInfo();
   }
 
-  /** What the source says of the scan, with some column where it reads none. Plans the scan if that has not been done. */
+  /** The source's plan of the scan, with an additional column if it reads none. Plans the scan if it is not planned yet. */
   public synchronized ReadPlan planForMessages() {
     if (!request.readsNoColumns() || request.hasNoColumns()) {
       readInfo();
@@ -80,7 +80,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     return plan;
   }
 
-  /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
+  /** The log's answer; null if the log does not have it. The same call has then planned the scan, unless it has no columns. */
   synchronized byte[] ask(LogQuestion question, List<Attribute> by) throws Exception {
     if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
@@ -102,13 +102,13 @@ public class PrunedSource extends PythonDataSourceV2 {
     return null;
   }
 
-  /** Plans the scan if that has not been done. */
+  /** Plans the scan if it is not planned yet. */
   public synchronized ReadPlan plan() {
     readInfo();
     return planned.readPlan();
   }
 
-  /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
+  /** The rows, as an Arrow stream; null if tasks have to read them. Raises the error of the driver's own Python. */
   public byte[] readByDriver() throws Exception {
     String scanId;
     synchronized (this) {
@@ -129,7 +129,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     return request;
   }
 
-  /** The tasks of the planned scan. As of ScanTasks.of. */
+  /** The tasks of the planned scan. The parameters are those of ScanTasks.of. */
   synchronized ScanTasks tasks(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory python) {
     ScanTasks tasks = ScanTasks.of(readers, request, planned, partitions, python, status);
     ReadPlan carriedOut = request.readsNoColumns() && noted ? planFor(readers) : tasks.plan();

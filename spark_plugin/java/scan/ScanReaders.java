@@ -10,10 +10,10 @@ import pydelta.parquet.NativeTasks;
 import pydelta.rule.Switch;
 
 /**
- * What reads a scan's tasks in columns.
+ * The readers of a scan's tasks in columns.
  *
- * columnar: makes Spark's reader factory columnar; null where Python's batches are read by rows. nativeReads: has Spark's Parquet
- * reader read simple files; null where Python reads them all. whyNotColumnar, whyNotNative: null where there is such a reader.
+ * columnar: makes Spark's reader factory columnar; null if Python's batches are read as rows. nativeReads: lets Spark's Parquet
+ * reader read simple files; null if Python reads all files. whyNotColumnar, whyNotNative: null if there is such a reader.
  */
 public record ScanReaders(
     UnaryOperator<PartitionReaderFactory> columnar, String whyNotColumnar,
@@ -39,12 +39,12 @@ public record ScanReaders(
     return new ScanReaders(columnar, whyNotColumnar, null, why);
   }
 
-  /** Whether Spark's own reader makes rows of all that is read. */
+  /** Whether Spark's own reader makes rows from everything that is read. */
   public boolean areOfRows() {
     return columnar == null && nativeReads == null;
   }
 
-  /** What a planning is told of the readers, with a comma before it. */
+  /** What a plan request says about the readers, after a comma. */
   public String wish() {
     String columns = columnar == null ? ", \"why_not_columnar\": " + TextNode.valueOf(whyNotColumnar) : ", \"columnar\": true";
     if (nativeReads == null) return columns + ", \"why_not_native\": " + TextNode.valueOf(whyNotNative);
@@ -61,12 +61,12 @@ public record ScanReaders(
     return columnar == null ? Switch.ROWS : Switch.COLUMNS;
   }
 
-  /** Whether rows come of the same readers. */
+  /** Whether the same readers return the rows. */
   public boolean isLike(ScanReaders other) {
     return (columnar == null) == (other.columnar == null) && (nativeReads == null) == (other.nativeReads == null);
   }
 
-  /** What reads all tasks in Python. factory: Spark's own. */
+  /** The factory that reads all tasks in Python. factory: Spark's own. */
   public PartitionReaderFactory inPython(PartitionReaderFactory factory) {
     return columnar == null ? factory : columnar.apply(factory);
   }

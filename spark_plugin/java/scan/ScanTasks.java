@@ -10,14 +10,14 @@ import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
 /**
- * The tasks of a scan or of a stream's batch, and the factory that reads them. Both at once: tasks that are for Spark's Parquet
- * reader have a factory that knows of it.
+ * The tasks of a scan or of a stream's batch, and the factory that reads them. They belong together: only the factory of these
+ * tasks knows which ones Spark's Parquet reader reads.
  *
  * plan: as the tasks carry it out.
  */
 public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory factory, ReadPlan plan) {
 
-  /** messages: of the planning that made the partitions. python: what reads them all in Python. */
+  /** messages: of the plan that made the partitions. python: the factory that reads all of them in Python. */
   public static ScanTasks of(
       ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
       PartitionReaderFactory python, RuleStatus status) {
@@ -32,7 +32,7 @@ public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory fact
     return new ScanTasks(partitions, python, plan);
   }
 
-  /** The partitions and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
+  /** The partitions and their factory, with Spark's Parquet reader for simple files; null if Python reads all of them. */
   private static NativeTasks natively(
       ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
       PartitionReaderFactory python, RuleStatus status) {

@@ -81,7 +81,9 @@ public class Source {
     return options;
   }
 
-  /** As options/catalog_session_settings.py reads them. Settings of object stores are only told for paths of object stores. */
+  /**
+   * As options/catalog_session_settings.py reads them. Settings of object stores are included only for paths of object stores.
+   */
   private static String settings(PruneScans rule, String path) {
     SparkSession session = session();
     ObjectNode confs = JsonNodeFactory.instance.objectNode();

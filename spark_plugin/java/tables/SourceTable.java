@@ -99,7 +99,7 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
     Options.refusePrivate(asked);
     Options.refusePath(asked, options.get("path"));
     var further = new HashMap<>(asked);
-    if (facts.travels()) {  // Spark has asked the catalog for the version that these name
+    if (facts.travels()) {  // Spark has asked the catalog for the version that these options name
       further.remove("versionasof");
       further.remove("timestampasof");
     }

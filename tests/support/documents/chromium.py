@@ -1,7 +1,7 @@
-"""Debian's Chromium without a screen: pictures of pages, and what a script of a test finds in them.
+"""Debian's Chromium without a screen: pictures of pages, and measurements by a script of a test.
 
-The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which stays as it is else. The
-page is shown in a frame, which may be narrower than the narrowest window that Chromium opens.
+The script is added to a copy of the page, and its hash to the page's Content-Security-Policy, which otherwise stays unchanged.
+The page is shown in a frame, which may be narrower than the narrowest window that Chromium opens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FRAME = """<!DOCTYPE html><meta charset="utf-8"><meta name="color-scheme" conte
 
 
 def program() -> str | None:
-    """Where Chromium is; None where it is not installed."""
+    """The path of Chromium; None if it is not installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -37,16 +37,16 @@ def picture(page: str, path: Path, width: int, height: int, *, dark: bool = Fals
 
 
 def measure(page: str, width: int, *, dark: bool = False) -> dict[str, Any]:
-    """What page_measures.js finds: {"width": ..., "problems": [...]}."""
+    """The result of page_measures.js: {"width": ..., "problems": [...]}."""
     script = MEASURES.read_text()
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = rf'\1; script-src &#x27;sha256-{allowed}&#x27;"'
     page, count = re.subn(r'(Content-Security-Policy" content="[^"]*)"', policy, page)
     assert count == 1, "the page has one policy"
     dom = _run(page.replace("</body>", f"<script>{script}</script></body>"), width, 900, dark, ["--dump-dom"])
-    found = re.search(r'data-measured="([^"]*)"', dom)
-    assert found is not None, "the script did not run"
-    result: dict[str, Any] = json.loads(html.unescape(found[1]))
+    match = re.search(r'data-measured="([^"]*)"', dom)
+    assert match is not None, "the script did not run"
+    result: dict[str, Any] = json.loads(html.unescape(match[1]))
     return result
 
 
@@ -70,6 +70,6 @@ def _run(page: str, width: int, height: int, dark: bool, arguments: list[str]) -
             *arguments,
             frame.as_uri(),
         ]
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, cwd=directory)
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2_000:]
-        return done.stdout.decode(errors="replace")
+        process = subprocess.run(command, capture_output=True, timeout=_SECONDS, cwd=directory)
+        assert process.returncode == 0, process.stderr.decode(errors="replace")[-2_000:]
+        return process.stdout.decode(errors="replace")

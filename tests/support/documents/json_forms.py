@@ -1,7 +1,6 @@
 """docs/command-line.schema.json: the forms of the command line's JSON answers, and whether an answer has one.
 
-An answer has exactly the names that its form has: one that lacks a name breaks scripts, and one that has another is not
-documented.
+An answer has exactly the names of its form: a missing name breaks scripts, and an additional one is not documented.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _KEYWORDS = {
 
 
 def faults(answer: Any, form: Any, place: str = "") -> list[str]:
-    """Where an answer has not the form, which is a JSON schema."""
+    """The differences between an answer and the form, which is a JSON schema."""
     if form is True:
         return []
     assert form.keys() <= _KEYWORDS, f"{place}: {form.keys() - _KEYWORDS} is not checked"
     if "$ref" in form:
         return faults(answer, FORMS[form["$ref"].removeprefix("#/$defs/")], place)
     if "anyOf" in form:
-        found = [faults(answer, one, place) for one in form["anyOf"]]
-        return [] if [] in found else [fault for one in found for fault in one]
+        faults_by_choice = [faults(answer, one, place) for one in form["anyOf"]]
+        return [] if [] in faults_by_choice else [fault for one in faults_by_choice for fault in one]
     if "enum" in form and answer not in form["enum"]:
         return [f"{place}: {answer!r} is none of {form['enum']}"]
     if "type" in form and not _has_type(answer, form["type"]):
@@ -53,29 +52,31 @@ def faults(answer: Any, form: Any, place: str = "") -> list[str]:
     return []
 
 
-def _has_type(answer: Any, wanted: str | list[str]) -> bool:
-    if isinstance(wanted, list):
-        return any(_has_type(answer, one) for one in wanted)
+def _has_type(answer: Any, type_names: str | list[str]) -> bool:
+    if isinstance(type_names, list):
+        return any(_has_type(answer, one) for one in type_names)
     if isinstance(answer, bool):
-        return wanted == "boolean"
-    if wanted == "integer" and isinstance(answer, float):
+        return type_names == "boolean"
+    if type_names == "integer" and isinstance(answer, float):
         return answer.is_integer() and abs(answer) >= 2**63
-    return isinstance(answer, _TYPES[wanted])
+    return isinstance(answer, _TYPES[type_names])
 
 
 def _faults_of_object(answer: dict[str, Any], form: dict[str, Any], place: str) -> list[str]:
-    known = form.get("properties", {})
-    others = form.get("additionalProperties", "properties" not in form)
-    found = [f"{place}.{name} is missing" for name in form.get("required", ()) if name not in answer]
+    properties = form.get("properties", {})
+    additional = form.get("additionalProperties", "properties" not in form)
+    object_faults = [f"{place}.{name} is missing" for name in form.get("required", ()) if name not in answer]
     for name, value in answer.items():
-        one = known.get(name, others)
-        found += [f"{place}.{name} is not in the form"] if one is False else faults(value, one, f"{place}.{name}")
-    return found
+        one = properties.get(name, additional)
+        object_faults += [f"{place}.{name} is not in the form"] if one is False else faults(value, one, f"{place}.{name}")
+    return object_faults
 
 
 def _faults_of_list(answer: list[Any], form: dict[str, Any], place: str) -> list[str]:
     if not form.get("minItems", 0) <= len(answer) <= form.get("maxItems", len(answer)):
         return [f"{place} has {len(answer)} items"]
     forms = form.get("prefixItems") or [form.get("items", True)] * len(answer)
-    found = [faults(value, one, f"{place}[{number}]") for number, (value, one) in enumerate(zip(answer, forms, strict=True))]
-    return [fault for one in found for fault in one]
+    list_faults = [
+        faults(value, one, f"{place}[{number}]") for number, (value, one) in enumerate(zip(answer, forms, strict=True))
+    ]
+    return [fault for one in list_faults for fault in one]

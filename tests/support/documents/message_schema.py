@@ -1,6 +1,9 @@
-"""Checks messages between the rule and the source by spark_plugin/pruning/messages.json, in the words of JSON Schema that it has.
+"""Checks messages between the rule and the source by spark_plugin/pruning/messages.json, with the keywords of JSON Schema that it
+uses.
 
     assert violations("plan", message) == []
+
+A violation is a text for people.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ _KNOWN = {
 
 @cache
 def schema() -> dict[str, Any]:
-    whole: dict[str, Any] = json.loads((Path(spark_plugin.pruning.__file__).parent / "messages.json").read_text())
-    return whole
+    all_definitions: dict[str, Any] = json.loads((Path(spark_plugin.pruning.__file__).parent / "messages.json").read_text())
+    return all_definitions
 
 
 def violations(name: str, message: Any) -> list[str]:
@@ -44,8 +47,12 @@ def _check(value: Any, rule: Any, place: str) -> list[str]:
     if "$ref" in rule:
         return _check(value, schema()["$defs"][rule["$ref"].removeprefix("#/$defs/")], place)
     if "oneOf" in rule:
-        found = [_check(value, choice, place) for choice in rule["oneOf"]]
-        return [] if sum(not each for each in found) == 1 else [f"{place} is not exactly one of the choices: {found}"]
+        problems_by_choice = [_check(value, choice, place) for choice in rule["oneOf"]]
+        return (
+            []
+            if sum(not each for each in problems_by_choice) == 1
+            else [f"{place} is not exactly one of the choices: {problems_by_choice}"]
+        )
     if "type" in rule and not _is_of_type(value, rule["type"]):
         return [f"{place} is {value!r} and not {rule['type']}"]
     if "enum" in rule and value not in rule["enum"]:
@@ -62,18 +69,18 @@ def _check(value: Any, rule: Any, place: str) -> list[str]:
 
 
 def _check_object(value: dict[str, Any], rule: dict[str, Any], place: str) -> list[str]:
-    parts, others = rule.get("properties", {}), rule.get("additionalProperties", True)
-    found = [f"{place} lacks {name}" for name in rule.get("required", ()) if name not in value]
+    parts, additional = rule.get("properties", {}), rule.get("additionalProperties", True)
+    problems = [f"{place} lacks {name}" for name in rule.get("required", ()) if name not in value]
     for name, part in value.items():
         if "propertyNames" in rule:
-            found += _check(name, rule["propertyNames"], f"{place}'s {name}")
+            problems += _check(name, rule["propertyNames"], f"{place}'s {name}")
         if name in parts:
-            found += _check(part, parts[name], f"{place}.{name}")
-        elif others is False:
-            found.append(f"{place} has {name}")
-        elif others is not True:
-            found += _check(part, others, f"{place}.{name}")
-    return found
+            problems += _check(part, parts[name], f"{place}.{name}")
+        elif additional is False:
+            problems.append(f"{place} has {name}")
+        elif additional is not True:
+            problems += _check(part, additional, f"{place}.{name}")
+    return problems
 
 
 def _is_of_type(value: Any, names: str | list[str]) -> bool:

@@ -1,9 +1,9 @@
 """README and the pages in docs/: their text, headings and code.
 
 Code that runs is in blocks marked ```python, and all blocks of a page run in one namespace, from the top. Paths in them begin
-with /data/, which stands for a directory of the test. Where the value of an expression matters, `# => value` follows it.
-Other blocks are marked ```bash or ```text. Nothing is skipped by a list; the page of object stores runs with tests/storage, in a
-bucket of a test in the place of s3://lake.
+with /data/, which stands for a directory of the test. If the value of an expression matters, `# => value` follows it. Other
+blocks are marked ```bash or ```text. No list skips any block; the page of object stores runs with tests/storage, in a bucket of a
+test instead of s3://lake.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found, start, language = [], 0, None
+    page_blocks, start, language = [], 0, None
     lines = page.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         fence = _FENCE.match(line)
@@ -43,14 +43,14 @@ def blocks(page: Path) -> list[Block]:
         if language is None:
             start, language = number + 1, fence[1].strip()
         else:
-            found.append(Block(language, start, "\n".join(lines[start - 1 : number - 1])))
+            page_blocks.append(Block(language, start, "\n".join(lines[start - 1 : number - 1])))
             language = None
     assert language is None, f"{page.name} has a block that does not end"
-    return found
+    return page_blocks
 
 
 def without_blocks(page: Path) -> str:
-    """The text with empty lines in the place of fenced blocks."""
+    """The text with empty lines instead of fenced blocks."""
     inside, lines = False, []
     for line in page.read_text().splitlines():
         fence = _FENCE.match(line) is not None
@@ -60,9 +60,9 @@ def without_blocks(page: Path) -> str:
 
 
 def run(page: Path, directory: Path | str) -> int:
-    """Run the page's python blocks; how many values were compared. directory: in the place of DATA, or the URL in that of BUCKET.
+    """Run the page's python blocks; returns the number of compared values. directory: replaces DATA, or the URL in BUCKET.
 
-    Raises AssertionError where the value of an expression is another than the page says.
+    Raises AssertionError if the value of an expression differs from the page.
     """
     namespace: dict[str, Any] = {"__name__": "page"}
     compared = 0
@@ -94,7 +94,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> Iterator[str]:
-    """Targets of links and pictures, those of the network left out."""
+    """Targets of links and pictures, without those on the network."""
     for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
         if not re.match(r"[a-z]+:", target):
             yield target

@@ -1,8 +1,8 @@
-"""A bank whose writers reach their ledger over connections that are cut: each transfer is done once or not at all, as its writer
-was told.
+"""A bank whose writers use their ledger over connections that are cut: each transfer is done once or not at all, as its writer
+reports.
 
     told = transfers(bank, cut_url, seed, each=6)       # over a proxy
-    check(bank, told)                                   # by the ledger's own address
+    check(bank, told)                                   # at the ledger's own address
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def open_bank(directory: Path, url: str) -> Bank:
 
 @dataclass
 class Told:
-    """The numbers of transfers and deposits, by what their writers were told."""
+    """The numbers of transfers and deposits, by the results that their writers got."""
 
     done: set[int] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
@@ -73,37 +73,38 @@ def _transfer(url: str, bank: Bank, number: int, draw: random.Random) -> None:
 
 
 def _work(url: str, bank: Bank, seed: int, writer: int, each: int) -> Told:
-    draw, told = random.Random(seed + writer), Told()
+    draw, report = random.Random(seed + writer), Told()
     for count in range(each):
         number = (writer + 1) * _NUMBERS + count
         error: Exception | None = None
         try:
-            if count % 2:  # by itself: a commit of one table, by the committer
+            if count % 2:  # alone: a commit of one table, by the committer
                 store = coordinated(bank.entries, url)
                 write_delta(str(bank.entries), pa.table({"id": [number]}), mode="append", store=store)
             else:
                 _transfer(url, bank, number, draw)
         except DeltaError as raised:
             error = raised
-        told.note(number, error)
-    return told
+        report.note(number, error)
+    return report
 
 
 def transfers(bank: Bank, url: str, seed: int, each: int) -> Told:
-    """By some writers at once, each so many. url: by which they reach the bank's ledger."""
+    """Some writers at the same time, each with this number of transfers. url: the address by which they reach the bank's
+    ledger."""
     with ThreadPoolExecutor(WRITERS) as pool:
-        found = list(pool.map(lambda writer: _work(url, bank, seed, writer, each), range(WRITERS)))
-    return Told(*(set[int]().union(*(getattr(told, name) for told in found)) for name in ("done", "refused", "unknown")))
+        reports = list(pool.map(lambda writer: _work(url, bank, seed, writer, each), range(WRITERS)))
+    return Told(*(set[int]().union(*(getattr(report, name) for report in reports)) for name in ("done", "refused", "unknown")))
 
 
-def check(bank: Bank, told: Told) -> None:
-    found = Counter(rows_of(bank.entries, bank.url))
-    assert told.done, "nothing was done"
-    assert set(found.values()) == {1} and told.done <= found.keys() and not told.refused & found.keys()
-    assert found.keys() <= {-1} | told.done | told.unknown
+def check(bank: Bank, reports: Told) -> None:
+    entry_counts = Counter(rows_of(bank.entries, bank.url))
+    assert reports.done, "nothing was done"
+    assert set(entry_counts.values()) == {1} and reports.done <= entry_counts.keys() and not reports.refused & entry_counts.keys()
+    assert entry_counts.keys() <= {-1} | reports.done | reports.unknown
     table = DeltaTable(str(bank.accounts), store=coordinated(bank.accounts, bank.url))
     assert sum(table.to_arrow()["balance"].to_pylist()) == START * ACCOUNTS
-    done = [number for number in found if number > 0 and number % _NUMBERS % 2 == 0]
-    assert table.version == len(done), "a transfer is in both tables or in none"
+    finished = [number for number in entry_counts if number > 0 and number % _NUMBERS % 2 == 0]
+    assert table.version == len(finished), "a transfer is in both tables or in none"
     for path in (bank.accounts, bank.entries):
         DeltaTable(str(path), store=coordinated(path, bank.url)).snapshot.check_integrity()

@@ -1,7 +1,7 @@
-"""A Spark driver that changes one table by DELETE, UPDATE, MERGE and append in turn, killed in the midst of each.
+"""A Spark driver that changes one table by DELETE, UPDATE, MERGE and append in turn. It is killed during each of them.
 
-The driver notes each step when it begins and when it is done. After a kill the table must be as after the step that was done
-last, or as after the one that was begun; the next driver goes on from there.
+The driver records each step when it begins and when it is done. After a kill the table must be as after the last completed step,
+or as after the one that was begun; the next driver continues from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST_ROWS = 200
 _STEP_ROWS = 20
 _SECONDS = 240
 
-# A step is told by its number alone, so that whoever repeats it does the same: see rows_after.
+# A step depends only on its number, so a repetition does the same: see rows_after.
 _DRIVER = """
 import sys
 from pyspark.sql import SparkSession, functions as F
@@ -62,7 +62,7 @@ while True:
 
 
 class _ChangingDriver(Driver):
-    """A driver in a session of processes of its own, from one step on."""
+    """A driver in a separate session of processes, from one step on."""
 
     def __init__(self, root: Path, step: int) -> None:
         self._output = root / f"driver-{time.time_ns()}.log"
@@ -89,8 +89,7 @@ def rows_after(step: int, rows: dict[int, int]) -> dict[int, int]:
 
 
 def run_with_kills(root: Path, kills: int, chosen: random.Random) -> str:
-    """What was seen, in a line. Raises AssertionError for a table that is neither as before the step that was begun nor as
-    after it."""
+    """A summary in one line. Raises AssertionError if the table is neither as before the begun step nor as after it."""
     rows = {id: 0 for id in range(_FIRST_ROWS)}
     table = pa.table({"id": pa.array(rows, pa.int64()), "x": pa.array(rows.values(), pa.int64())})
     write_delta(str(root / "t"), table, configuration={"delta.enableDeletionVectors": "true"}, max_records_per_file=50)
@@ -100,13 +99,15 @@ def run_with_kills(root: Path, kills: int, chosen: random.Random) -> str:
         begun = _killed_in(root, step, operation, chosen)
         while step < begun:
             rows, step = rows_after(step, rows), step + 1
-        found = _rows(root)
-        made = found != rows
-        assert found == (rows_after(step, rows) if made else rows), f"{operation}, step {step}: {_differences(found, rows)}"
-        assert DeltaTable(str(root / "t")).version == step + made
-        seen[f"{operation} {'done' if made else 'not done'}"] += 1
-        if made:
-            rows, step = found, step + 1
+        current_rows = _rows(root)
+        is_committed = current_rows != rows
+        assert current_rows == (rows_after(step, rows) if is_committed else rows), (
+            f"{operation}, step {step}: {_differences(current_rows, rows)}"
+        )
+        assert DeltaTable(str(root / "t")).version == step + is_committed
+        seen[f"{operation} {'done' if is_committed else 'not done'}"] += 1
+        if is_committed:
+            rows, step = current_rows, step + 1
     return json.dumps({"steps": step, **seen})
 
 
@@ -114,8 +115,8 @@ def _killed_in(root: Path, step: int, operation: str, chosen: random.Random) -> 
     """The step in which a driver was killed that began with `step`: the first round of operations only warms it up."""
     driver = _ChangingDriver(root, step)
     try:
-        wanted = next(n for n in range(step + 4, step + 8) if OPERATIONS[n % 4] == operation)
-        driver.wait_for(f"begin {wanted}")
+        target_step = next(n for n in range(step + 4, step + 8) if OPERATIONS[n % 4] == operation)
+        driver.wait_for(f"begin {target_step}")
         time.sleep(chosen.uniform(0, 1))
         assert driver.process.poll() is None, driver.output[-5000:]
         (driver.kill if chosen.random() < 0.5 else driver.kill_alone)()
@@ -127,7 +128,7 @@ def _killed_in(root: Path, step: int, operation: str, chosen: random.Random) -> 
 
 
 def _wait_for_its_end(driver: Driver) -> None:
-    """Workers that outlive their driver may finish what they were at."""
+    """Workers that outlive their driver may complete their work."""
     deadline = time.monotonic() + _SECONDS
     while driver.processes() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -140,5 +141,5 @@ def _rows(root: Path) -> dict[int, int]:
     return dict(zip(ids, table["x"].to_pylist(), strict=True))
 
 
-def _differences(found: dict[int, int], rows: dict[int, int]) -> str:
-    return f"found and before differ in {sorted(set(found.items()) ^ set(rows.items()))[:20]}"
+def _differences(current_rows: dict[int, int], rows: dict[int, int]) -> str:
+    return f"found and before differ in {sorted(set(current_rows.items()) ^ set(rows.items()))[:20]}"

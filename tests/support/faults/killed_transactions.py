@@ -1,7 +1,9 @@
-"""Processes that carry out transactions over tables at once, some of which are killed, and what their history says.
+"""Processes that run transactions over tables at the same time, some of which are killed, and their history.
 
     history = history_of_processes(url, tmp_path, "serializable", seed, each=8)
     assert history.anomalies("serializable") == []
+
+The history comes from the files of the processes and from the tables.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from tests.support.generators.random_transactions import Work, counted, create, 
 from tests.support.oracles.serialisability import History
 
 WRITERS = 2
-_NEXT_SEED = 1000  # for the processes that are killed, so that their values are their own
+_NEXT_SEED = 1000  # for the processes that are killed, so that their values differ from all others
 
 
 def _kill_in_the_midst(process: multiprocessing.process.BaseProcess, file: Path, draw: random.Random) -> None:
-    """When it has begun some commit, or somewhere else."""
-    wanted, deadline = draw.randint(1, 3), time.monotonic() + 120
+    """When it has begun a commit, or at another moment."""
+    commit_count, deadline = draw.randint(1, 3), time.monotonic() + 120
     while process.is_alive() and time.monotonic() < deadline:
         lines = file.read_text().splitlines() if file.exists() else []
-        if sum('"steps"' in line for line in lines) >= wanted and '"steps"' in lines[-1]:
+        if sum('"steps"' in line for line in lines) >= commit_count and '"steps"' in lines[-1]:
             break
         time.sleep(0.001)
     time.sleep(draw.uniform(0, 0.05))
@@ -34,8 +36,8 @@ def _kill_in_the_midst(process: multiprocessing.process.BaseProcess, file: Path,
 
 
 def history_of_processes(url: str, directory: Path, isolation: str, seed: int, each: int) -> History:
-    """each: how many transactions a process makes that is not killed. The tables are made in the directory; the count of what
-    has happened is printed."""
+    """each: the number of transactions of a process that is not killed. The tables are made in the directory; the counts of
+    transactions are printed."""
     paths = [directory / "a", directory / "b", directory / "c"]
     create(url, paths)
     context, draw, files = multiprocessing.get_context("spawn"), random.Random(seed), list[Path]()

@@ -1,10 +1,10 @@
-"""Processes that change and keep up one table at once.
+"""Processes that change and maintain one table at the same time.
 
     python -m tests.support.faults.maintenance_processes ROLE PATH NUMBER
 
-ROLE write: appends rows of its own and deletes some of them by deletion vectors. optimize: compacts until PATH.stop is there, and
-prints how many bins it wrote; order: the same in Z-order. batches: one OPTIMIZE of a commit a bin, orders: in Z-order. vacuum,
-lite: one VACUUM that keeps nothing. clone: a deep clone at PATH-NUMBER.
+ROLE write: appends its own rows and deletes some of them by deletion vectors. optimize: compacts until PATH.stop exists, and
+prints the number of bins that it wrote; order: the same in Z-order. batches: one OPTIMIZE with a commit for each bin, orders: in
+Z-order. vacuum, lite: one VACUUM without retention. clone: a deep clone at PATH-NUMBER.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def first_id(number: int, step: int) -> int:
 
 
 def left(number: int) -> set[int]:
-    """What a writer leaves when it is through."""
+    """The rows of a writer that has finished."""
     return {first_id(number, step) + place for step in range(STEPS) for place in range(_ROWS) if place % 3 or step % 2}
 
 

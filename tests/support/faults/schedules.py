@@ -1,13 +1,14 @@
-"""Processes that take turns at every call of storage and of a ledger, as a seed says; calls fail, come late, and processes die.
+"""Processes that take turns at every call of storage and of a ledger, in an order from a seed. Calls fail or come late, and
+processes die.
 
     schedule = Schedule(seed, Faults.drawn(...))
     process = schedule.process()
-    process.run(work)                       # an actor, in a thread of its own; only one of all runs at a time
+    process.run(work)                       # an actor, in a separate thread; only one of all runs at a time
     store = SimulatedStore(schedule)        # each call is a turn
     schedule.go()                           # until all have ended
-    schedule.settle()                       # what was late is carried out
+    schedule.settle()                       # late calls are carried out
 
-A call is carried out as a whole, in the turn of its caller. What a seed does it does again.
+A call is carried out as a whole, in the turn of its caller. The same seed repeats the same schedule.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from tests.support.stores.memory_store import MemoryStore
 
 T = TypeVar("T")
 
-_PAGE = 2  # names of a listing that are told at once
-_CHANGES = frozenset({"put", "put_if_absent", "link", "delete", "ledger ratify", "ledger acknowledge"})  # what may come late
+_PAGE = 2  # names that a listing returns at a time
+_CHANGES = frozenset({"put", "put_if_absent", "link", "delete", "ledger ratify", "ledger acknowledge"})  # may come late
 
 
 class ProcessDied(BaseException):
-    """What runs in the actors of a process that has died: nothing they do any more is seen."""
+    """Raised in the actors of a process that has died: nothing that they still do is visible."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """How likely each is at a call: it fails, it is carried out and says that it failed, it says so and is carried out later, the
-    process dies before it, behind it."""
+    """How likely each fault of a call is: it fails; it is carried out and reports a failure; it reports a failure and is carried
+    out later; the process dies before it, or after it."""
 
     failed: float = 0.0
     lost: float = 0.0
@@ -45,14 +46,14 @@ class Faults:
 
     @property
     def of_a_call(self) -> tuple[tuple[str, float], ...]:
-        """before, behind: where the process dies."""
+        """before, behind: the process dies before the call, or after it."""
         return (
             ("failed", self.failed), ("lost", self.lost), ("late", self.late), ("before", self.died), ("behind", self.died)
         )
 
     @classmethod
     def drawn(cls, draw: random.Random) -> Faults:
-        """None in a third of the schedules, else some of a kind or two."""
+        """None in a third of the schedules, otherwise some faults of one kind or two."""
         if draw.random() < 1 / 3:
             return cls()
         most = draw.choice((0.02, 0.05, 0.15))
@@ -73,7 +74,7 @@ class Process:
 class _Actor:
     def __init__(self, process: Process, work: Callable[[], None]) -> None:
         self.process, self.work = process, work
-        self.may_go = threading.Lock()  # released by who gives it the turn
+        self.may_go = threading.Lock()  # released by the actor that gives it the turn
         self.may_go.acquire()
         self.waits_for: Turns | None = None
         self.error: BaseException | None = None
@@ -104,7 +105,7 @@ class Schedule:
     # ------------------------------------------------------------ turns
 
     def go(self, pool: ThreadPoolExecutor, threads: int) -> None:
-        """Let all actors run to their ends. threads: of the pool, one for each at least. Raises what an actor raised."""
+        """Let all actors run to their ends. threads: of the pool, at least one for each. Raises what an actor raised."""
         actors = tuple(self._actors)
         assert len(actors) <= threads, "an actor that gets no thread would never end"
         futures = [pool.submit(self._live, actor) for actor in actors]
@@ -148,7 +149,7 @@ class Schedule:
         actor.may_go.release()
 
     def turn(self) -> None:
-        """Others may go first."""
+        """Others may run first."""
         me = self.now
         if me is None:
             return
@@ -165,7 +166,7 @@ class Schedule:
     # ------------------------------------------------------------ calls
 
     def call(self, name: str, action: Callable[[], T]) -> T:
-        """Raises OSError for one that fails."""
+        """Raises OSError if the call fails."""
         if self.now is None:
             return action()
         self.turn()
@@ -191,17 +192,17 @@ class Schedule:
         raise OSError(f"{fault} in {name}")
 
     def settle(self) -> None:
-        """Carry out what is late."""
+        """Carry out late calls."""
         while self._late:
             self._carry_out(self._late.pop(0))
 
     def _carry_out(self, action: Callable[[], Any]) -> None:
-        with contextlib.suppress(Exception):  # nobody hears the answer
+        with contextlib.suppress(Exception):  # nobody gets the answer
             action()
 
 
 class Turns:
-    """threading.Lock for actors: who waits lets others go on."""
+    """threading.Lock for actors: an actor that waits lets others run."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule, self.owner = schedule, None

@@ -1,14 +1,14 @@
-"""Two streams of a Spark driver are killed again and again while their tables change; in the end each row is there once.
+"""Two streams of a Spark driver are killed repeatedly while their tables change; in the end each row is there once.
 
     python -m tests.support.faults.stream_kills DIRECTORY --kills 50 --seed 7
 
-goes on from what the directory holds, so that many kills may be divided over several runs; --minutes ends one earlier.
-One stream copies a table to which rows are added and whose files are rewritten without a change of rows; the other copies the
-change feed of a table whose rows are also deleted and replaced. Another process changes the tables and notes what the streams
-must give.
+continues from the content of the directory, so that many kills may be divided over several runs; --minutes ends one earlier. One
+stream copies a table to which rows are added and whose files are rewritten without a change of rows; the other copies the change
+feed of a table whose rows are also deleted and replaced. Another process changes the tables and records the expected rows of the
+streams.
 
-Killed are, by chance: the driver with all its processes; the driver and its JVM alone, so that Python workers live on for a
-while beside their successors; one Python worker, while the driver goes on and starts the query again if it failed.
+At random the test kills the driver with all its processes; or only the driver and its JVM, so that Python workers live on for a
+while next to their successors; or one Python worker, while the driver continues and starts the query again if it failed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from delta_py import DeltaTable, write_delta
 
 ROOT = Path(__file__).resolve().parents[3]
 READY, FAILED, DONE = "the driver is ready", "a query failed: ", "nothing is left"
-# How long a driver may take to be ready, to read all that is left, and until its processes are gone.
+# How long a driver may take to be ready, to read all remaining rows, and until its processes are gone.
 _SECONDS = 240
 _PARTS = 3
-# Spark waits ten seconds for a process that it starts, whatever else the machine has to do.
+# Spark waits ten seconds for a process that it starts, however busy the machine is.
 _SLOW = "Python worker failed to connect back"
 
 _DRIVER = """
@@ -92,7 +92,7 @@ while True:
 
 @dataclass
 class Tables:
-    """Changes both tables, one step at a time, and notes what the streams must give. Kept in a file between runs."""
+    """Changes both tables, one step at a time, and records the expected rows of the streams. Stored in a file between runs."""
 
     root: Path
     seed: int
@@ -104,8 +104,8 @@ class Tables:
     @classmethod
     def of(cls, root: Path, seed: int) -> Tables:
         path = root / "tables.json"
-        known = json.loads(path.read_text()) if path.exists() else {}
-        return cls(root, **{**known, "seed": seed})
+        saved = json.loads(path.read_text()) if path.exists() else {}
+        return cls(root, **{**saved, "seed": seed})
 
     def save(self) -> None:
         noted = {name: value for name, value in vars(self).items() if name != "root"}
@@ -132,22 +132,22 @@ class Tables:
         self._note(ids, "insert", version)
 
     def _rearrange(self, name: str, part: int) -> None:
-        kept = DeltaTable(self._path(name)).to_arrow(filter=f"part = {part}")
-        write_delta(self._path(name), kept, mode="overwrite", replace_where=f"part = {part}", data_change=False)
+        kept_rows = DeltaTable(self._path(name)).to_arrow(filter=f"part = {part}")
+        write_delta(self._path(name), kept_rows, mode="overwrite", replace_where=f"part = {part}", data_change=False)
 
     def _replace(self, ids: list[int]) -> None:
-        """Rows of several files: half of them are deleted, half are given anew."""
-        again = ids[::2]
-        version = self._write("changes", again, mode="overwrite", replace_where=f"id IN ({', '.join(map(str, ids))})")
+        """Rows of several files: half of them are deleted, half are replaced."""
+        replaced_ids = ids[::2]
+        version = self._write("changes", replaced_ids, mode="overwrite", replace_where=f"id IN ({', '.join(map(str, ids))})")
         self._note(ids, "delete", version)
-        self._note(again, "insert", version)
-        self.live = [id for id in self.live if id not in ids] + again
+        self._note(replaced_ids, "insert", version)
+        self.live = [id for id in self.live if id not in ids] + replaced_ids
 
     def _write(self, name: str, ids: list[int], **options: Any) -> int:
         rows = pa.table({"id": pa.array(ids, pa.int64()), "part": pa.array([id % _PARTS for id in ids], pa.int64())})
         feed = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
-        made = {"partition_by": ["part"], "configuration": feed} if self.steps == 0 and "mode" not in options else {}
-        return write_delta(self._path(name), rows, **{"mode": "append", **made, **options})
+        definition = {"partition_by": ["part"], "configuration": feed} if self.steps == 0 and "mode" not in options else {}
+        return write_delta(self._path(name), rows, **{"mode": "append", **definition, **options})
 
     def _note(self, ids: list[int], kind: str, version: int) -> None:
         self.changes += [(id, kind, version) for id in ids]
@@ -166,7 +166,7 @@ def change_tables(root: Path, seed: int) -> None:
 
 @contextmanager
 def tables_changing(root: Path, seed: int) -> Iterator[None]:
-    """By another process; its failure is raised."""
+    """In another process; its failure is raised."""
     (root / "stop").unlink(missing_ok=True)
     if not (root / "tables.json").exists():
         Tables.of(root, seed).step()
@@ -184,7 +184,7 @@ def tables_changing(root: Path, seed: int) -> Iterator[None]:
 
 
 class Driver:
-    """A Spark driver in a session of processes of its own."""
+    """A Spark driver in a separate session of processes."""
 
     def __init__(self, root: Path, what: str) -> None:
         command = [sys.executable, "-c", _DRIVER, str(root), what, READY, FAILED, DONE]
@@ -206,17 +206,17 @@ class Driver:
             time.sleep(0.05)
 
     def processes(self) -> dict[int, str]:
-        """Those of the session that live, with their command lines."""
-        found = {}
+        """The live processes of the session, with their command lines."""
+        commands = {}
         for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # it has ended already
                 after_name = (folder / "stat").read_text().rpartition(")")[2].split()
                 if int(after_name[3]) == self.process.pid and after_name[0] != "Z":
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        return found
+                    commands[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return commands
 
     def workers(self) -> list[int]:
-        """Python workers, their daemon, and the processes that sources are asked in."""
+        """Python workers, their daemon, and the processes of sources."""
         named = ("-m pyspark.daemon", "-m pyspark.sql.streaming")
         return [pid for pid, command in self.processes().items() if any(name in command for name in named)]
 
@@ -249,9 +249,9 @@ def _environment() -> dict[str, str]:
 
 
 def run_with_kills(root: Path, kills: int, seed: int, minutes: float = 1e6) -> str:
-    """What was seen, in a line. minutes: no kill after them.
+    """A summary in one line. minutes: no kill after them.
 
-    Raises AssertionError for a row that is lost or doubled, and for queries that fail without a kill of their workers.
+    Raises AssertionError if a row is lost or doubled, or if queries fail without a kill of their workers.
     """
     root.mkdir(parents=True, exist_ok=True)
     chosen = random.Random(seed)
@@ -284,7 +284,7 @@ def _kill_again_and_again(root: Path, kills: int, chosen: random.Random, until: 
                 workers_killed += 1
             else:
                 failures = [line for line in driver.output.splitlines() if line.startswith(FAILED) and _SLOW not in line]
-                assert len(failures) <= 2 * workers_killed, failures  # the daemon's death takes the workers of both queries
+                assert len(failures) <= 2 * workers_killed, failures  # the daemon's death ends the workers of both queries
                 counts["failed query"] += len(failures)
                 (driver.kill if what == "driver and workers" else driver.kill_alone)()
     finally:
@@ -294,7 +294,7 @@ def _kill_again_and_again(root: Path, kills: int, chosen: random.Random, until: 
 
 
 def _wait_for_batches(root: Path, driver: Driver, count: int) -> None:
-    """Until so many more are begun: how long that takes is the machine's affair."""
+    """Until this many more are begun: the time for that depends on the machine."""
     begun, deadline = _batches_begun(root), time.monotonic() + _SECONDS
     while _batches_begun(root) < begun + count:
         assert driver.process.poll() is None and time.monotonic() < deadline, driver.output[-5000:]
@@ -302,7 +302,7 @@ def _wait_for_batches(root: Path, driver: Driver, count: int) -> None:
 
 
 def _batches_begun(root: Path) -> int:
-    """By both queries; Spark deletes what it noted of old ones."""
+    """By both queries; Spark deletes its records of old ones."""
     noted = [[int(path.name) for path in folder.iterdir() if path.name.isdigit()] for folder in root.glob("*-checkpoint/offsets")]
     return sum(max(numbers, default=-1) + 1 for numbers in noted)
 
@@ -316,20 +316,20 @@ def _read_all_that_is_left(root: Path) -> None:
 
 
 def check(root: Path) -> str:
-    """That both targets hold what they must."""
+    """That both targets have the expected rows."""
     tables = Tables.of(root, 0)
     ids = DeltaTable(str(root / "rows-target")).to_arrow(["id"])["id"].to_pylist()
     _check_equal(Counter(ids), Counter(range(tables.next_id)))
     feed = DeltaTable(str(root / "changes-target")).to_arrow(["id", "_change_type", "_commit_version"])
-    found = Counter(tuple(row.values()) for row in feed.to_pylist())
-    _check_equal(found, Counter(tuple(change) for change in tables.changes))
+    feed_counts = Counter(tuple(row.values()) for row in feed.to_pylist())
+    _check_equal(feed_counts, Counter(tuple(change) for change in tables.changes))
     commits = [DeltaTable(str(root / f"{name}-target")).version + 1 for name in ("rows", "changes")]
     return f"{tables.next_id} rows in {commits[0]} commits, {len(tables.changes)} changes in {commits[1]} commits"
 
 
-def _check_equal(found: Counter[Any], expected: Counter[Any]) -> None:
-    lost, more = expected - found, found - expected
-    assert found == expected, f"lost {sum(lost.values())}: {list(lost)[:20]}; too often {sum(more.values())}: {list(more)[:20]}"
+def _check_equal(actual: Counter[Any], expected: Counter[Any]) -> None:
+    lost, more = expected - actual, actual - expected
+    assert actual == expected, f"lost {sum(lost.values())}: {list(lost)[:20]}; too often {sum(more.values())}: {list(more)[:20]}"
 
 
 def main() -> None:
@@ -340,7 +340,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--change-tables", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # so that what was started is ended too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # so that the started processes end too
     if chosen.change_tables:
         change_tables(chosen.directory, chosen.seed)
     else:

@@ -1,6 +1,6 @@
-"""Tables and steps for test_crosses.py, drawn from a seed: SQL text and writes of rows, nothing that needs a session.
+"""Random tables and steps for test_crosses.py, from a seed: SQL text and writes of rows, without a session.
 
-Which step comes next depends on the seed and on what the table is by then (State), never on who takes it.
+The next step depends on the seed and on the current table (State), never on who does it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEY = "k"
 
 @dataclass(frozen=True)
 class Sql:
-    """{t} is the table. keeps_rows: every row that is there afterwards with a key of before is that row, with its row id."""
+    """{t} is the table. keeps_rows: every later row with a key from before is the same row, with its row id."""
 
     text: str
     keeps_rows: bool = True
@@ -52,7 +52,7 @@ class Sql:
 
 @dataclass(frozen=True)
 class Write:
-    """A DataFrame's write: what `rows` selects. plain: ours is written without Spark."""
+    """A DataFrame's write of what `rows` selects. plain: our write is without Spark."""
 
     rows: str
     mode: str = "append"
@@ -78,7 +78,7 @@ Step: TypeAlias = Sql | Write | Checkpoint
 
 @dataclass(frozen=True)
 class State:
-    """What the table is before a step."""
+    """The table before a step."""
 
     version: int
     schema: StructType
@@ -117,7 +117,7 @@ class State:
 
     @property
     def plain_fields(self) -> list[StructField]:
-        """The columns that every writer may give values."""
+        """The columns for which every writer may set values."""
         return [one for one in self.schema if one.name not in {*self.generated, *self.identity}]
 
 
@@ -228,8 +228,8 @@ def _value(rng: random.Random, kind: DataType) -> str:
         case LongType():
             return f"{rng.choice([0, 1, 2, 3, 2**40, -(2**40)])}L"
         case DecimalType():
-            whole = min(kind.precision - kind.scale, 4)
-            return f"'{rng.choice([0, 1, 2, 10**whole - 1])}.{'25'[: min(kind.scale, 2)]}'"
+            whole_digits = min(kind.precision - kind.scale, 4)
+            return f"'{rng.choice([0, 1, 2, 10**whole_digits - 1])}.{'25'[: min(kind.scale, 2)]}'"
         case FloatType() | DoubleType():
             return rng.choice(["0.5", "-0.0D", "'NaN'", "'Infinity'", "1.0E-20D"])
         case BooleanType():
@@ -291,13 +291,13 @@ def selected(rng: random.Random, fields: Sequence[StructField], keys: Iterable[i
 
 
 def new_keys(rng: random.Random, state: State, most: int = 6) -> list[int]:
-    """Never used by the table so far, as far as keys of its newest version say."""
+    """Keys that the table has not used so far, judged by its newest version."""
     first = max([0, *state.keys]) + 1
     return list(range(first, first + rng.randint(1, most)))
 
 
 def written_fields(rng: random.Random, state: State) -> list[StructField]:
-    """The columns of a write: most often all that a writer may give; some are left out, or generated ones given."""
+    """The columns of a write: mostly all that a writer may set; some are left out, or generated ones set."""
     fields = list(state.plain_fields)
     if rng.random() < 0.3:
         fields = [one for one in fields if one.name == KEY or not one.nullable or rng.random() < 0.7]
@@ -324,20 +324,20 @@ COMPARED = (ByteType, ShortType, IntegerType, LongType, DecimalType, DateType, B
 
 def predicate(rng: random.Random, state: State, prefix: str = "") -> str:
     names = {one.name: one for one in state.schema}
-    found = [
+    conditions = [
         f"{prefix}k % {rng.choice([2, 3, 5])} = {rng.choice([0, 1])}",
         f"{prefix}k > {rng.choice([*state.keys, 3])}",
         f"{prefix}k IN ({', '.join(str(rng.choice([*state.keys, 3])) for _ in range(3))})",
         f"{prefix}k = {rng.choice([*state.keys, 3])}",
     ]
     if "v" in names:
-        found += [f"{prefix}v IS NULL", f"{prefix}v LIKE 'n%' OR {prefix}k < 3"]
+        conditions += [f"{prefix}v IS NULL", f"{prefix}v LIKE 'n%' OR {prefix}k < 3"]
     if "s" in names and "a" in names["s"].dataType.names:
-        found.append(f"{prefix}s.a > 1")
+        conditions.append(f"{prefix}s.a > 1")
     for one in state.schema:
         if isinstance(one.dataType, COMPARED):
-            found.append(f"{prefix}{quoted(one.name)} = {literal(rng, one.dataType, False)}")
-    return rng.choice(found)
+            conditions.append(f"{prefix}{quoted(one.name)} = {literal(rng, one.dataType, False)}")
+    return rng.choice(conditions)
 
 
 def partition_predicate(rng: random.Random, state: State) -> str | None:
@@ -350,7 +350,7 @@ def partition_predicate(rng: random.Random, state: State) -> str | None:
 
 
 def replace_where(rng: random.Random, state: State) -> Step:
-    """Rows that meet the predicate most often."""
+    """Rows that mostly match the predicate."""
     by_partition = partition_predicate(rng, state) if rng.random() < 0.5 else None
     fields = state.plain_fields
     if by_partition is not None:
@@ -398,7 +398,7 @@ def merge(rng: random.Random, state: State) -> Step:
     if evolving:
         fields = evolved(rng, state, fields)
     elif rng.random() < 0.2:
-        fields = [one for one in fields if one.name == KEY or rng.random() < 0.6]  # * is refused, or takes what both have
+        fields = [one for one in fields if one.name == KEY or rng.random() < 0.6]  # * is refused, or takes the columns of both
     source = selected(rng, fields, keys)
     sets = [one.name for one in fields if one.name != KEY and one.name in state.schema.names]
     clauses = []
@@ -420,12 +420,12 @@ def merge(rng: random.Random, state: State) -> Step:
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND t.k % 4 = 1 THEN {act}")
     more = f" AND t.{quoted(state.partition_by[0])} <=> s.{quoted(state.partition_by[0])}" if _joined(rng, state, fields) else ""
     head = "MERGE WITH SCHEMA EVOLUTION INTO" if evolving else "MERGE INTO"
-    # With `more` a row may go and another come with its key.
+    # With `more` a row may be deleted and another one inserted with its key.
     return Sql(f"{head} {{t}} t USING ({source}) s ON t.k = s.k{more} {' '.join(clauses)}", keeps_rows=not more)
 
 
 def _joined(rng: random.Random, state: State, fields: Sequence[StructField]) -> bool:
-    """Whether a MERGE looks at a partition column too."""
+    """Whether the condition of a MERGE also uses a partition column."""
     names = [one.name for one in fields]
     return bool(state.partition_by) and state.partition_by[0] in names and rng.random() < 0.3
 
@@ -452,8 +452,10 @@ def wider(rng: random.Random, kind: DataType) -> DataType | None:
 
 
 def new_name(rng: random.Random, state: State) -> str:
-    taken = {name.lower() for name in state.schema.names}
-    numbers = (n for n in range(1, 100) if f"c{n}" not in taken and f"c {n}" not in taken and f"c.{n}" not in taken)
+    used_names = {name.lower() for name in state.schema.names}
+    numbers = (
+        n for n in range(1, 100) if f"c{n}" not in used_names and f"c {n}" not in used_names and f"c.{n}" not in used_names
+    )
     number = next(numbers)
     return rng.choice([f"c{number}", f"c{number}", f"c {number}", f"c.{number}"]) if state.mapped else f"c{number}"
 
@@ -470,25 +472,25 @@ def spark_type(text: str) -> DataType:
 
 
 def evolved(rng: random.Random, state: State, fields: Sequence[StructField]) -> list[StructField]:
-    """The fields as a source has them that knows more: another column, another field, a wider type."""
-    found = list(fields)
+    """The fields of a source that has more: another column, another field, a wider type."""
+    new_fields = list(fields)
     kind = rng.choice(["column", "column", "field", "type"])
     if kind == "column":
-        found.insert(rng.randint(1, len(found)), StructField(new_name(rng, state), spark_type(rng.choice(NEW_TYPES))))
-        return found
-    structs = [n for n, one in enumerate(found) if isinstance(one.dataType, StructType)]
+        new_fields.insert(rng.randint(1, len(new_fields)), StructField(new_name(rng, state), spark_type(rng.choice(NEW_TYPES))))
+        return new_fields
+    structs = [n for n, one in enumerate(new_fields) if isinstance(one.dataType, StructType)]
     if kind == "field" and structs:
         at = rng.choice(structs)
-        inner = found[at].dataType
+        inner = new_fields[at].dataType
         assert isinstance(inner, StructType)
         more = StructType([*inner.fields, StructField(f"z{len(inner.fields)}", rng.choice([IntegerType(), StringType()]))])
-        found[at] = StructField(found[at].name, more, found[at].nullable)
-        return found
-    at = rng.randrange(len(found))
-    other = None if found[at].name == KEY else wider(rng, found[at].dataType)
+        new_fields[at] = StructField(new_fields[at].name, more, new_fields[at].nullable)
+        return new_fields
+    at = rng.randrange(len(new_fields))
+    other = None if new_fields[at].name == KEY else wider(rng, new_fields[at].dataType)
     if other is not None:
-        found[at] = StructField(found[at].name, other, found[at].nullable)
-    return found
+        new_fields[at] = StructField(new_fields[at].name, other, new_fields[at].nullable)
+    return new_fields
 
 
 def merge_schema(rng: random.Random, state: State) -> Step:
@@ -507,11 +509,11 @@ def _altered(text: str) -> Step:
 
 
 def some_column(rng: random.Random, state: State) -> StructField:
-    """Any but the key; one time in ten of the partition columns, the generated ones and the like."""
+    """Any column except the key; one time in ten a partition column, a generated one or similar."""
     special = {KEY, *state.partition_by, *state.generated, *state.identity}
     usual = [one for one in state.schema if one.name not in special]
-    others = [one for one in state.schema if one.name in special and one.name != KEY]
-    return rng.choice(others if others and (not usual or rng.random() < 0.15) else usual or list(state.schema))
+    special_fields = [one for one in state.schema if one.name in special and one.name != KEY]
+    return rng.choice(special_fields if special_fields and (not usual or rng.random() < 0.15) else usual or list(state.schema))
 
 
 def add_column(rng: random.Random, state: State) -> Step:
@@ -581,8 +583,8 @@ def set_property(rng: random.Random, state: State) -> Step:
 
 
 def _may_end_mapping(state: State) -> bool:
-    """Not where there is none, of which delta-spark writes the files anew for nothing; nor of a clustered table, whose clustering
-    columns delta-spark leaves under names that it does not find any more."""
+    """Not if there is no mapping: then delta-spark rewrites the files for nothing. Nor for a clustered table: delta-spark leaves
+    its clustering columns under names that it no longer finds."""
     return state.mapped and "clustering" not in state.features
 
 
@@ -670,5 +672,5 @@ def draw_step(rng: random.Random, state: State) -> Step:
 
 
 def described(definition: Definition, steps: Sequence[tuple[str, Step]]) -> str:
-    """All that is needed to do it again by hand."""
+    """All that is needed to repeat it by hand."""
     return "\n".join([definition.sql("..."), *(f"{n:3} {who}: {step}" for n, (who, step) in enumerate(steps, 1))])

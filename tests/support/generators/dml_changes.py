@@ -1,4 +1,4 @@
-"""Random DELETE, UPDATE and MERGE, as calls of a DeltaTable class (ours or delta-spark's), and what they make of a list of rows.
+"""Random DELETE, UPDATE and MERGE, as calls of a DeltaTable class (ours or delta-spark's), and their effect on a list of rows.
 
     change = random_change(random.Random(1), rows)
     after = change.after(rows)                     # rows, and the change feed
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
         ("nested", pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])),
     ]
 )
-# Without it a client of Spark Connect takes no table without rows.
+# Without it a client of Spark Connect accepts no table without rows.
 SPARK_SCHEMA = "id long, part int, name string, n int, price decimal(10, 2), nested struct<a: long, b: array<string>>"
 
 
@@ -109,7 +109,7 @@ def condition(random: Random) -> Condition:
 
 @dataclass(frozen=True)
 class Value:
-    """What a column is set to. sql: as of Condition. of: of the old row, and the source's row."""
+    """The new value of a column. sql: as in Condition. of: of the old row, and the source's row."""
 
     column: str
     sql: str
@@ -148,17 +148,17 @@ def values(random: Random, some: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(chosen.values())
 
 
-def assigned(row: Row, source: Row, given: Sequence[Value]) -> Row:
-    made = dict(row)
-    for value in given:
+def assigned(row: Row, source: Row, assignments: Sequence[Value]) -> Row:
+    new_row = dict(row)
+    for value in assignments:
         name, _, leaf = value.column.partition(".")
-        found = value.of(row, source)
-        made[name] = {**(row[name] or {"a": None, "b": None}), leaf: found} if leaf else found
-    return made
+        new_value = value.of(row, source)
+        new_row[name] = {**(row[name] or {"a": None, "b": None}), leaf: new_value} if leaf else new_value
+    return new_row
 
 
-def texts(given: Sequence[Value], alias: str = "") -> dict[str, str]:
-    return {value.column: value.sql.replace("{p}", f"{alias}." if alias else "") for value in given}
+def texts(assignments: Sequence[Value], alias: str = "") -> dict[str, str]:
+    return {value.column: value.sql.replace("{p}", f"{alias}." if alias else "") for value in assignments}
 
 
 # ---------------------------------------------------------------- changes
@@ -199,10 +199,10 @@ class Delete:
     condition: Condition | None
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         for row in rows:
-            (found.delete if self.condition is None or self.condition.holds(row) else found.keep)(row)
-        return found
+            (after.delete if self.condition is None or self.condition.holds(row) else after.keep)(row)
+        return after
 
     def run(self, tables: Any, spark: Any, path: str) -> None:
         tables.forPath(spark, path).delete(None if self.condition is None else self.condition.text())
@@ -217,13 +217,13 @@ class Update:
     values: tuple[Value, ...]
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         for row in rows:
             if self.condition is None or self.condition.holds(row):
-                found.update(row, assigned(row, {}, self.values))
+                after.update(row, assigned(row, {}, self.values))
             else:
-                found.keep(row)
-        return found
+                after.keep(row)
+        return after
 
     def run(self, tables: Any, spark: Any, path: str) -> None:
         tables.forPath(spark, path).update(None if self.condition is None else self.condition.text(), texts(self.values))
@@ -234,8 +234,8 @@ class Update:
 
 @dataclass(frozen=True)
 class Clause:
-    """kind: matched, insert or by_source. condition: on the target's row; on the source's for an insert. values: () deletes;
-    None takes all columns of the source."""
+    """kind: matched, insert or by_source. condition: on the target's row; on the source's for an insert. values: () deletes; None
+    takes all columns of the source."""
 
     kind: str
     condition: Condition | None
@@ -251,24 +251,24 @@ class Merge:
     clauses: tuple[Clause, ...]
 
     def after(self, rows: Sequence[Row]) -> After:
-        found = After()
+        after = After()
         by_id = {row["id"]: row for row in self.source if row["id"] is not None}
         for row in rows:
             source = by_id.get(row["id"]) if row["id"] is not None else None
             clause = self._first("by_source" if source is None else "matched", row)
             if clause is None:
-                found.keep(row)
+                after.keep(row)
             elif clause.values == ():
-                found.delete(row)
+                after.delete(row)
             else:
                 new = dict(source or {}) if clause.values is None else assigned(row, source or {}, clause.values)
-                found.update(row, new)
+                after.update(row, new)
         present = {row["id"] for row in rows}
         for row in self.source:
             clause = self._first("insert", row)
             if clause is not None and (row["id"] is None or row["id"] not in present):
-                found.insert(row)
-        return found
+                after.insert(row)
+        return after
 
     def _first(self, kind: str, row: Row) -> Clause | None:
         return next((clause for clause in self.clauses if clause.kind == kind and clause.applies(row)), None)
@@ -283,15 +283,15 @@ class Merge:
     @staticmethod
     def _with(builder: Any, clause: Clause) -> Any:
         when = None if clause.condition is None else clause.condition.text("s" if clause.kind == "insert" else "t")
-        given = None if clause.values is None else texts(clause.values, "t")
+        assignments = None if clause.values is None else texts(clause.values, "t")
         if clause.kind == "insert":
             return builder.whenNotMatchedInsertAll(when)
         if clause.kind == "by_source":
             by_source = builder.whenNotMatchedBySourceUpdate
-            return by_source(when, given) if given else builder.whenNotMatchedBySourceDelete(when)
-        if given is None:
+            return by_source(when, assignments) if assignments else builder.whenNotMatchedBySourceDelete(when)
+        if assignments is None:
             return builder.whenMatchedUpdateAll(when)
-        return builder.whenMatchedUpdate(when, given) if given else builder.whenMatchedDelete(when)
+        return builder.whenMatchedUpdate(when, assignments) if assignments else builder.whenMatchedDelete(when)
 
     def __str__(self) -> str:
         clauses = [
@@ -325,7 +325,7 @@ def _clause_values(random: Random, kind: str) -> tuple[Value, ...] | None:
 
 
 def random_change(random: Random, rows: Sequence[Row]) -> Change:
-    """Seldom one that takes out most of the rows, or changes none."""
+    """Rarely one that deletes most of the rows, or changes none."""
     for _ in range(10):
         change = _any_change(random, rows)
         after = change.after(rows)
@@ -343,7 +343,7 @@ def _any_change(random: Random, rows: Sequence[Row]) -> Change:
 
 
 def counts(change: Change, after: After) -> Mapping[str, int]:
-    """Metrics of the history that tell of rows."""
+    """Metrics of the history that count rows."""
     deleted, updated, inserted = (after.count(kind) for kind in ("delete", "update_postimage", "insert"))
     if isinstance(change, Delete):
         return {"numDeletedRows": deleted}

@@ -1,9 +1,9 @@
-"""The extreme values of every type, and tables of several writers that hold each of them in a file of its own.
+"""The extreme values of every type, and tables of several writers that hold each of them in a separate file.
 
     WRITERS["deltalake"](path)                    # one of pydelta, deltalake, and several by hand
     for condition in lookups("big"): ...          # SQL that compares the column with each of its values
 
-Logs made by hand have bounds as of programs that hold them in a narrower type than the column's (NARROW).
+Logs made by hand have bounds from programs that hold them in a narrower type than the column's (NARROW).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ ROWS = max(map(len, COLUMNS.values()))
 
 
 def rows() -> pa.Table:
-    """Every value of every column, repeatedly in the shorter ones. `n` numbers the rows, and partitions tables."""
+    """Every value of every column, repeated in the shorter ones. `n` numbers the rows, and partitions tables."""
     columns = {name: values.take(pa.array([n % len(values) for n in range(ROWS)])) for name, values in COLUMNS.items()}
     return pa.table({"n": pa.array(range(ROWS), pa.int32()), "changed": pa.nulls(ROWS, pa.int32()), **columns})
 
@@ -142,7 +142,7 @@ def write_by_deltalake(path: Path) -> None:
 
 
 def write_by_hand(path: Path, narrow: str) -> None:
-    """Each bound is recorded as a program does that has it in a narrower type, one of NARROW; exactly, where it fits."""
+    """Each bound is recorded as by a program that holds it in a narrower type, one of NARROW; exactly, if it fits."""
     table = rows()
     path.mkdir()
     actions = []
@@ -181,7 +181,7 @@ def _recorded(value: pa.Scalar, side: int, *, numbers: tuple[Decimal, Decimal], 
 
 
 def _recorded_in_short_decimals(value: pa.Scalar, side: int) -> str | None:
-    """Other numbers are recorded as they are."""
+    """Other numbers are recorded unchanged."""
     most = Decimal(10**18 - 1) if pa.types.is_decimal(value.type) else Decimal(_LARGEST[1])
     return _recorded(value, side, numbers=(-most, most), micros=_ALL_TIMES, cut=_cut_plainly)
 
@@ -200,7 +200,7 @@ def _recorded_time(value: pa.Scalar, first: int, last: int) -> str | None:
 
 
 def _cut_by_utf16(text: str, side: int) -> str | None:
-    """As older versions of delta-spark: half a character becomes a question mark, and U+FFFD ends a maximum."""
+    """Like older versions of delta-spark: half a character becomes a question mark, and U+FFFD ends a maximum."""
     if len(text.encode("utf-16-le")) // 2 <= 32:
         return text
     cut = text.encode("utf-16-le")[:64].decode("utf-16-le", "surrogatepass").encode("utf-8", "replace").decode()

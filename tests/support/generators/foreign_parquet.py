@@ -2,8 +2,8 @@
 
     for number, file in foreign_files(root, "timestamp", seed, 30): ...      # file.path, file.says: how it was made, for people
 
-A file has the columns `f`, its number, `id`, the number of the row in it, and `v`. What is random is of the seed alone. Some
-files have no place in a table: a reader refuses them.
+A file has the columns `f`, its number, `id`, the number of the row in it, and `v`. The seed determines everything random. Some
+files do not fit into a table: a reader refuses them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _JULIAN_DAY_OF_EPOCH = 2_440_588
 _DIGITS = Context(prec=80)
 _ZONE = "org.apache.spark.timeZone"
-# pyarrow orders bytes otherwise than decimals are.
+# pyarrow's order of bytes differs from that of decimals.
 _OTHER_ORDER = {"write_statistics": False, "write_page_index": False}
 
 
 @dataclass
 class Form:
-    """How a column's values are stored. annotate: of the leaf's SchemaElement; None: as pyarrow says. options: of the writer."""
+    """How a column's values are stored. annotate: sets annotations of the leaf's SchemaElement; None: those of pyarrow. options:
+    of the writer."""
 
     name: str
     values: pa.Array
@@ -98,9 +99,9 @@ def _integers(bits: int) -> Forms:
     def forms(rng: random.Random, values: list[Any]) -> list[Form]:
         signed = pa.array(values, pa.int64() if bits == 64 else pa.int32())
         unsigned = pa.array([None if v is None else v % 2**bits for v in values], pa.uint64() if bits == 64 else pa.uint32())
-        own = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
-        found = [
-            Form("its own", pa.array(values, own)),
+        arrow_types = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
+        form_list = [
+            Form("its own", pa.array(values, arrow_types)),
             Form("no annotation", signed, _said()),
             Form("converted alone", signed, _said(_SIGNED[bits])),
             Form("logical alone", signed, _said(None, _integer(bits, True))),
@@ -114,22 +115,24 @@ def _integers(bits: int) -> Forms:
             Form("decimal", signed, _decimal_said(9 if bits < 64 else 18, 0, "both")),
         ]
         if bits < 64:
-            found.append(Form("long", pa.array(values, pa.int64())))
+            form_list.append(Form("long", pa.array(values, pa.int64())))
         if bits > 8:
-            found.append(Form("narrow", pa.array([None if v is None else v % 100 for v in values], pa.int8())))
-        return found
+            form_list.append(Form("narrow", pa.array([None if v is None else v % 100 for v in values], pa.int8())))
+        return form_list
 
     return forms
 
 
 def _floats(double: bool) -> Forms:
     def forms(rng: random.Random, values: list[Any]) -> list[Form]:
-        own = pa.array(values, pa.float64() if double else pa.float32())
+        plain_array = pa.array(values, pa.float64() if double else pa.float32())
         other = pa.array(values, pa.float32())
         return [
-            Form("its own", own),
-            Form("byte stream split", own, options={"use_dictionary": False, "column_encoding": {"v": "BYTE_STREAM_SPLIT"}}),
-            Form("without dictionary", own, options={"use_dictionary": False}),
+            Form("its own", plain_array),
+            Form(
+                "byte stream split", plain_array, options={"use_dictionary": False, "column_encoding": {"v": "BYTE_STREAM_SPLIT"}}
+            ),
+            Form("without dictionary", plain_array, options={"use_dictionary": False}),
             Form("float", other),
             Form("int", pa.array([None if v is None else 7 for v in values], pa.int32())),
         ]
@@ -176,10 +179,10 @@ def _binaries(rng: random.Random, values: list[Any]) -> list[Form]:
 
 
 def _booleans(rng: random.Random, values: list[Any]) -> list[Form]:
-    own = pa.array(values, pa.bool_())
+    plain_array = pa.array(values, pa.bool_())
     return [
-        Form("its own", own),
-        Form("rle", own, options={"use_dictionary": False, "column_encoding": {"v": "RLE"}}),
+        Form("its own", plain_array),
+        Form("rle", plain_array, options={"use_dictionary": False, "column_encoding": {"v": "RLE"}}),
         Form("int", pa.array([None if v is None else int(v) for v in values], pa.int32())),
     ]
 
@@ -207,11 +210,11 @@ def _dates(rng: random.Random, values: list[Any]) -> list[Form]:
 def _times(in_utc: bool) -> Forms:
     def forms(rng: random.Random, values: list[Any]) -> list[Form]:
         micros = pa.array([None if v is None else (v - _EPOCH) // dt.timedelta(microseconds=1) for v in values], pa.int64())
-        own = micros.view(pa.timestamp("us", "UTC" if in_utc else None))
+        plain_array = micros.view(pa.timestamp("us", "UTC" if in_utc else None))
         short = [None if m is None else m // 1000 for m in micros.to_pylist()]
         nanos = [None if m is None else (m % 10**15) * 1000 + rng.randrange(1000) for m in micros.to_pylist()]
         return [
-            Form("its own", own),
+            Form("its own", plain_array),
             Form("converted alone", micros, _said(_MICROS)),
             Form("logical alone", micros, _said(None, _time(2, in_utc))),
             Form("no annotation", micros, _said()),
@@ -222,10 +225,10 @@ def _times(in_utc: bool) -> Forms:
             Form("nanoseconds", pa.array(nanos, pa.int64()), _said(None, _time(3, in_utc))),
             Form("int96", _int96(micros.to_pylist(), rng, is_odd=False), edit=_as_int96),
             Form("int96 with odd days", _int96(micros.to_pylist(), rng, is_odd=True), edit=_as_int96),
-            Form("legacy", own, edit=_says({"org.apache.spark.version": "3.2.1", "org.apache.spark.legacyDateTime": ""})),
-            Form("old Spark", own, edit=_says({"org.apache.spark.version": "2.4.8", _ZONE: "Europe/Berlin"})),
-            Form("new Spark", own, edit=_says({"org.apache.spark.version": "3.5.1", _ZONE: "Asia/Tokyo"})),
-            Form("date", own.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)),
+            Form("legacy", plain_array, edit=_says({"org.apache.spark.version": "3.2.1", "org.apache.spark.legacyDateTime": ""})),
+            Form("old Spark", plain_array, edit=_says({"org.apache.spark.version": "2.4.8", _ZONE: "Europe/Berlin"})),
+            Form("new Spark", plain_array, edit=_says({"org.apache.spark.version": "3.5.1", _ZONE: "Asia/Tokyo"})),
+            Form("date", plain_array.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)),
         ]
 
     return forms
@@ -252,30 +255,30 @@ def _as_int96(footer: Struct) -> None:
 
 def _decimals(precision: int, scale: int) -> Forms:
     def forms(rng: random.Random, values: list[Any]) -> list[Form]:
-        own = pa.array(values, pa.decimal128(precision, scale))
+        plain_array = pa.array(values, pa.decimal128(precision, scale))
         units = [None if v is None else int(_DIGITS.scaleb(v, scale)) for v in values]
         fixed = [length for length in range(1, 17) if precision <= _digits(length)]
 
         def said() -> Callable[[Struct], None]:
             return _decimal_said(precision, scale, rng.choice(["both", "logical", "converted"]))
 
-        found = [
-            Form("its own", own),
-            Form("as integers", own, options={"store_decimal_as_integer": True}),
+        form_list = [
+            Form("its own", plain_array),
+            Form("as integers", plain_array, options={"store_decimal_as_integer": True}),
             Form("bytes", pa.array([_unscaled(u, None) for u in units], pa.binary()), said(), options=_OTHER_ORDER),
         ]
         for length in {*rng.sample(fixed, min(3, len(fixed))), fixed[0], fixed[-1]}:
             array = pa.array([_unscaled(u, length) for u in units], pa.binary(length))
-            found.append(Form(f"fixed {length}", array, said(), options=_OTHER_ORDER))
+            form_list.append(Form(f"fixed {length}", array, said(), options=_OTHER_ORDER))
         if precision <= 18:
-            found.append(Form("long", pa.array(units, pa.int64()), said()))
-            found.append(Form("long of no annotation", pa.array(units, pa.int64())))
+            form_list.append(Form("long", pa.array(units, pa.int64()), said()))
+            form_list.append(Form("long of no annotation", pa.array(units, pa.int64())))
         if precision <= 9:
-            found.append(Form("int", pa.array(units, pa.int32()), said()))
-        found.append(Form("wider", pa.array(values, pa.decimal128(min(38, precision + 2), scale))))
+            form_list.append(Form("int", pa.array(units, pa.int32()), said()))
+        form_list.append(Form("wider", pa.array(values, pa.decimal128(min(38, precision + 2), scale))))
         rounded = [None if u is None else _DIGITS.scaleb(Decimal(u // 100), 1 - scale) for u in units]
-        found.append(Form("another scale", pa.array(rounded, pa.decimal128(precision, scale - 1))))
-        return found
+        form_list.append(Form("another scale", pa.array(rounded, pa.decimal128(precision, scale - 1))))
+        return form_list
 
     return forms
 
@@ -291,38 +294,38 @@ def _unscaled(units: int | None, length: int | None) -> bytes | None:
 
 
 def _lists(rng: random.Random, values: list[Any]) -> list[Form]:
-    own = pa.array(values, pa.list_(pa.int32()))
+    plain_array = pa.array(values, pa.list_(pa.int32()))
     required = pa.list_(pa.field("element", pa.int32(), nullable=False))
     full = pa.array([None if v is None else [e or 0 for e in v] for v in values], required)
     return [
-        Form("its own", own),
-        Form("named item", own, options={"use_compliant_nested_type": False}),
-        Form("bag and array", own, edit=_renamed({"list": "bag", "element": "array"})),
-        Form("bag and array_element", own, edit=_renamed({"list": "bag", "element": "array_element"})),
-        Form("named array", own, edit=_renamed({"list": "array"})),
-        Form("named v_tuple", own, edit=_renamed({"list": "v_tuple"})),
+        Form("its own", plain_array),
+        Form("named item", plain_array, options={"use_compliant_nested_type": False}),
+        Form("bag and array", plain_array, edit=_renamed({"list": "bag", "element": "array"})),
+        Form("bag and array_element", plain_array, edit=_renamed({"list": "bag", "element": "array_element"})),
+        Form("named array", plain_array, edit=_renamed({"list": "array"})),
+        Form("named v_tuple", plain_array, edit=_renamed({"list": "v_tuple"})),
         Form("two levels", full, edit=_two_levels("array")),
         Form("two levels, element", full, edit=_two_levels("element")),
         Form("two levels, v_tuple", full, edit=_two_levels("v_tuple")),
-        Form("without annotation", own, edit=_group_said()),
-        Form("by the converted type alone", own, edit=_group_said(3)),
-        Form("by the logical type alone", own, edit=_group_said(None, _logical(3))),
+        Form("without annotation", plain_array, edit=_group_said()),
+        Form("by the converted type alone", plain_array, edit=_group_said(3)),
+        Form("by the logical type alone", plain_array, edit=_group_said(None, _logical(3))),
         Form("required elements", full),
         Form("longs", pa.array(values, pa.list_(pa.int64()))),
-        Form("large", own.cast(pa.large_list(pa.int32()))),
+        Form("large", plain_array.cast(pa.large_list(pa.int32()))),
     ]
 
 
 def _maps(rng: random.Random, values: list[Any]) -> list[Form]:
-    own = pa.array(values, pa.map_(pa.string(), pa.int32()))
+    plain_array = pa.array(values, pa.map_(pa.string(), pa.int32()))
     return [
-        Form("its own", own),
-        Form("named map", own, edit=_renamed({"key_value": "map"})),
-        Form("named entries", own, edit=_renamed({"key_value": "entries"})),
-        Form("other keys", own, edit=_renamed({"key": "k", "value": "val"})),
-        Form("marked inside", own, edit=_group_said(_MAP_KEY_VALUE)),
-        Form("without annotation", own, edit=_group_said()),
-        Form("by the converted type alone", own, edit=_group_said(1)),
+        Form("its own", plain_array),
+        Form("named map", plain_array, edit=_renamed({"key_value": "map"})),
+        Form("named entries", plain_array, edit=_renamed({"key_value": "entries"})),
+        Form("other keys", plain_array, edit=_renamed({"key": "k", "value": "val"})),
+        Form("marked inside", plain_array, edit=_group_said(_MAP_KEY_VALUE)),
+        Form("without annotation", plain_array, edit=_group_said()),
+        Form("by the converted type alone", plain_array, edit=_group_said(1)),
         Form("longs", pa.array(values, pa.map_(pa.string(), pa.int64()))),
     ]
 
@@ -345,11 +348,11 @@ def _structs(rng: random.Random, values: list[Any]) -> list[Form]:
 
 def _deep(rng: random.Random, values: list[Any]) -> list[Form]:
     kind = pa.list_(pa.struct([("u", pa.string()), ("t", pa.list_(pa.decimal128(9, 2)))]))
-    own = pa.array(values, kind)
+    plain_array = pa.array(values, kind)
     return [
-        Form("its own", own),
-        Form("integers inside", own, options={"store_decimal_as_integer": True}),
-        Form("named array", own, edit=_renamed({"list": "array"})),
+        Form("its own", plain_array),
+        Form("integers inside", plain_array, options={"store_decimal_as_integer": True}),
+        Form("named array", plain_array, edit=_renamed({"list": "array"})),
         Form("less", pa.array(values, pa.list_(pa.struct([("u", pa.string())])))),
     ]
 
@@ -358,7 +361,7 @@ def _deep(rng: random.Random, values: list[Any]) -> list[Form]:
 
 
 def _of_v(footer: Struct) -> list[Struct]:
-    """The elements of v: itself and what is below."""
+    """The elements of v: itself and those below it."""
     elements = footers.schema_elements(footer)
     place = next(i for i, element in enumerate(elements) if element[footers.NAME][1].lower() in (b"v", b"other"))
     end, open_ = place, 1
@@ -385,7 +388,7 @@ def _says(facts: dict[str, str]) -> Callable[[Struct], None]:
 
 
 def _renamed(names: dict[str, str]) -> Callable[[Struct], None]:
-    """Of what is inside of v."""
+    """Of the fields inside v."""
     raw = {old.encode(): new.encode() for old, new in names.items()}
 
     def edit(footer: Struct) -> None:
@@ -416,11 +419,11 @@ def _two_levels(name: str) -> Callable[[Struct], None]:
 
 
 def _random_edit(rng: random.Random, says: list[str]) -> Callable[[Struct], None]:
-    """What may be wanting or old in any footer."""
+    """Parts that may be missing or old in any footer."""
     writers = [None, b"", b"parquet-mr", b"parquet-mr version 1.6.0", b"parquet-mr version 1.8.0 (build)", b"impala version 1"]
     created_by = rng.choice(writers) if rng.random() < 0.4 else b"="
-    others = ["none", "deprecated alone", "no null counts", "not exact", "deprecated, signed"]
-    statistics = rng.choice(["as they are"] * 4 + others)
+    kinds = ["none", "deprecated alone", "no null counts", "not exact", "deprecated, signed"]
+    statistics = rng.choice(["as they are"] * 4 + kinds)
     no_encoding_stats, ids = rng.random() < 0.2, rng.random() < 0.2
     says.append(f"created by {created_by!r}, statistics {statistics}, encoding stats {not no_encoding_stats}, ids {ids}")
 
@@ -548,7 +551,7 @@ KINDS: dict[str, Kind] = {
 
 
 def foreign_files(root: Path, name: str, seed: int, count: int) -> Iterator[ForeignFile]:
-    """count files of a kind, each form of it at least once where there are so many."""
+    """count files of a kind, with each form at least once if count is large enough."""
     kind = KINDS[name]
     for number in range(count):
         rng = random.Random(f"{seed}-{name}-{number}")

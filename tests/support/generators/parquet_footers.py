@@ -1,9 +1,9 @@
-"""Footers of Parquet files rewritten by hand, for what no writer at hand makes.
+"""Footers of Parquet files rewritten by hand, for content that no available writer makes.
 
     with rewritten(path) as footer:            # dicts of Thrift's field numbers, as in parquet.thrift
         footer[CREATED_BY] = binary(b"parquet-mr version 1.6.0")
 
-A struct is a dict: field number -> (type, value); a list is (type of its items, items). Data pages stay where they are.
+A struct is a dict: field number -> (type, value); a list is (type of its items, items). Data pages stay at their places.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TYPE, TYPE_LENGTH, REPETITION, NAME, CHILDREN, CONVERTED, SCALE, PRECISION, FIEL
 CHUNKS, META = 1, 3
 CHUNK_TYPE, ENCODINGS, PATH_IN_SCHEMA, CHUNK_STATISTICS, ENCODING_STATS = 1, 2, 3, 12, 13
 _ROWS, _GROUP_OFFSET, _PAGE_OFFSETS, _INDEX_PLACES = 3, 5, (9, 11), (4, 5, 6, 7)
-# Of Statistics: those that are deprecated, and those of a known order.
+# Of Statistics: the deprecated ones, and those with a known order.
 MAX, MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE, IS_MAX_EXACT, IS_MIN_EXACT = 1, 2, 3, 5, 6, 7, 8
 
 
@@ -61,7 +61,7 @@ def chunks(footer: Struct) -> Iterator[Struct]:
 
 
 def join_files(target: Path, first: Path, second: Path) -> None:
-    """A file of the row groups of two, which have the same columns. They may be compressed and encoded each in its own way."""
+    """A file with the row groups of two files that have the same columns. Each may have its own compression and encoding."""
     pages = _data(first)
     shift = len(pages) - len(_MAGIC)
     with rewritten(second) as footer:
@@ -83,7 +83,7 @@ def join_files(target: Path, first: Path, second: Path) -> None:
 
 
 def _data(path: Path) -> bytes:
-    """All before the footer."""
+    """All bytes before the footer."""
     data = path.read_bytes()
     return data[: len(data) - 8 - int.from_bytes(data[-8:-4], "little")]
 
@@ -153,12 +153,12 @@ def _read_value(kind: int, data: bytes, at: int) -> tuple[Any, int]:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _integer(value: int) -> bytes:
@@ -166,15 +166,15 @@ def _integer(value: int) -> bytes:
 
 
 def _struct_bytes(fields: Struct) -> bytes:
-    found, last = bytearray(), 0
+    encoded, last = bytearray(), 0
     for number, (kind, value) in sorted(fields.items()):
         code = kind if kind != BOOL or value else _FALSE
         step = number - last
-        found += bytes([step << 4 | code]) if step < 16 else bytes([code]) + _integer(number)
+        encoded += bytes([step << 4 | code]) if step < 16 else bytes([code]) + _integer(number)
         if kind != BOOL:
-            found += _value_bytes(kind, value)
+            encoded += _value_bytes(kind, value)
         last = number
-    return bytes(found) + b"\0"
+    return bytes(encoded) + b"\0"
 
 
 def _value_bytes(kind: int, value: Any) -> bytes:

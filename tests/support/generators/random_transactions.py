@@ -1,10 +1,10 @@
-"""Random transactions over a few coordinated tables, whose histories say what each read and wrote (serialisability.py).
+"""Random transactions over a few coordinated tables, whose histories contain the reads and writes of each (serialisability.py).
 
     create(url, paths)
     for _ in transactions(Work(url, paths, seed=3), file): ...    # step by step, so that others can take turns
     history = history_of(url, paths, files)
 
-Rows are (id, grp, value). A writer is known by its seed: the values and new ids that it writes are its own.
+Rows are (id, grp, value). A writer has a seed: the values and new ids that it writes are its own.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ class Work:
 
 
 class _Aborted(Exception):
-    """The writer has thought better of it."""
+    """The writer gives up the transaction."""
 
 
 def transactions(work: Work, file: TextIO) -> Iterator[None]:
-    """Others may take their turns whenever it yields. What each transaction did is in the file before it commits."""
-    draw, numbers, done = random.Random(work.seed), iter(range(1, _OWN)), 0
-    while work.count is None or done < work.count:
+    """Others may take their turns whenever it yields. The steps of each transaction are in the file before it commits."""
+    draw, numbers, transaction_count = random.Random(work.seed), iter(range(1, _OWN)), 0
+    while work.count is None or transaction_count < work.count:
         yield from _Running(work, draw, numbers, file).run()
-        done += 1
+        transaction_count += 1
 
 
 def run(work: Work, file: Path) -> None:
-    """In a process of its own."""
+    """In a separate process."""
     with file.open("w") as opened:
         for _ in transactions(work, opened):
             pass
@@ -132,7 +132,7 @@ class _Running:
         if path == self._only_read:
             kind = "look"
         if kind.endswith("all") and self._draw.random() < 0.5:
-            # A statement that finds rows is a read of its own, so it needs none before.
+            # A statement that finds rows is a read itself, so it needs none before.
             rows = _rows(self._tx.table(str(path)).to_arrow(filter=where.sql))
             if rows:
                 self._steps.append(Read(str(path), where, frozenset(rows)))
@@ -181,7 +181,7 @@ class _Running:
         self._steps += [Write(str(path), key, None) for key in keys]
 
     def _insert(self, path: Path, where: Where, present: set[int]) -> None:
-        """A row with an id that was looked for and is not there, or that nobody else takes."""
+        """A row with an id that was looked up and does not exist, or that no other writer uses."""
         key = self._own()
         if where.column == "id" and self._work.isolation == "serializable":
             key = next((each for each in range(where.low, where.high + 1) if each not in present), key)
@@ -190,7 +190,7 @@ class _Running:
         self._steps.append(Write(str(path), key, row))
 
     def _merge(self, path: Path) -> None:
-        """A row, whether one with the id is there or not."""
+        """A row, whether one with the id exists or not."""
         row = self._new_row(self._draw.randrange(IDS))
         merger = self._tx.merge(str(path), _table([row]), "source.id = target.id")
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
@@ -209,7 +209,8 @@ def _table(rows: Sequence[Row]) -> pa.Table:
 
 
 def history_of(url: str, paths: Sequence[Path], files: Sequence[Path]) -> History:
-    """The tables say which transactions were committed, as which versions. Their newest versions are what the history says."""
+    """The tables show which transactions were committed, and as which versions. Their newest versions are compared with the
+    history."""
     groups: dict[str, dict[str, int]] = {}
     for path in paths:
         store = coordinated(path, url)
@@ -225,11 +226,11 @@ def history_of(url: str, paths: Sequence[Path], files: Sequence[Path]) -> Histor
 
 
 def counted(history: History) -> dict[str, Any]:
-    """How many transactions there were, by what became of them, and how many of each kind of dependency."""
-    found: dict[str, Any] = {"transactions": len(history.transactions)}
+    """The number of transactions by outcome, and of each kind of dependency."""
+    counts: dict[str, Any] = {"transactions": len(history.transactions)}
     for one in history.transactions:
-        found[one.outcome] = found.get(one.outcome, 0) + 1
+        counts[one.outcome] = counts.get(one.outcome, 0) + 1
     for kinds in history.dependencies().values():
         for kind in kinds - {"rt"}:
-            found[kind] = found.get(kind, 0) + 1
-    return found
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts

@@ -1,4 +1,4 @@
-"""Counts and hash sums of columns as Spark computes them, for tables whose rows are too many to keep beside the test."""
+"""Counts and hash sums of columns as Spark computes them, for tables with too many rows to store next to the test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMS = re.compile(
 
 
 def digest(table: pa.Table, selected: Sequence[str]) -> pa.Table:
-    """One row with what `selected` asks for: count(*), count(`c`), or the sum of xxhash64(`c`)."""
+    """One row with the selected values: count(*), count(`c`), or the sum of xxhash64(`c`)."""
     values: list[Any] = []
     for text in selected:
         form = _FORMS.fullmatch(text)
@@ -37,7 +37,7 @@ def digest(table: pa.Table, selected: Sequence[str]) -> pa.Table:
 
 
 def _hash_sum(column: pa.ChunkedArray) -> int:
-    """Spark's xxhash64 of all values, summed: a null leaves the seed as it is."""
+    """Spark's xxhash64 of all values, summed: a null leaves the seed unchanged."""
     counted = pc.value_counts(column.drop_null())
     hashes = (xxhash.xxh64_intdigest(data, _SEED) for data in _as_bytes(counted.field("values")))
     signed = (unsigned - (1 << 64) if unsigned >> 63 else unsigned for unsigned in hashes)
@@ -45,7 +45,7 @@ def _hash_sum(column: pa.ChunkedArray) -> int:
 
 
 def _as_bytes(values: pa.Array) -> Iterable[bytes]:
-    """What Spark hashes of each value: 8 bytes of a long, 4 of an int or less."""
+    """The bytes that Spark hashes of each value: 8 of a long, 4 of an int or less."""
     kind = values.type
     if pt.is_string(kind):
         return (value.encode() for value in values.to_pylist())

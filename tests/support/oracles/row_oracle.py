@@ -1,7 +1,7 @@
 """Expressions evaluated one row at a time in plain Python, by the rules of SQL: slow, obvious, no Arrow.
 
-A row is a dict of Python values by column name; nested columns are dicts. None is null. What ANSI SQL refuses raises
-Refused.
+A row is a dict of Python values by column name; nested columns are dicts. None is null. If ANSI SQL refuses a value, Refused is
+raised.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def value_of(expression: Expression, row: Mapping[str, Any]) -> Any:
 
 
 def order(a: Any, b: Any) -> int:
-    """-1, 0 or 1. NaN is equal to itself and above everything; text goes by its UTF-8 bytes."""
+    """-1, 0 or 1. NaN is equal to itself and greater than everything; text is compared by its UTF-8 bytes."""
     if isinstance(a, float) or isinstance(b, float):
         a, b = float(a), float(b)
         if math.isnan(a) or math.isnan(b):

@@ -1,7 +1,7 @@
-"""Compares rows as bags: order is free, every value counts, and so does how often a row comes.
+"""Compares rows as bags: the order does not count, but every value and the number of equal rows do.
 
-Values are equal when they are the same value of their type: instants at microseconds, NaN equal to NaN, -0.0 unlike 0.0,
-decimals with their scale, maps without regard to the order of their entries, null unlike empty.
+Values are equal if they are the same value of their type: instants at microseconds, NaN equal to NaN, -0.0 different from 0.0,
+decimals with their scale, maps without regard to the order of their entries, null different from empty.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Row = tuple[Hashable, ...]
 
 
 def difference(expected: pa.Table, actual: pa.Table) -> str | None:
-    """None when both hold the same rows, by position of the columns; else a text that shows some that differ."""
+    """None if both have the same rows, by position of the columns; otherwise a text that shows some differences."""
     if expected.num_columns != actual.num_columns:
         return f"{expected.num_columns} columns expected, {actual.num_columns} read"
-    wanted, found = Counter(rows(expected)), Counter(rows(actual))
-    if wanted == found:
+    expected_counts, actual_counts = Counter(rows(expected)), Counter(rows(actual))
+    if expected_counts == actual_counts:
         return None
     return (
         f"{expected.num_rows} rows expected, {actual.num_rows} read; "
-        f"missing: {_some(wanted - found)}; not expected: {_some(found - wanted)}"
+        f"missing: {_some(expected_counts - actual_counts)}; not expected: {_some(actual_counts - expected_counts)}"
     )
 
 
@@ -39,7 +39,7 @@ def rows(table: pa.Table) -> Iterator[Row]:
 
 
 def comparable(array: pa.Array) -> list[Hashable]:
-    """The values of an array as Python values that are equal exactly when the values are."""
+    """The values of an array as Python values that are equal exactly if the values are."""
     kind = array.type
     if isinstance(kind, pa.ExtensionType):
         return comparable(array.storage)

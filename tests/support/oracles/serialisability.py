@@ -1,13 +1,13 @@
 """Histories of transactions over tables, and whether one serial order, or snapshot isolation, explains them.
 
     history = History(initial, transactions)
-    history.anomalies("serializable")        # [] or what no such isolation allows, each with the transactions that it is seen in
+    history.anomalies("serializable")        # [] or what this isolation forbids, each with the transactions that show it
 
-Rows are (id, grp, value), and each value is written once, so that a row that was read says who wrote it. Each transaction tells
-at which version it had each table, what it read and wrote in order, and what became of it; the versions that its writes are come
-from the log of the tables. From that follow the dependencies: of who read what another had written (wr), who wrote it anew (ww),
-who had read what another then wrote (rw, also rows that a condition would have found), and who began when another had ended (rt).
-A serial order exists if they form no cycle; under snapshot isolation each cycle has two rw one behind the other. (Adya 1999;
+Rows are (id, grp, value), and each value is written once, so a row shows which transaction wrote it. Each transaction reports the
+version of each table that it started from, what it read and wrote in order, and its outcome; the versions of its writes come from
+the log of the tables. The dependencies follow from these: a transaction read what another one had written (wr), wrote it again
+(ww), had read what another one wrote later (rw, also rows that a condition would have found), or began after another one had
+ended (rt). A serial order exists if they form no cycle; under snapshot isolation each cycle has two consecutive rw. (Adya 1999;
 Fekete et al. 2005; Cerone and Gotsman 2018.)
 """
 
@@ -51,7 +51,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Write:
-    """row: None where the row with the id was deleted."""
+    """row: None if the row with the id was deleted."""
 
     table: str
     id: int
@@ -63,9 +63,9 @@ Step = Read | Write
 
 @dataclass
 class Transaction:
-    """bases: the version that it had each table at when it began. outcome: as its process says, `committed`, `aborted`, or
-    `unknown`, also where the process died. versions: of the tables, that its writes are; as the tables say. began, ended: ns of
-    one clock, ended None where nobody knows."""
+    """bases: the version of each table when it began. outcome: as its process reports, `committed`, `aborted`, or `unknown`, also
+    if the process died. versions: of the tables, made by its writes; from the tables. began, ended: ns of one clock, ended None
+    if it is unknown."""
 
     name: str
     steps: tuple[Step, ...]
@@ -81,7 +81,7 @@ class Transaction:
 
     @property
     def last_writes(self) -> dict[tuple[str, int], Row | None]:
-        """What others see of them."""
+        """The writes that others can see."""
         return {(step.table, step.id): step.row for step in self.steps if isinstance(step, Write)}
 
     @property
@@ -98,7 +98,7 @@ class Anomaly:
 
 @dataclass(frozen=True)
 class _State:
-    """A row's state from a version of its table on. writer: None for what was there at first."""
+    """A row's state from a version of its table on. writer: None for the initial state."""
 
     version: int
     row: Row | None
@@ -142,7 +142,7 @@ class History:
         return [state for state in self._states[table].get(key, [_State(0, None, None)]) if state.version <= version][-1]
 
     def rows(self, table: str, version: int) -> set[Row]:
-        """The table as it is at a version."""
+        """The table at a version."""
         states = (self.at(table, key, version) for key in self._states[table])
         return {state.row for state in states if state.row is not None}
 
@@ -155,27 +155,27 @@ class History:
     def _outcomes(self) -> Iterator[Anomaly]:
         for one in self.transactions:
             if one.versions and one.versions.keys() != one.tables_written:
-                where, wanted = sorted(one.versions), sorted(one.tables_written)
-                yield Anomaly("torn", (one.name,), f"its writes to {wanted} are in {where} alone")
+                where, written_tables = sorted(one.versions), sorted(one.tables_written)
+                yield Anomaly("torn", (one.name,), f"its writes to {written_tables} are in {where} alone")
             elif one.versions and one.outcome == "aborted":
                 yield Anomaly("aborted write", (one.name,), f"it is in {sorted(one.versions)}, and was aborted")
             elif one.outcome == "committed" and one.tables_written and not one.versions:
                 yield Anomaly("lost write", (one.name,), "it was committed, and is in no table")
 
     def _strange_reads(self) -> Iterator[Anomaly]:
-        """A read gives the rows of one version, with the transaction's own writes; of those that were aborted too."""
+        """A read returns the rows of one version, with the transaction's own writes; also in aborted transactions."""
         for reader in self.transactions:
-            own: dict[tuple[str, int], Row | None] = {}
+            own_writes: dict[tuple[str, int], Row | None] = {}
             for step in reader.steps:
                 if isinstance(step, Write):
-                    own[step.table, step.id] = step.row
+                    own_writes[step.table, step.id] = step.row
                     continue
                 before = {row[0]: row for row in self.rows(step.table, reader.bases[step.table])}
-                before |= {key: row for (table, key), row in own.items() if table == step.table}
-                wanted = frozenset(row for row in before.values() if row is not None and step.where.matches(row))
-                for row in sorted(step.rows - wanted):
+                before |= {key: row for (table, key), row in own_writes.items() if table == step.table}
+                expected_rows = frozenset(row for row in before.values() if row is not None and step.where.matches(row))
+                for row in sorted(step.rows - expected_rows):
                     yield self._strange(reader, step, row)
-                for row in sorted(wanted - step.rows):
+                for row in sorted(expected_rows - step.rows):
                     what = f"{step.where.sql} of {step.table} at version {reader.bases[step.table]} lacks {row}"
                     yield Anomaly("missing row", (reader.name,), what)
 
@@ -204,17 +204,17 @@ class History:
 
         for by_key in self._states.values():
             for states in by_key.values():
-                for before, behind in pairwise(states):
-                    add(before.writer, behind.writer, "ww")
+                for before, after in pairwise(states):
+                    add(before.writer, after.writer, "ww")
         placed = [one for one in self.transactions if one.took_place]
         for reader in placed:
-            own: set[tuple[str, int]] = set()
+            own_keys: set[tuple[str, int]] = set()
             for step in reader.steps:
                 if isinstance(step, Write):
-                    own.add((step.table, step.id))
+                    own_keys.add((step.table, step.id))
                     continue
                 for key, states in self._states[step.table].items():
-                    if (step.table, key) not in own:
+                    if (step.table, key) not in own_keys:
                         self._add_read(add, reader, step, states)
         for one in placed:
             for other in placed:
@@ -224,8 +224,8 @@ class History:
 
     @staticmethod
     def _add_read(add: Any, reader: Transaction, step: Read, states: Sequence[_State]) -> None:
-        """What one row, that may or may not be one of those that were read, says of the read: who made it so, and who changed it
-        then. A state matters where it matches, or the one before did."""
+        """The dependencies of a read from one row, which may or may not be among the rows that were read: who wrote its state,
+        and who changed it then. A state matters if it matches, or if the one before did."""
         base, matches = reader.bases[step.table], step.where.matches
         seen = [state for state in states if state.version <= base]
         for number in range(len(seen) - 1, -1, -1):
@@ -256,25 +256,25 @@ class History:
 
 
 def _without_skew(dependencies: Mapping[tuple[str, str], set[str]]) -> dict[tuple[str, str], str]:
-    """Each dependency that is no rw, alone and with one rw behind it: they form a cycle where there is one without two rw one
-    behind the other."""
-    others = {pair: "+".join(sorted(kinds - {"rw"})) for pair, kinds in dependencies.items() if kinds - {"rw"}}
+    """Each dependency that is not rw, alone and with one rw after it. They form a cycle if there is one without two consecutive
+    rw."""
+    other_pairs = {pair: "+".join(sorted(kinds - {"rw"})) for pair, kinds in dependencies.items() if kinds - {"rw"}}
     skews: dict[str, list[str]] = defaultdict(list)
     for (first, then), kinds in dependencies.items():
         if "rw" in kinds:
             skews[first].append(then)
-    found = dict(others)
-    for (first, then), kinds_text in others.items():
+    pairs = dict(other_pairs)
+    for (first, then), kinds_text in other_pairs.items():
         for last in skews[then]:
-            found.setdefault((first, last), f"{kinds_text}-> {then} -rw")
-    return found
+            pairs.setdefault((first, last), f"{kinds_text}-> {then} -rw")
+    return pairs
 
 
 # ---------------------------------------------------------------- as files
 
 
 def intent_line(name: str, began: int, bases: Mapping[str, int], steps: Sequence[Step]) -> str:
-    """Written before a transaction commits, so that none is in the tables of which nobody knows what it did."""
+    """Written before a transaction commits, so that the tables have no transaction whose actions are unknown."""
     listed: list[Any] = []
     for step in steps:
         if isinstance(step, Read):
@@ -289,9 +289,9 @@ def outcome_line(name: str, outcome: str, ended: int) -> str:
 
 
 def read_transactions(files: Iterable[Path], groups: Mapping[str, Mapping[str, int]]) -> list[Transaction]:
-    """Those of the files, in which a line may have been cut off where its process died. groups: by the name of a transaction, the
-    versions that the tables have of it."""
-    found: dict[str, Transaction] = {}
+    """The transactions of the files, in which a line may be cut off because its process died. groups: for the name of a
+    transaction, the versions of the tables that it made."""
+    transactions_by_name: dict[str, Transaction] = {}
     for file in files:
         for line in file.read_text().splitlines(keepends=True):
             if not line.endswith("\n"):
@@ -299,13 +299,15 @@ def read_transactions(files: Iterable[Path], groups: Mapping[str, Mapping[str, i
             value = json.loads(line)
             name = value["name"]
             if "outcome" in value:
-                found[name].outcome, found[name].ended = value["outcome"], value["ended"]
+                transactions_by_name[name].outcome, transactions_by_name[name].ended = value["outcome"], value["ended"]
             else:
                 steps = tuple(_step(step) for step in value["steps"])
-                found[name] = Transaction(name, steps, value["bases"], "unknown", groups.get(name, {}), value["began"])
-    strangers = groups.keys() - found.keys()
+                transactions_by_name[name] = Transaction(
+                    name, steps, value["bases"], "unknown", groups.get(name, {}), value["began"]
+                )
+    strangers = groups.keys() - transactions_by_name.keys()
     assert not strangers, f"the tables have transactions of which no file tells: {strangers}"
-    return list(found.values())
+    return list(transactions_by_name.values())
 
 
 def _step(value: list[Any]) -> Step:

@@ -1,4 +1,4 @@
-"""Variant columns as JSON text, so that they compare with what Spark's to_json gave."""
+"""Variant columns as JSON text, so that they can be compared with the output of Spark's to_json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def has_variant(kind: pa.DataType) -> bool:
 
 
 def variants_as_json(table: pa.Table) -> pa.Table:
-    """Each column that holds variants, at any depth, as canonical JSON text of the whole column."""
+    """Each column with variants, at any depth, as canonical JSON text of the whole column."""
     for position, field in enumerate(table.schema):
         if has_variant(field.type):
             texts = [_text(_plain(value, field.type)) for value in table.column(position).to_pylist()]
@@ -26,7 +26,7 @@ def variants_as_json(table: pa.Table) -> pa.Table:
 
 
 def canonical_json(table: pa.Table, columns: list[str]) -> pa.Table:
-    """JSON text in these columns, written in the one way that variants_as_json has."""
+    """JSON text in these columns, written in the same form as variants_as_json."""
     for name in columns:
         texts = [None if text is None else _text(json.loads(text)) for text in table[name].to_pylist()]
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(texts, pa.string()))

@@ -1,7 +1,7 @@
-"""A variant encoder, decoder and shredder written value by value, to hold the columnar one against.
+"""A variant encoder, decoder and shredder written value by value, for comparison with the columnar one.
 
-Values are Python's: None, bool, int, float, str, bytes, Decimal, list, dict. A shredding schema is an Arrow type: a plain
-type, a list type, or a struct type of fields; the file's group for it is `group_type(schema)`.
+Values are Python's: None, bool, int, float, str, bytes, Decimal, list, dict. A shredding schema is an Arrow type: a plain type, a
+list type, or a struct type of fields; the file's group for it is `group_type(schema)`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def encode(value: Any, names: list[str]) -> bytes:
 
 
 def _container(basic: int, items: list[bytes], ids: list[int]) -> bytes:
-    """The values stand in reverse, so that offsets fall: readers must not take them to rise."""
+    """The values are in reverse order, so offsets fall: readers must not assume that they rise."""
     large = len(items) > 255
     total = sum(map(len, items))
     offset_width = max(1, (total.bit_length() + 7) // 8)
@@ -89,7 +89,7 @@ def _container(basic: int, items: list[bytes], ids: list[int]) -> bytes:
 
 
 def decode(value: bytes, metadata: bytes) -> Any:
-    """The value, checked on the way: field names in order, offsets within, nothing left over."""
+    """The value, checked on the way: field names in order, offsets within bounds, no bytes left over."""
     decoded, end = _decode(value, 0, decode_metadata(metadata))
     assert end == len(value), f"{len(value) - end} bytes after the value"
     return decoded
@@ -166,7 +166,7 @@ def _typed(schema: pa.DataType) -> pa.DataType:
 
 
 def shred(value: Any, schema: pa.DataType) -> dict[str, Any]:
-    """A row of group_type(schema): what fits the schema typed, the rest encoded."""
+    """A row of group_type(schema): values that fit the schema are typed, the rest is encoded."""
     names = sorted({*names_in(value), *_schema_names(schema)})
     return {"metadata": encode_metadata(names), **_shred(value, schema, names)}
 

@@ -1,10 +1,11 @@
-"""Steps of cross_steps.py, taken by delta-spark on one copy of a table and by pydelta on another: Cross does it, and compares.
+"""Steps of cross_steps.py, done by delta-spark on one copy of a table and by pydelta on another one. Cross does them, and
+compares.
 
     cross = Cross(spark, folder, definition, rng, again="...")
     cross.run(12)
 
-Both copies must be the same afterwards, by all that a reader may see. One of the two, drawn, is the table of the next step, so
-that each writes on behind the other; and both read it alike.
+Afterwards both copies must be the same in everything that a reader may see. A random one of the two is the table of the next
+step, so each continues after the other; and both read it alike.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ PLAIN_OPTIONS = {
     "txnAppId": ("txn_app_id", str),
     "txnVersion": ("txn_version", int),
 }
-# Random or a time.
+# Random values or times.
 _OWN = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -74,7 +75,8 @@ class Differs(AssertionError):
 
 @dataclass(frozen=True)
 class Known:
-    """Steps that both do not refuse alike, for a reason: a pattern of the step's text, the condition's names; None for none."""
+    """Steps that only one of both refuses, or that they refuse differently, for a reason: a pattern of the step's text, and the
+    conditions; None for none."""
 
     step: str
     ours: str | None
@@ -86,7 +88,7 @@ class Known:
 
 
 def take(spark: SparkSession, side: str, path: str, step: Step) -> str | None:
-    """The name of the condition if the step is refused."""
+    """The condition if the step is refused."""
     try:
         match step:
             case Sql(text):
@@ -111,10 +113,10 @@ def take(spark: SparkSession, side: str, path: str, step: Step) -> str | None:
 
 
 def committed(path: str, since: int) -> dict[str, Any]:
-    """What a step has made of the table, but for what is random, and the numbers of identity columns."""
+    """The commits of a step, without random values, and without the numbers of identity columns."""
     table = DeltaTable(path)
     metadata, protocol = table.metadata, table.protocol
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "version": table.version,
         "schema": _schema(metadata.schema_string),
         "partition columns": metadata.partition_columns,
@@ -123,8 +125,8 @@ def committed(path: str, since: int) -> dict[str, Any]:
     }
     if table.version > since:
         commits = table.history(limit=table.version - since).to_pylist()
-        found["history"] = [(one["operation"], one["isBlindAppend"]) for one in commits]
-    return found
+        facts["history"] = [(one["operation"], one["isBlindAppend"]) for one in commits]
+    return facts
 
 
 def _condition(name: str, value: str) -> str:
@@ -154,22 +156,22 @@ def first_difference(ours: Any, theirs: Any, at: str = "") -> str:
 
 
 def _has_feed(before: State, after: State) -> bool:
-    """Whether the commits between have a feed. Where they changed the partition columns, ours refuses it: removed rows have no
-    values for the new ones. Where RESTORE brought narrower types back, the values of removed rows may not fit them."""
-    kept = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
-    if any(len(one.metadata.get(_TYPE_CHANGES, ())) > kept.get(one.name, 0) for one in before.schema):
+    """Whether the commits between the two states have a feed. If they changed the partition columns, ours refuses it: removed
+    rows have no values for the new ones. If RESTORE brought narrower types back, the values of removed rows may not fit them."""
+    change_counts = {one.name: len(one.metadata.get(_TYPE_CHANGES, ())) for one in after.schema}
+    if any(len(one.metadata.get(_TYPE_CHANGES, ())) > change_counts.get(one.name, 0) for one in before.schema):
         return False
     return all(one.is_on("enableChangeDataFeed") for one in (before, after)) and before.partition_by == after.partition_by
 
 
 def changes_of(path: str, first: int, leave: list[str]) -> pa.Table:
-    found = DeltaTable(path).changes(starting_version=first).read_all()
-    return found.drop_columns([name for name in ["_commit_timestamp", *leave] if name in found.column_names])
+    feed = DeltaTable(path).changes(starting_version=first).read_all()
+    return feed.drop_columns([name for name in ["_commit_timestamp", *leave] if name in feed.column_names])
 
 
 @dataclass
 class Cross:
-    """One table on its way. again: what replays it. known: where the two may refuse a step unlike."""
+    """One table and its changes. again: the command that replays it. known: steps that the two may refuse differently."""
 
     spark: SparkSession
     folder: Path
@@ -194,11 +196,11 @@ class Cross:
             shown = "\n".join(str(error).splitlines()[:LINES])
             raise Differs(f"{shown}\n{self.again}\n{described(self.definition, self.steps)}") from error
         finally:
-            # Each step is a table of its own to delta-spark, which would keep all of them until the heap is full.
+            # delta-spark treats each step as a separate table, and would cache all of them until the heap is full.
             self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def _create(self) -> None:
-        """A definition that both refuse alike gives way to another one."""
+        """If both refuse a definition in the same way, another one is drawn."""
         both = {side: str(self.folder / f"0-{side}") for side in SOURCES}
         create = {side: Sql(self.definition.sql(SOURCES[side])) for side in SOURCES}
         refusals = {side: take(self.spark, side, path, create[side]) for side, path in both.items()}
@@ -244,27 +246,27 @@ class Cross:
             if refusal is not None and DeltaTable(both[side]).version != before.version:
                 raise Differs(f"{side} refused the step, {refusal}, and committed")
         if ours != theirs and not any(one.is_so(step, ours, theirs) for one in self.known):
-            self.unlike.append(f"step {len(self.steps)}: ours {ours}, theirs {theirs}")  # nothing has changed, so others go on
+            self.unlike.append(f"step {len(self.steps)}: ours {ours}, theirs {theirs}")  # nothing changed, so the others continue
 
     def _compare(self, both: Mapping[str, str], before: int, step: Step | None = None) -> None:
         ours, theirs = (committed(both[side], before) for side in ("ours", "theirs"))
-        done = (ours["version"] - before, theirs["version"] - before)
-        # An ALTER that changes nothing is no commit of ours. OPTIMIZE of ours writes a file with many deleted rows anew though it
-        # is the only one, and delta-spark's was seen to leave it.
-        if done == (0, 1) or (done == (1, 0) and str(step).startswith("OPTIMIZE")):
+        new_commits = (ours["version"] - before, theirs["version"] - before)
+        # An ALTER that changes nothing is not a commit in pydelta. Our OPTIMIZE rewrites a file with many deleted rows even if it
+        # is the only one; delta-spark's sometimes does not.
+        if new_commits == (0, 1) or (new_commits == (1, 0) and str(step).startswith("OPTIMIZE")):
             theirs = {name: value for name, value in theirs.items() if name not in ("version", "history")}
         for name in theirs:
             if ours.get(name) != theirs[name]:
                 raise Differs(f"{name} differs: {first_difference(ours.get(name), theirs[name])}")
         state = State.of(both["theirs"])
-        kept = [name for name in state.schema.names if name not in state.identity]
-        rows = [DeltaTable(both[side]).to_arrow(columns=kept) for side in ("theirs", "ours")]
-        if (found := difference(*rows)) is not None:
-            raise Differs(f"rows differ: {found}")
-        if before >= 0 and all(done) and _has_feed(State.of(self.path), state):
+        columns = [name for name in state.schema.names if name not in state.identity]
+        rows = [DeltaTable(both[side]).to_arrow(columns=columns) for side in ("theirs", "ours")]
+        if (problem := difference(*rows)) is not None:
+            raise Differs(f"rows differ: {problem}")
+        if before >= 0 and all(new_commits) and _has_feed(State.of(self.path), state):
             feeds = [changes_of(both[side], before + 1, state.identity) for side in ("theirs", "ours")]
-            if (found := difference(*feeds)) is not None:
-                raise Differs(f"change feeds differ: {found}")
+            if (problem := difference(*feeds)) is not None:
+                raise Differs(f"change feeds differ: {problem}")
 
     def _read_by_both(self, before: State, number: int) -> None:
         table = DeltaTable(self.path)
@@ -274,8 +276,8 @@ class Cross:
             raise Differs(f"schemas are read unlike: ours {ours.schema.simpleString()}, theirs {theirs.schema.simpleString()}")
         rows = theirs.toArrow()
         for read in (table.to_arrow(), *([ours.toArrow()] if number % 2 else [])):
-            if (found := difference(rows, read)) is not None:
-                raise Differs(f"rows are read unlike: {found}")
+            if (problem := difference(rows, read)) is not None:
+                raise Differs(f"rows are read unlike: {problem}")
         state = State.of(self.path)
         if number % MORE_EVERY == 0 or state.configuration != before.configuration:
             details = [self._detail(side) for side in SOURCES]
@@ -285,22 +287,22 @@ class Cross:
             options = {"readChangeFeed": "true", "startingVersion": str(before.version + 1)}
             feed = self.spark.read.format("delta").options(**options).load(self.path).toArrow()
             read = DeltaTable(self.path).changes(starting_version=before.version + 1).read_all().select(feed.column_names)
-            if (found := difference(feed, read)) is not None:
-                raise Differs(f"change feeds are read unlike: {found}")
+            if (problem := difference(feed, read)) is not None:
+                raise Differs(f"change feeds are read unlike: {problem}")
         chars = any(one.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "").startswith("char") for one in state.schema)
         if number % MORE_EVERY == 0 and not chars and not state.features & LACKED:  # it does not pad CHAR
             query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(self.path)).execute("select * from t")
-            wanted = table.to_arrow()
-            read = pa.table(query.read_all()).select(wanted.column_names).cast(wanted.schema)
-            if (found := difference(wanted, read)) is not None:
-                raise Differs(f"deltalake reads unlike: {found}")
+            table_rows = table.to_arrow()
+            read = pa.table(query.read_all()).select(table_rows.column_names).cast(table_rows.schema)
+            if (problem := difference(table_rows, read)) is not None:
+                raise Differs(f"deltalake reads unlike: {problem}")
 
     def _travel(self) -> None:
         newest = DeltaTable(self.path).version
         for version in self.rng.sample(range(newest + 1), min(newest + 1, 3)):
             theirs = self.spark.read.format("delta").option("versionAsOf", version).load(self.path).toArrow()
-            if (found := difference(theirs, DeltaTable(self.path, version=version).to_arrow())) is not None:
-                raise Differs(f"version {version} is read unlike: {found}")
+            if (problem := difference(theirs, DeltaTable(self.path, version=version).to_arrow())) is not None:
+                raise Differs(f"version {version} is read unlike: {problem}")
 
     def _detail(self, side: str) -> dict[str, Any]:
         row = self.spark.sql(f"DESCRIBE DETAIL {SOURCES[side]}.`{self.path}`").first().asDict()
@@ -311,8 +313,8 @@ class Cross:
         columns = [KEY, "_metadata.row_id", "_metadata.row_commit_version"]
         theirs = self.spark.read.format("delta").load(self.path).select(*columns).toArrow()
         ours = self.spark.read.format("pydelta").option("metadataColumn", "true").load(self.path).select(*columns).toArrow()
-        if (found := difference(theirs, ours)) is not None:
-            raise Differs(f"row ids are read unlike: {found}")
+        if (problem := difference(theirs, ours)) is not None:
+            raise Differs(f"row ids are read unlike: {problem}")
         ids = ours["row_id"].to_pylist()
         if len(set(ids)) != len(ids) or None in ids:
             raise Differs(f"row ids are not unique: {sorted(ids, key=str)}")

@@ -1,4 +1,4 @@
-"""How a Spark session becomes delta-spark's: the settings that name its jars (those of `make interop`)."""
+"""The settings that make a Spark session use delta-spark: they name its jars (those of `make interop`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PEER = Path(__file__).parent / "java"
 
 
 def settings(*more_jars: str) -> dict[str, str]:
-    """Nothing without PYDELTA_PEER_JARS."""
+    """Empty without PYDELTA_PEER_JARS."""
     folder = os.environ.get("PYDELTA_PEER_JARS")
     if not folder:
         return {}
@@ -22,7 +22,7 @@ def settings(*more_jars: str) -> dict[str, str]:
         "spark.jars": ",".join([*jars, *more_jars]),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",  # of 50, most are empty for tables as small as those of tests
+        "spark.databricks.delta.snapshotPartitions": "2",  # with 50, most are empty for tables as small as those of tests
     }
 
 

@@ -1,10 +1,10 @@
-"""Writers of several engines change one table at the same time, each in a process of its own.
+"""Writers of several engines change one table at the same time, each in a separate process.
 
     python -m tests.support.peers.engine_writers ENGINE PLACE TABLE [JAR]
 
-is one of them. All begin each step together, which they see by files in the folder PLACE. A writer appends its own rows in
-each step and, in every third, deletes one of its rows and updates another. On its engine's conflict errors, and on no others,
-it tries again. The last line that it prints is how often it did, as JSON. JAR holds the log store of delta-spark.
+is one of them. All begin each step together, which they see by files in the folder PLACE. A writer appends its own rows in each
+step and, in every third, deletes one of its rows and updates another. It tries again after its engine's conflict errors, and no
+others. The last line that it prints is the number of retries, as JSON. JAR holds the log store of delta-spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENGINES = ("delta_py", "pydelta", "delta-spark", "deltalake")
 STEPS = 10
 _ROWS = 4
 _TRIES = 40
-# How long a process may take to be there, and the slowest of them for a step.
+# How long a process may take to be ready, and the slowest of them for a step.
 _SECONDS = 240
 SCHEMA = pa.schema([("id", pa.int64()), ("engine", pa.string()), ("n", pa.int64())])
 
@@ -46,7 +46,7 @@ def rows(engine: str, ids: Sequence[int], n: int = 0) -> pa.Table:
 
 
 def first_rows() -> pa.Table:
-    """Those that the table begins with: of all engines, so that writers change rows of one file."""
+    """The first rows of the table: of all engines, so that writers change rows of one file."""
     return pa.concat_tables([rows(engine, _ids(engine, 0)) for engine in ENGINES])
 
 
@@ -63,16 +63,16 @@ def updated(engine: str, step: int) -> int | None:
 
 
 def last_rows() -> pa.Table:
-    """What is there when all have done all steps."""
-    made = {row["id"]: row for row in first_rows().to_pylist()}
+    """The rows after all have done all steps."""
+    rows_by_id = {row["id"]: row for row in first_rows().to_pylist()}
     for engine in ENGINES:
         for step in range(STEPS):
-            made |= {row["id"]: row for row in rows(engine, appended(engine, step)).to_pylist()}
-            if (gone := deleted(engine, step)) is not None:
-                del made[gone]
+            rows_by_id |= {row["id"]: row for row in rows(engine, appended(engine, step)).to_pylist()}
+            if (deleted_id := deleted(engine, step)) is not None:
+                del rows_by_id[deleted_id]
             if (changed := updated(engine, step)) is not None:
-                made[changed]["n"] += 1
-    return pa.Table.from_pylist(list(made.values()), schema=SCHEMA)
+                rows_by_id[changed]["n"] += 1
+    return pa.Table.from_pylist(list(rows_by_id.values()), schema=SCHEMA)
 
 
 def commit_count() -> int:
@@ -86,7 +86,7 @@ def _ids(engine: str, batch: int) -> list[int]:
 
 
 def _changed(engine: str, step: int) -> list[int]:
-    """Two rows, by turns of the file with which the table begins and of the engine's own."""
+    """Two rows: in turn from the file with which the table begins and from the engine's own."""
     change = step // 3
     return _ids(engine, 0)[change:] if change % 2 == 0 else appended(engine, step - 1)
 
@@ -103,7 +103,7 @@ class Writer(Protocol):
 
 
 class PlainWriter:
-    """delta_py, without Spark: rows are deleted and updated by writing what is in their place."""
+    """delta_py, without Spark: it deletes and updates rows by overwrites."""
 
     def __init__(self, path: str) -> None:
         from delta_py.errors import DeltaConcurrentModificationException
@@ -217,12 +217,13 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def write(engine: str, place: Path, path: str, *jar: str) -> Counter[str]:
-    """All steps of one engine; how often it met each of its conflict errors."""
+    """All steps of one engine; returns how often it met each of its conflict errors."""
     writer, chosen, conflicts = WRITERS[engine](path, *jar), random.Random(engine), Counter[str]()
     for step in range(STEPS):
         _wait_for_all(engine, place, step)
         for operation in _operations(writer, engine, step):
-            # Engines without a JVM commit in a hundredth of the time: so half of their commits fall anywhere in the others'.
+            # Engines without a JVM commit in a hundredth of the time: so half of their commits come at a random moment within the
+            # others'.
             if engine in ("delta_py", "deltalake") and chosen.random() < 0.5:
                 time.sleep(chosen.random())
             conflicts += _try_again_on_conflicts(operation, writer.conflicts, chosen)
@@ -264,7 +265,7 @@ def _wait_for_all(engine: str, place: Path, step: int) -> None:
 
 
 def run_writers(place: Path, path: str, log_store: Path) -> dict[str, dict[str, int]]:
-    """The conflicts of each engine. Raises AssertionError with what a writer wrote to stderr when it fails."""
+    """The conflicts of each engine. If a writer fails, raises AssertionError with its stderr."""
     place.mkdir()
     with _processes(place, path, log_store) as processes:
         deadline = time.monotonic() + 2 * _SECONDS

@@ -2,8 +2,8 @@
 
     check(spark, folder, Case(build, source, ...))
 
-The two sides are the classes DeltaTable of each; `build` puts the clauses on the builder of either. Compared are rows, schema,
-what execute() returns, the change feed, the history's counts, and the names of errors.
+The two sides are their classes DeltaTable; `build` adds the clauses to the builder of either. Rows, schema, the result of
+execute(), the change feed, the history's counts, and the conditions of errors are compared.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ COUNTS = (
 
 @dataclass(frozen=True)
 class Case:
-    """build: puts the clauses on a builder of either side. source: rows and their columns, SQL text, or what makes the frame.
-    table: its rows, or SQL statements that make it, with {table} for it. properties: of a table of rows. settings: of the
-    session. differs: what is unlike for a reason: a count, "blind" or "error", with what ours says and what delta-spark's."""
+    """build: adds the clauses to a builder of either side. source: rows and their columns, SQL text, or a function that makes the
+    frame. table: its rows, or SQL statements that make it, with {table} for it. properties: of a table of rows. settings: of the
+    session. differs: differences with a reason: a count, "blind" or "error", with our value and delta-spark's."""
 
     build: Callable[[Any], Any]
     source: tuple[list[Any], str] | str | Callable[[SparkSession, str], DataFrame] = SOURCE
@@ -77,27 +77,27 @@ def evolving(builder: Any) -> Any:
 
 
 def check(spark: SparkSession, folder: Path, case: Case, theirs: Any) -> dict[str, Any]:
-    """Asserts that both do the same; returns what that was. theirs: delta-spark's DeltaTable."""
+    """Asserts that both do the same; returns the result. theirs: delta-spark's DeltaTable."""
     first = _created(spark, folder, case)
     tables = {"theirs": theirs, "ours": DeltaTable}
     paths = {side: str(folder / side) for side in tables}
-    found = {}
+    outcomes = {}
     with _set(spark, case.settings):
         for side, path in paths.items():
             shutil.copytree(first, path)
-            found[side] = outcome(tables[side], spark, path, case)
+            outcomes[side] = outcome(tables[side], spark, path, case)
     for name, expected in case.differs.items():
-        assert tuple(found[side].pop(name, None) for side in ("ours", "theirs")) == expected, (name, found)
+        assert tuple(outcomes[side].pop(name, None) for side in ("ours", "theirs")) == expected, (name, outcomes)
     if "error" in case.differs:
-        return found["ours"]
-    assert found["ours"] == found["theirs"], f"ours: {found['ours']}; theirs: {found['theirs']}"
+        return outcomes["ours"]
+    assert outcomes["ours"] == outcomes["theirs"], f"ours: {outcomes['ours']}; theirs: {outcomes['theirs']}"
     since = PlainTable(str(first)).version + 1
     assert_same_tables(*(PlainTable(paths[side]) for side in ("ours", "theirs")), since=since)
-    return found["ours"]
+    return outcomes["ours"]
 
 
 def outcome(of: Any, spark: SparkSession, path: str, case: Case) -> dict[str, Any]:
-    """What one side makes of it. of: its DeltaTable."""
+    """The result of one side. of: its DeltaTable."""
     before, files = PlainTable(path).version, files_of(path)
     try:
         built = case.build(of.forPath(spark, path).alias("t").merge(_source(spark, path, case).alias("s"), case.condition))
@@ -106,23 +106,23 @@ def outcome(of: Any, spark: SparkSession, path: str, case: Case) -> dict[str, An
         if of is DeltaTable:
             assert files_of(path) == files, "files were left behind"
         return {"error": condition_of(error), "version": PlainTable(path).version}
-    found = {"result": result, "version": PlainTable(path).version}
-    if found["version"] > before:
+    facts = {"result": result, "version": PlainTable(path).version}
+    if facts["version"] > before:
         commit = PlainTable(path).history(limit=1).to_pylist()[0]
         metrics = dict(commit["operationMetrics"])
-        found.update({name: metrics.get(name) for name in COUNTS})
-        found["names"] = {*metrics} - {"numTargetChangeFileBytes"}
-        found["blind"] = commit["isBlindAppend"]
-    return found
+        facts.update({name: metrics.get(name) for name in COUNTS})
+        facts["names"] = {*metrics} - {"numTargetChangeFileBytes"}
+        facts["blind"] = commit["isBlindAppend"]
+    return facts
 
 
 def assert_same_tables(ours: PlainTable, theirs: PlainTable, *, since: int) -> None:
     """The same schema, rows, and change feed from a version on, if there are such versions."""
     assert ours.schema() == theirs.schema()
-    assert (found := difference(theirs.to_arrow(), ours.to_arrow())) is None, found
+    assert (problem := difference(theirs.to_arrow(), ours.to_arrow())) is None, problem
     if "delta.enableChangeDataFeed" in ours.snapshot.metadata.configuration and ours.version >= since:
         feeds = [table.changes(starting_version=since).read_all().drop_columns(["_commit_timestamp"]) for table in (theirs, ours)]
-        assert (found := difference(*feeds)) is None, found
+        assert (problem := difference(*feeds)) is None, problem
 
 
 def files_of(path: str) -> set[str]:
@@ -131,14 +131,14 @@ def files_of(path: str) -> set[str]:
 
 
 def _created(spark: SparkSession, folder: Path, case: Case) -> Path:
-    """The table before the MERGE; what SQL makes is made once a session."""
+    """The table before the MERGE; a table from SQL is made once per session."""
     if isinstance(case.table, pa.Table):
         path = folder / "first"
         write_delta(str(path), case.table, configuration=case.properties)
         return path
     path = folder.parent / f"first-{zlib.crc32(repr(case.table).encode()):08x}"
     if not path.exists():
-        begun = path.with_suffix(".begun")  # one that fails halfway is not taken for the table
+        begun = path.with_suffix(".begun")  # a table that fails halfway is not used
         for statement in case.table:
             spark.sql(statement.format(table=f"delta.`{begun}`"))
         begun.rename(path)
@@ -152,8 +152,8 @@ def _source(spark: SparkSession, path: str, case: Case) -> DataFrame:
 
 
 def condition_of(error: Exception) -> str | None:
-    """The name of the condition. Of an error of a task it is in the text alone, and so it is where PySpark fails to look up
-    the text of delta-spark's error."""
+    """The condition of the error. An error of a task only has it in the text, and so does an error for which PySpark cannot look
+    up delta-spark's text."""
     looked_up = re.search(r"Cannot find main error class '(\w+)'", str(error))
     if looked_up is None and isinstance(error, PySparkException) and error.getCondition():
         return error.getCondition()

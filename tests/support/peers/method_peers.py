@@ -1,9 +1,9 @@
-"""The methods of delta.tables, called alike on delta-spark's classes and on ours.
+"""The methods of delta.tables, called in the same way on delta-spark's classes and on ours.
 
     expected = outcome(run, delta.tables, spark, path)
     assert outcome(run, spark_plugin.tables, spark, other_path) == expected
 
-What a call is worth is a plain value: rows, types, names of errors. Each side has a table of its own, made by the same steps.
+The outcome of a call is a plain value: rows, types, conditions of errors. Each side has a separate table, made by the same steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def source_of(spark: SparkSession, *names: str) -> DataFrame:
 
 
 def outcome(run: Run, tables: Tables, spark: SparkSession, path: str) -> Any:
-    """What it gives; of an error its kind, the name of its condition, and how the text of a wrong argument begins."""
+    """The result. For an error it is the error's kind, its condition, and the beginning of the text about a wrong argument."""
     try:
         return run(tables, spark, path)
     except (PySparkException, Py4JJavaError) as error:

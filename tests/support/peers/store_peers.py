@@ -1,4 +1,4 @@
-"""Writers of one table in S3 for processes of their own: delta_py, and deltalake."""
+"""Writers of one table in S3 for separate processes: delta_py, and deltalake."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def peer_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """deltalake's names for what StorageOptions calls settings."""
+    """deltalake's names for the settings of StorageOptions."""
     return {
         "AWS_ENDPOINT_URL": settings["s3.endpoint"],
         "AWS_ALLOW_HTTP": "true",
@@ -24,7 +24,7 @@ def rows(ids: Sequence[int]) -> pa.Table:
 
 
 def append_ours(url: str, settings: Mapping[str, str], ids: Sequence[int]) -> None:
-    """A commit for each id."""
+    """One commit for each id."""
     from delta_py import write_delta
 
     for number in ids:
@@ -32,7 +32,7 @@ def append_ours(url: str, settings: Mapping[str, str], ids: Sequence[int]) -> No
 
 
 def append_theirs(url: str, settings: Mapping[str, str], ids: Sequence[int]) -> None:
-    """A commit for each id."""
+    """One commit for each id."""
     from deltalake import write_deltalake
 
     for number in ids:

@@ -1,8 +1,8 @@
-"""How long each test file takes: a table in the repository, by which a run begins with its slowest files.
+"""The time of each test file: a table in the repository, by which a run begins with its slowest files.
 
-Processes share the files of a run. When the slow ones go first, the quick ones at the end fill all of them to the same moment.
-PYDELTA_WRITE_SECONDS=1 (make seconds) writes the table anew from what a run took. A file that the table does not name goes first,
-because nobody knows how slow it is.
+Processes share the files of a run. If the slow ones come first, the fast ones at the end fill all processes to the same moment.
+PYDELTA_WRITE_SECONDS=1 (make seconds) writes the table again from the times of a run. A file that the table does not name comes
+first, because nobody knows how slow it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def slowest_files_first(items: list[pytest.Item], tests: Path) -> None:
 
 
 class SecondsOfFiles:
-    """A pytest plug-in that adds up what the tests of each file took, and writes the table when the run ends."""
+    """A pytest plug-in that adds up the times of the tests of each file, and writes the table when the run ends."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)

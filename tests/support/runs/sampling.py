@@ -1,8 +1,8 @@
-"""Which of very many like cases a run takes: a slice that the commit chooses, or all with PYDELTA_ALL=1 (make nightly).
+"""Which of very many similar cases a run takes: a slice that the commit chooses, or all with PYDELTA_ALL=1 (make nightly).
 
-The slice moves from commit to commit, so that no case is left out for ever, and is the same in all processes of a run.
-PYDELTA_SAMPLE=<number> chooses it by hand: the number that a run prints replays its slice. What was taken of what is printed
-at a run's end (conftest.py).
+The slice moves from commit to commit, so that each case runs at some time, and is the same in all processes of a run.
+PYDELTA_SAMPLE=<number> chooses it by hand: the number that a run prints replays its slice. At its end a run prints how many of
+how many cases it took (conftest.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# For each call, in the order of collection: the file that asked, how many cases it got, of how many.
+# For each call, in the order of collection: the calling file, the number of cases that it got, and the number of all.
 taken: list[tuple[str, int, int]] = []
 
 
 def sampled(cases: Iterable[T], every: int) -> list[T]:
-    """One in `every` of the cases, in their order; all where the run asks for all."""
+    """One in `every` of the cases, in their order; all if the run takes all."""
     listed = list(cases)
     chosen = listed if takes_all() else listed[sample_number() % every :: every]
     if listed and not chosen:  # fewer cases than `every`: the slice would be empty for most numbers
@@ -32,21 +32,21 @@ def sampled(cases: Iterable[T], every: int) -> list[T]:
 
 
 def examples(count: int, of: int | None = None) -> int:
-    """How many random examples a slow property test makes: `count`, or `of` (four times as many) where the run asks for all."""
+    """The number of random examples of a slow property test: `count`, or `of` (four times as many) if the run takes all."""
     return (of or 4 * count) if takes_all() else count
 
 
 def takes_all() -> bool:
-    """Whether the run asks for every case (ALL=1, make nightly)."""
+    """Whether the run takes every case (ALL=1, make nightly)."""
     return bool(os.environ.get("PYDELTA_ALL"))
 
 
 @cache
 def sample_number() -> int:
-    """PYDELTA_SAMPLE, else a number of the commit that is checked out, else (no repository) 0."""
-    given = os.environ.get("PYDELTA_SAMPLE")
-    if given:
-        return int(given)
+    """PYDELTA_SAMPLE, otherwise a number from the commit that is checked out, otherwise (without a repository) 0."""
+    number_text = os.environ.get("PYDELTA_SAMPLE")
+    if number_text:
+        return int(number_text)
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, timeout=30)

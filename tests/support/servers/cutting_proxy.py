@@ -3,11 +3,11 @@
     with CuttingProxy(emulator.port, plan=FaultPlan(seed, share=0.2, chosen=is_commit)) as proxy:
         store = RemoteStore(url, emulator.options(proxy.endpoint))
         ...
-        proxy.exchanges           # every request, with what became of it
+        proxy.exchanges           # every request, and its result
 
-It runs in threads of this process and listens to this machine alone. A request is taken whole before any of it is passed on, so
-that a slow client never stalls the server (fake-gcs-server would answer nobody meanwhile). Each request goes to the server by a
-connection of its own, once.
+It runs in threads of this process and only listens to this machine. It receives a complete request before it passes on any part,
+so that a slow client never stalls the server (fake-gcs-server would then answer nobody). Each request goes to the server on a
+separate connection, once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-
 
 
 class Fault(Enum):
-    """What becomes of one request. Those that end in `_AFTER` are carried out by the store."""
+    """What happens to one request. The store carries out those that end in `_AFTER`."""
 
     RESET_BEFORE = "the connection is reset before the store has seen anything"
     CUT_MIDWAY = "the store sees half of the body, then both connections are reset"
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Exchange:
-    """status: of what the client was sent, None if nothing. fault: what was done to it."""
+    """status: of the client's answer, None if there was none. fault: what the proxy did to it."""
 
     request: Request
     status: int | None
@@ -77,9 +77,9 @@ class Plan(Protocol):
 
 @dataclass
 class FaultPlan:
-    """A Plan: which requests are spoiled, and how: the same at each run for the n-th chosen request, whoever sends it.
+    """A Plan: which requests are spoiled, and how. It is the same in each run for the n-th chosen request, whoever sends it.
 
-    share: of the chosen requests. faults: equally probable ones. chosen: tells the requests that may be spoiled.
+    share: of the chosen requests. faults: equally probable ones. chosen: returns whether a request may be spoiled.
     """
 
     seed: int
@@ -102,7 +102,7 @@ class FaultPlan:
 
 @dataclass
 class FailingFrom:
-    """A Plan: the store is gone from the n-th writing request on."""
+    """A Plan: the store cannot be reached from the n-th writing request on."""
 
     first: int
     _count: int = 0
@@ -125,9 +125,9 @@ Before = Callable[[Request, str, Ask], Answer | None]
 
 
 class CuttingProxy:
-    """upstream_port: of the server, on this machine. latency_seconds: before each request. change: of requests before they are
-    passed on, as a gateway does that does not know a header. before: answers some requests in the place of the server (given the
-    request, the proxy's endpoint, how to ask the server), and None for those that are the server's."""
+    """upstream_port: of the server, on this machine. latency_seconds: before each request. change: changes requests before they
+    are passed on, like a gateway that does not know a header. before: answers some requests instead of the server (it gets the
+    request, the proxy's endpoint, and a function that asks the server), and returns None for requests to the server."""
 
     def __init__(
         self,
@@ -163,14 +163,14 @@ class CuttingProxy:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[list[Exchange]]:
-        """The exchanges that end within, once it has ended."""
+        """The exchanges that end within the context; the list is complete when the context ends."""
         seen: list[Exchange] = []
         first = len(self.exchanges)
         yield seen
         seen += self.exchanges[first:]
 
     def handle(self, request: Request, connection: _Handler) -> None:
-        """Everything that becomes of one request."""
+        """All steps for one request."""
         self._ends.wait(self.latency_seconds)
         fault = None if self.plan is None else self.plan.fault_of(request)
         answer = self._answer(self.change(request), fault, connection)
@@ -236,7 +236,7 @@ class CuttingProxy:
             upstream.close()
 
     def _named_here(self, name: str, value: str) -> tuple[str, str]:
-        """An upload that is begun goes on at the address that the server names, which is to be ours."""
+        """A begun upload continues at the address that the server names. It must be the proxy's."""
         if name.lower() == "location":
             value = value.replace(f"http://127.0.0.1:{self._upstream_port}/", f"{self.endpoint}/")
         return name, value
@@ -253,7 +253,7 @@ class CuttingProxy:
 
 
 def _send_head(upstream: http.client.HTTPConnection, request: Request) -> None:
-    """Nothing that the client has signed is changed: names, values, and the host that it believes to ask."""
+    """Everything that the client has signed stays unchanged: names, values, and the host that it believes to use."""
     upstream.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
     for name, value in request.headers.items():
         if name not in _OF_ONE_CONNECTION:
@@ -264,7 +264,7 @@ def _send_head(upstream: http.client.HTTPConnection, request: Request) -> None:
 
 
 def _refusal(request: Request, status: int) -> Answer:
-    """In the words of the store that is asked. 409: two writers are at one object, and this one may try again."""
+    """In the words of the store. 409: two writers use one object, and this one may try again."""
     if "x-ms-version" in request.headers:
         code = {500: "InternalError", 503: "ServerBusy", 409: "LeaseAlreadyPresent"}[status]
         headers = [("content-type", "application/xml"), ("x-ms-error-code", code)]
@@ -291,7 +291,7 @@ class _Server(ThreadingHTTPServer):
         self.errors: list[BaseException] = []
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no error of ours."""
+        """A client that has gone is not an error of the proxy."""
         error = sys.exception()
         assert error is not None
         if not isinstance(error, OSError):
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
     proxy: CuttingProxy
 
     def handle_any(self) -> None:
-        target = self.requestline.split(" ")[1]  # `path` has `//` at its beginning shortened
+        target = self.requestline.split(" ")[1]  # `path` has a shortened `//` at its beginning
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.proxy.handle(Request(self.command, target, headers, self._body()), self)
 
@@ -341,7 +341,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def wait_for_its_end(self, proxy_ends: threading.Event) -> None:
-        """Say nothing, until the client gives up."""
+        """Send nothing, until the client gives up."""
         self.close_connection = True
         self.connection.settimeout(0.1)
         while not proxy_ends.is_set():
@@ -350,7 +350,7 @@ class _Handler(BaseHTTPRequestHandler):
                     return
 
     def log_message(self, format: str, *args: object) -> None:
-        """`exchanges` tells it."""
+        """`exchanges` has it."""
 
 
 def _reset(descriptor: int) -> None:

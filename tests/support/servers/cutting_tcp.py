@@ -1,9 +1,9 @@
-"""A proxy before a server of any protocol in which clients ask and servers answer, that cuts some of the connections.
+"""A proxy before a server of any protocol with requests and answers, which cuts some of the connections.
 
     with TcpProxy(port, plan) as proxy:
         psycopg.connect(f"postgresql://...@127.0.0.1:{proxy.port}/postgres")
 
-It runs in threads of this process and listens to this machine alone. plan: what becomes of a connection by what its client has
+It runs in threads of this process and only listens to this machine. plan: what to do with a connection, by what its client has
 just sent; None for nothing.
 """
 
@@ -32,7 +32,7 @@ class Cut(Enum):
 
 
 class RandomCuts:
-    """A plan: share of what clients send is cut, each way as often."""
+    """A plan: this share of what clients send is cut, each way equally often."""
 
     def __init__(self, seed: int, share: float, cuts: Sequence[Cut] = tuple(Cut)) -> None:
         self._draw, self._share, self._cuts, self._lock = random.Random(seed), share, cuts, threading.Lock()
@@ -43,7 +43,7 @@ class RandomCuts:
 
 
 class TcpProxy:
-    """upstream_port: of the server, on this machine. counts: how often it has cut, by how."""
+    """upstream_port: of the server, on this machine. counts: how often it has cut, by kind."""
 
     def __init__(self, upstream_port: int, plan: Callable[[bytes], Cut | None]) -> None:
         self.plan, self.counts = plan, Counter[Cut]()
@@ -88,7 +88,7 @@ class TcpProxy:
                 return  # either side has gone
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> bool:
-        """Whether the connection goes on."""
+        """Whether the connection continues."""
         readable, _, _ = select.select([client, server], [], [], 0.05)
         if server in readable:
             answer = server.recv(_MOST_BYTES)

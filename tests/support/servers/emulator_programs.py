@@ -1,11 +1,11 @@
-"""Servers that speak the protocols of object stores on this machine: which, in which versions, and how they get here.
+"""Servers that speak the protocols of object stores on this machine: their versions, and how they are installed.
 
     python -m tests.support.servers.emulator_programs      # installs what is missing (make emulators)
-    VERSITYGW.path("versitygw")                    # of a file of an installed one
+    VERSITYGW.path("versitygw")                            # of a file of an installed one
 
-They are kept outside of the work tree, each version in a directory of its own, so that they are built once: in PYDELTA_EMULATORS,
-which is ~/.cache/pydelta-emulators unless it is set. A directory of that name is whole: it takes its name when all is in it.
-Those here decide conditional writes as the stores do. Others do not: moto and gcp-storage-emulator let several writers win.
+They are outside of the work tree, each version in a separate directory, so that they are built once: in PYDELTA_EMULATORS, which
+is ~/.cache/pydelta-emulators by default. A directory with such a name is complete: it gets its name when everything is in it.
+These servers decide conditional writes as the stores do. Others do not: moto and gcp-storage-emulator let several writers win.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NICE = ("nice", "-n", "10")
 
 
 class ToolError(Exception):
-    """A tool is missing, or has failed. The message is for whoever typed `make emulators`."""
+    """A tool is missing, or has failed. The message is for the person who ran `make emulators`."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """tools: programs that must be there to install it or to run it. install: puts it into the first directory, by means of the
-    second, which goes afterwards."""
+    """tools: programs that are needed to install it or to run it. install: puts it into the first directory, using the second
+    one, which is deleted afterwards."""
 
     name: str
     version: str
@@ -44,22 +44,22 @@ class Program:
         return emulators_directory() / f"{self.name}-{self.version}"
 
     def path(self, *parts: str) -> Path:
-        """Of a file of it. Raises ToolError if it is not installed."""
+        """The path of one of its files. Raises ToolError if it is not installed."""
         if not self.directory.is_dir():
             raise ToolError(f"{self.name} {self.version} is not in {self.directory.parent}. Type: make emulators")
         return self.directory.joinpath(*parts)
 
 
 def emulators_directory() -> Path:
-    given = os.environ.get("PYDELTA_EMULATORS")
-    return Path(given).absolute() if given else Path.home() / ".cache" / "pydelta-emulators"
+    directory_text = os.environ.get("PYDELTA_EMULATORS")
+    return Path(directory_text).absolute() if directory_text else Path.home() / ".cache" / "pydelta-emulators"
 
 
 # ---------------------------------------------------------------- ways to install
 
 
 def _go_install(module: str) -> Callable[[Program, Path, Path], None]:
-    """Two compilers at a time at most, and a garbage collector that runs often: a linker takes a gigabyte otherwise."""
+    """At most two compilers at a time, and a garbage collector that runs often: otherwise a linker takes a gigabyte."""
 
     def install(program: Program, target: Path, scratch: Path) -> None:
         directories = {"GOBIN": target, "GOCACHE": scratch / "build", "GOMODCACHE": scratch / "modules", "GOTMPDIR": scratch}
@@ -82,7 +82,7 @@ def _maven_copy(program: Program, target: Path, scratch: Path) -> None:
 
 
 def _run(command: Sequence[str], settings: Mapping[str, str] | None = None) -> None:
-    """Raises ToolError with the end of what it said."""
+    """Raises ToolError with the end of its output."""
     finished = subprocess.run(
         [*_NICE, *command], env={**os.environ, **(settings or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -100,12 +100,12 @@ FAKE_GCS = Program("fake-gcs-server", "1.56.1", _GO, _go_install("github.com/fso
 AZURITE = Program("azurite", "3.35.0", {"node": "Node.js 20 or newer", "npm": "npm, which comes with Node.js"}, _npm_install)
 DYNAMODB_LOCAL = Program("dynamodb-local", "2.6.1", {"java": "Java 17", "mvn": "Maven 3"}, _maven_copy)
 
-# What is built on the same cores goes one after the other; what is only fetched does not wait for it.
+# Builds on the same cores run one after the other; downloads do not wait for them.
 _QUEUES = ((VERSITYGW, FAKE_GCS), (AZURITE,), (DYNAMODB_LOCAL,))
 
 
 def install_missing() -> None:
-    """Raises ToolError, after all that can be installed is."""
+    """Raises ToolError, after everything is installed that can be."""
     queues = [[program for program in queue if not program.directory.is_dir()] for queue in _QUEUES]
     check_tools([program for queue in queues for program in queue])
     emulators_directory().mkdir(parents=True, exist_ok=True)
@@ -116,11 +116,11 @@ def install_missing() -> None:
 
 
 def check_tools(programs: Sequence[Program]) -> None:
-    """Raises ToolError that names all that is missing."""
+    """Raises ToolError that names all missing tools."""
     missing = [
-        f"  {tool}: {said}, for {program.name}"
+        f"  {tool}: {description}, for {program.name}"
         for program in programs
-        for tool, said in program.tools.items()
+        for tool, description in program.tools.items()
         if shutil.which(tool) is None
     ]
     if missing:
@@ -128,7 +128,7 @@ def check_tools(programs: Sequence[Program]) -> None:
 
 
 def _install_all(programs: Sequence[Program]) -> ToolError | None:
-    """One after the other, with what their tools keep in common."""
+    """One after the other, with the caches that their tools share."""
     with tempfile.TemporaryDirectory(prefix="pydelta-emulators-") as scratch:
         try:
             for program in programs:
@@ -147,7 +147,7 @@ def _install(program: Program, scratch: Path) -> None:
         try:
             target.rename(program.directory)
         except OSError:
-            if not program.directory.is_dir():  # else another process was quicker
+            if not program.directory.is_dir():  # otherwise another process was faster
                 raise
     print(f"{program.name} {program.version}: installed in {time.monotonic() - begin:.0f} s", flush=True)
 

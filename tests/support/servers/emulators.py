@@ -4,9 +4,9 @@
         emulator.make_container("bucket")
         RemoteStore("s3://bucket/t", emulator.options())
 
-Each listens on a port of its own of this machine alone, keeps what it has in a temporary directory or in memory, and ends with
-the process that started it, however that ends. The programs are those of emulator_programs.py. What they do otherwise than the
-stores: fake-gcs-server answers nobody while one upload is on its way; Azurite ignores where a listing is to start.
+Each listens on its own port, only for this machine, stores its data in a temporary directory or in memory, and ends with the
+process that started it, however that ends. The programs are those of emulator_programs.py. They differ from the stores in this:
+fake-gcs-server answers nobody while an upload is running; Azurite ignores where a listing has to start.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PORTS_TRIED = 3
 _LOOPBACK_DYNAMODB = Path(__file__).resolve().parent / "java" / "LoopbackDynamoDb.java"
 _ACCESS_KEY, _SECRET_KEY = "testaccesskey", "test-secret-key-of-s3"
 _AZURE_ACCOUNT = "devstoreaccount1"
-# Azurite's own, which its documentation tells.
+# Azurite's own key, from its documentation.
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @dataclass(frozen=True)
 class EmulatorKind:
-    """command: what starts the server at a port, its files in a directory. settings: the StorageOptions that reach an endpoint.
-    make_container: at such an endpoint, a bucket of a name, or what is called so there. has_tls: it is asked over TLS."""
+    """command: starts the server at a port, with its files in a directory. settings: the StorageOptions that reach an endpoint.
+    make_container: makes a bucket with a name at this endpoint, or what is called so there. has_tls: it is used over TLS."""
 
     name: str
     scheme: str
@@ -54,7 +54,7 @@ class EmulatorKind:
 
 @dataclass(frozen=True)
 class Emulator:
-    """A server that runs. port: on 127.0.0.1."""
+    """A running server. port: on 127.0.0.1."""
 
     kind: EmulatorKind
     port: int
@@ -63,13 +63,13 @@ class Emulator:
     def endpoint(self) -> str:
         return f"{'https' if self.kind.has_tls else 'http'}://127.0.0.1:{self.port}"
 
-    def settings(self, endpoint: str | None = None, **others: str) -> dict[str, str]:
+    def settings(self, endpoint: str | None = None, **more_options: str) -> dict[str, str]:
         """endpoint: of a proxy before the server. others: more options by name, with `_` for the first dot."""
-        dotted = {name.replace("_", ".", 1): value for name, value in others.items()}
+        dotted = {name.replace("_", ".", 1): value for name, value in more_options.items()}
         return self.kind.settings(endpoint or self.endpoint) | dotted
 
-    def options(self, endpoint: str | None = None, **others: str) -> StorageOptions:
-        return StorageOptions.of(self.settings(endpoint, **others))
+    def options(self, endpoint: str | None = None, **more_options: str) -> StorageOptions:
+        return StorageOptions.of(self.settings(endpoint, **more_options))
 
     def make_container(self, name: str) -> None:
         self.kind.make_container(self.settings(), name)
@@ -77,7 +77,7 @@ class Emulator:
 
 @contextlib.contextmanager
 def running(kind: EmulatorKind) -> Iterator[Emulator]:
-    """Raises ToolError if the program is not installed, RuntimeError if it does not come up."""
+    """Raises ToolError if the program is not installed, RuntimeError if it does not start."""
     with tempfile.TemporaryDirectory(prefix=f"pydelta-{kind.name}-") as directory:
         process, port = _start(kind, Path(directory))
         try:
@@ -90,7 +90,7 @@ def running(kind: EmulatorKind) -> Iterator[Emulator]:
 
 
 def _start(kind: EmulatorKind, directory: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Another process may take a port between our choice and the server's start: then there is another one."""
+    """Another process may take a port between our choice and the server's start: then another port is tried."""
     log = directory / "log"
     data = directory / "data"
     data.mkdir()
@@ -113,7 +113,7 @@ def _free_port() -> int:
 
 
 def _is_answered(process: subprocess.Popen[bytes], port: int, has_tls: bool) -> bool:
-    """Waits for an answer to a request, whatever it says."""
+    """Waits for any answer to a request."""
     end = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < end:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -126,7 +126,7 @@ def _is_answered(process: subprocess.Popen[bytes], port: int, has_tls: bool) -> 
         except (OSError, http.client.HTTPException):
             time.sleep(0.05)
         else:
-            time.sleep(0.1)  # ours ends if it is not ours that answers
+            time.sleep(0.1)  # our server ends if another one answers
             return process.poll() is None
         finally:
             connection.close()
@@ -134,7 +134,7 @@ def _is_answered(process: subprocess.Popen[bytes], port: int, has_tls: bool) -> 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """At once: asked to end, some wait for connections that clients keep open."""
+    """Immediately: some servers would wait for connections that clients keep open."""
     process.kill()
     process.wait()
 
@@ -144,7 +144,7 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _end_with_parent() -> None:
-    """Linux kills the server when the thread that starts it ends: so it is started from the thread that runs the tests."""
+    """Linux kills the server when the thread that started it ends: so the thread that runs the tests starts it."""
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -168,7 +168,7 @@ def _make_s3_bucket(settings: dict[str, str], name: str) -> None:
 
 
 def boto3_client(service: str, endpoint: str) -> object:
-    """A client of boto3's own, to look at what pydelta has done: typed as Any would be."""
+    """A separate client of boto3, to check what pydelta has done: typed as Any would be."""
     import boto3
 
     return boto3.client(
@@ -181,7 +181,7 @@ def boto3_client(service: str, endpoint: str) -> object:
 
 
 def signed_headers(method: str, target: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
-    """Of a request to the emulator of S3, with a signature of them."""
+    """Headers of a request to the emulator of S3, with a signature of them."""
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
@@ -213,12 +213,12 @@ def _make_gcs_bucket(settings: dict[str, str], name: str) -> None:
 def _azurite(port: int, data: Path) -> list[str]:
     script = str(AZURITE.path("node_modules", "azurite", "dist", "src", "blob", "main.js"))
     listening = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    # A newer SDK asks by versions of the protocol that Azurite does not know and would refuse.
+    # A newer SDK uses versions of the protocol that Azurite does not know and would refuse.
     return ["node", script, *listening, "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
 
 
 def secure_azurite(certificate: Path, key: Path) -> EmulatorKind:
-    """Azurite over TLS, which takes tokens of identities too."""
+    """Azurite over TLS, which also accepts tokens of identities."""
 
     def command(port: int, data: Path) -> list[str]:
         return [*_azurite(port, data), "--oauth", "basic", "--cert", str(certificate), "--key", str(key)]
@@ -252,7 +252,7 @@ def _dynamodb_settings(endpoint: str) -> dict[str, str]:
 
 
 def _make_dynamodb_table(settings: dict[str, str], name: str) -> None:
-    """With the keys that other writers of Delta tables give it."""
+    """With the keys that other writers of Delta tables use."""
     boto3_client("dynamodb", settings["s3.dynamodb_endpoint"]).create_table(
         TableName=name,
         KeySchema=[{"AttributeName": "tablePath", "KeyType": "HASH"}, {"AttributeName": "fileName", "KeyType": "RANGE"}],
@@ -279,7 +279,8 @@ DYNAMODB = EmulatorKind("dynamodb", "s3", _dynamodb_local, _dynamodb_settings, _
 
 
 def dynamodb_ledger_url(emulator: Emulator, endpoint: str | None = None, table: str | None = None) -> str:
-    """Of a coordinator's ledger in a new table of DYNAMODB. endpoint: of a proxy before it. table: one that is there, instead."""
+    """The URL of a coordinator's ledger in a new table of DYNAMODB. endpoint: of a proxy before it. table: an existing one
+    instead."""
     if table is None:
         table = f"t{uuid.uuid4().hex}"
         emulator.make_container(table)

@@ -1,11 +1,11 @@
-"""Google's resumable uploads, in front of a server that has them in part.
+"""Google's resumable uploads, before a server that supports them in part.
 
     CuttingProxy(emulator.port, before=ResumableUploads())
 
-fake-gcs-server ends an upload when it is asked how far it came, and stores a part twice that is sent twice: what goes on after a
-lost answer cannot be tested with it alone. Here uploads are kept as Google's documentation tells, and whole objects go to the
-server. Parts but the last have multiples of 256 KiB; of a part that arrives in part whole units are stored. Status 308 and its
-`Range` say how many bytes are stored; `bytes */*` asks for that. An upload that is whole gets the same answer ever after.
+fake-gcs-server ends an upload if it is asked how far it came, and stores a repeated part twice: with it alone, the behaviour
+after a lost answer cannot be tested. This proxy keeps uploads as Google's documentation describes, and complete objects go to the
+server. All parts but the last have multiples of 256 KiB; of a part that arrives partly, complete units are stored. Status 308 and
+its `Range` say how many bytes are stored; `bytes */*` asks for that. A complete upload always gets the same answer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class _Session:
 
 @dataclass
 class ResumableUploads:
-    """What answers requests of uploads in the place of the server."""
+    """Answers requests of uploads instead of the server."""
 
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, request: Request, endpoint: str, ask: Ask) -> Answer | None:
-        """None for a request that is the server's. endpoint: of the proxy. ask: the server."""
+        """None for requests to the server. endpoint: of the proxy. ask: the server."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
         if query.get("uploadType") != "resumable":
             return None

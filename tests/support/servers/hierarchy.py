@@ -1,9 +1,9 @@
-"""An Azure account with a hierarchical namespace, played by a proxy before Azurite, which has none.
+"""An Azure account with a hierarchical namespace, simulated by a proxy before Azurite, which has none.
 
     with CuttingProxy(azurite.port, before=with_directories) as proxy: ...
 
-There every directory is an object too. Listings show them between the blobs: no bytes, the mark `hdi_isfolder` in their metadata,
-`ResourceType` among their properties; listings of one level show them beside the prefixes of the same name.
+Every directory is an object there too. Listings show them between the blobs: no bytes, the mark `hdi_isfolder` in their metadata,
+`ResourceType` among their properties; listings of one level show them next to the prefixes of the same name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIRECTORY = (
 
 
 def with_directories(request: Request, endpoint: str, ask: Ask) -> Answer | None:
-    """A Before of CuttingProxy: listings as such an account makes them."""
+    """A Before of CuttingProxy: listings as this kind of account makes them."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
     if request.method != "GET" or query.get("comp") != "list":
         return None
@@ -36,7 +36,7 @@ def with_directories(request: Request, endpoint: str, ask: Ask) -> Answer | None
     prefix = query.get("prefix", "").encode()
     named = [name[1] for blob in _BLOB.finditer(answer.body) if (name := _NAME.search(blob[0])) is not None]
     above = {name[:place] for name in named for place in range(len(name)) if name[place : place + 1] == b"/"}
-    above |= {found[1] for found in _PREFIX.finditer(answer.body)}
+    above |= {match[1] for match in _PREFIX.finditer(answer.body)}
     shown = sorted(name for name in above if name.startswith(prefix))
     body = answer.body.replace(b"<Blobs>", b"<Blobs>" + b"".join(_DIRECTORY % name for name in shown), 1)
     return Answer(answer.status, answer.headers, body)

@@ -1,12 +1,12 @@
-"""What tells a program on a cloud's machine who it is, played on this machine: the metadata services of AWS (of machines and of
-containers), Azure (of machines and of App Service) and Google.
+"""The services that tell a program on a cloud's machine its identity, simulated on this machine: the metadata services of AWS (of
+machines and of containers), Azure (of machines and of App Service) and Google.
 
     with IdentityServer(key, token_of) as server:
-        os.environ["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = server.endpoint       # the SDKs are told by their own variables
+        os.environ["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = server.endpoint       # the SDKs read their own variables
         ...
         server.asked                                                            # path and headers of each request
 
-Each answer has another token, so that what is sent to a store tells which answer it came from.
+Each answer has another token, so the requests to a store show which answer they used.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Asked:
 
 
 class IdentityServer:
-    """key: access key and secret that AWS's services tell. token_of: the token that is told for the n-th time, by Azure's and
-    Google's. life_seconds: of what is told. SDKs ask again minutes before the end. refusal: what Azure's services answer
-    instead, as status and error."""
+    """key: access key and secret from AWS's services. token_of: returns the n-th token of Azure's and Google's services.
+    life_seconds: of keys and tokens. SDKs renew them minutes before the end. refusal: Azure's answer instead, as status and
+    error."""
 
     def __init__(
         self,
@@ -74,27 +74,27 @@ class IdentityServer:
 
     # ------------------------------------------------------------ answers
 
-    def answer(self, asked: Asked) -> tuple[int, str | dict[str, Any]]:
+    def answer(self, request: Asked) -> tuple[int, str | dict[str, Any]]:
         """Status, and text or JSON."""
-        self.asked.append(asked)
-        kept = asked.headers
-        match asked.method, asked.path:
+        self.asked.append(request)
+        headers = request.headers
+        match request.method, request.path:
             case "PUT", "/latest/api/token":
                 return 200, SESSION_OF_MACHINE
-            case "GET", "/latest/meta-data/iam/security-credentials/" if self._knows_session(kept):
+            case "GET", "/latest/meta-data/iam/security-credentials/" if self._knows_session(headers):
                 return 200, ROLE
-            case "GET", path if path == f"/latest/meta-data/iam/security-credentials/{ROLE}" and self._knows_session(kept):
+            case "GET", path if path == f"/latest/meta-data/iam/security-credentials/{ROLE}" and self._knows_session(headers):
                 return 200, {"Code": "Success", "Type": "AWS-HMAC", **self._key_of_aws()}
             case "GET", "/container":
-                return (200, self._key_of_aws()) if kept.get("authorization") == "from-the-agent" else (403, "")
+                return (200, self._key_of_aws()) if headers.get("authorization") == "from-the-agent" else (403, "")
             case "POST", "/google-token":
                 return 200, self._token_of_google()
-            case "GET", "/metadata/identity/oauth2/token" if kept.get("metadata") == "true":
-                return self._token_of_azure(asked)
-            case "GET", "/app-service" if kept.get("x-identity-header") == "from-the-service":
-                return self._token_of_azure(asked)
-        if asked.method == "GET" and kept.get("metadata-flavor") == "Google":
-            return self._answer_of_google(asked.path)
+            case "GET", "/metadata/identity/oauth2/token" if headers.get("metadata") == "true":
+                return self._token_of_azure(request)
+            case "GET", "/app-service" if headers.get("x-identity-header") == "from-the-service":
+                return self._token_of_azure(request)
+        if request.method == "GET" and headers.get("metadata-flavor") == "Google":
+            return self._answer_of_google(request.path)
         return 404, ""
 
     @staticmethod
@@ -110,12 +110,12 @@ class IdentityServer:
         expiration = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         return {"AccessKeyId": self.key[0], "SecretAccessKey": self.key[1], "Token": self._token(), "Expiration": expiration}
 
-    def _token_of_azure(self, asked: Asked) -> tuple[int, dict[str, Any]]:
+    def _token_of_azure(self, request: Asked) -> tuple[int, dict[str, Any]]:
         if self.refusal is not None:
             return self.refusal[0], {"error": self.refusal[1], "error_description": self.refusal[1]}
         end = int(dt.datetime.now(dt.UTC).timestamp()) + self.life_seconds
         life = {"expires_in": str(self.life_seconds), "expires_on": str(end)}
-        return 200, {"access_token": self._token(), "token_type": "Bearer", "resource": asked.query["resource"], **life}
+        return 200, {"access_token": self._token(), "token_type": "Bearer", "resource": request.query["resource"], **life}
 
     def _token_of_google(self) -> dict[str, Any]:
         return {"access_token": self._token(), "expires_in": self.life_seconds, "token_type": "Bearer"}
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = handle_any
 
     def log_message(self, format: str, *args: object) -> None:
-        """`asked` tells it."""
+        """`asked` has it."""

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for a test run: Debian's package, a cluster of its own in a temporary directory, on loopback alone."""
+"""A PostgreSQL server for a test run: Debian's package, a separate cluster in a temporary directory, only on loopback."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _START_SECONDS = 60.0
 
 
 def programs() -> Path | None:
-    """The directory of initdb and postgres; None where the package is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    """The directory of initdb and postgres; None if the package is not installed."""
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return installed[-1].parent if installed else None
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def running() -> Iterator[str]:
             _wait(port, server, directory / "log")
             yield f"postgresql://pydelta:{_PASSWORD}@127.0.0.1:{port}/postgres"
         finally:
-            server.send_signal(signal.SIGINT)  # it waits for no client then
+            server.send_signal(signal.SIGINT)  # then it waits for no client
             server.wait(30)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A client of the driver's channel, as DriverChannel.java is one."""
+"""A client of the driver's channel, with the behaviour of DriverChannel.java."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def answer(connection: socket.socket) -> tuple[Status, bytes]:
 
 @contextmanager
 def client(server: ChannelServer, secret: bytes = SECRET) -> Iterator[socket.socket]:
-    """A connection on which the secret is proved."""
+    """A connection on which the client has proved that it knows the secret."""
     connection = connected(server)
     try:
         prove(connection, secret)
@@ -67,7 +67,7 @@ def client(server: ChannelServer, secret: bytes = SECRET) -> Iterator[socket.soc
 
 
 def ask(server: ChannelServer, kind: int, body: bytes = b"") -> tuple[Status, bytes]:
-    """The answer to one request, after frames that say that the work goes on."""
+    """The answer to one request, after the frames that report running work."""
     with client(server) as connection:
         connection.sendall(request_frame(kind, body))
         status, content = answer(connection)

@@ -1,4 +1,4 @@
-"""What a test has the driver's channel answer in the place of the driver's own planning."""
+"""Answers of the driver's channel that a test sets instead of the driver's own plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _NoPulse:
 
 
 def offer(spark: SparkSession, handlers: Mapping[int, Handler], *, is_silent: bool = False) -> None:
-    """Requests of other kinds are not begun. is_silent: long work gives no sign of life, as of a process that hangs."""
+    """Requests of other kinds are not begun. is_silent: long work gives no sign of life, as in a process that hangs."""
     rule, channel = installed_rule(spark), channel_of(spark)
     assert rule is not None
     server = server_of(spark)
@@ -41,8 +41,8 @@ def server_of(spark: SparkSession) -> ChannelServer:
 
 @contextmanager
 def asked(spark: SparkSession, conf: Any, road: str) -> Iterator[Callable[[], int]]:
-    """The driver's own planner is asked meanwhile, and after it again, whatever a test has offered. conf: the fixture. Gives how
-    often a road of the rule's status was used since."""
+    """Uses the driver's own planner within the context, and afterwards, whatever a test has offered. conf: the fixture. Returns
+    how often a road of the rule's status was used since."""
     conf({ENABLED_CONF: "true"})
     assert offer_driver(spark)
     before = pruning.status(spark)

@@ -1,4 +1,4 @@
-"""Marks of tests that need something which not every supported version of Spark has, by the version with which it came."""
+"""Marks of tests that need a capability which not every supported version of Spark has, by the version that added it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def has_spark(version: str) -> bool:
 
 
 def needs_spark(version: str, what: str) -> pytest.MarkDecorator:
-    """Skips a test where Spark is older. what: that came with the version."""
+    """Skips a test if Spark is older. what: the capability of the version."""
     return pytest.mark.skipif(not has_spark(version), reason=_reason(version, what))
 
 
 def before_spark(version: str, what: str) -> pytest.MarkDecorator:
-    """Skips a test of a fault of Spark where Spark is of this version or newer. what: the fault."""
+    """Skips a test of a fault of Spark if Spark is of this version or newer. what: the fault."""
     return pytest.mark.skipif(has_spark(version), reason=f"{what}: not since Spark {version}, and this is {pyspark.__version__}")
 
 
 def skip_before_spark(version: str, what: str) -> None:
-    """Skips the test that calls this, where Spark is older."""
+    """Skips the test that calls this, if Spark is older."""
     if not has_spark(version):
         pytest.skip(_reason(version, what))
 

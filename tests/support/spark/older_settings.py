@@ -1,6 +1,7 @@
-"""The settings of single roads, which `spark.pydelta.disable` and `spark.pydelta.prefer` replace: this release still takes them.
+"""The settings of single roads, which `spark.pydelta.disable` and `spark.pydelta.prefer` replace. This release still accepts
+them.
 
-Tests that switch one road of a session on and off use them, as each has a name of its own.
+Tests that switch one road of a session on and off use them, because each road has its own setting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of a session, put back."""
+"""Settings of a session, restored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    """Give settings the values that they had; None for one that was not set."""
+    """Set settings to their earlier values; None if one was not set."""
     for name, value in before.items():
         if value is None:
             spark.conf.unset(name)

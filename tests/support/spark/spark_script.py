@@ -1,4 +1,4 @@
-"""Runs a script in a Python of its own, for what needs a Spark session of another kind than the tests'."""
+"""Runs a script in a separate Python, for tests that need a Spark session of another kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict[str, Any]:
     """The JSON object that the script prints as its last line. arguments: its sys.argv[1:].
 
-    Fails the test with what the script wrote to stderr when it ends in an error.
+    If the script ends in an error, fails the test with the script's stderr.
     """
     environment = {
         **os.environ,
@@ -23,7 +23,7 @@ def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         capture_output=True,
         text=True,
@@ -31,6 +31,6 @@ def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict
         env=environment,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-5000:]
-    last: dict[str, Any] = json.loads(done.stdout.strip().rpartition("\n")[2])
-    return {**last, "stderr": done.stderr}
+    assert process.returncode == 0, process.stderr[-5000:]
+    last: dict[str, Any] = json.loads(process.stdout.strip().rpartition("\n")[2])
+    return {**last, "stderr": process.stderr}

@@ -1,11 +1,12 @@
-"""What Spark's daemons of Python workers import in the tests before they fork their first worker.
+"""The modules that Spark's daemons of Python workers import in the tests before they fork their first worker.
 
 A worker ends with each error, and Spark keeps none for a second kind of call: the tests start hundreds, and each would import
-pyarrow and pydelta anew, longer than it works. Spark's own daemon imports nothing, because threads that an import starts do not
-outlive a fork: those of Arrow's and numpy's allocators and pools are made anew after one (`tests/unit/test_warm_daemon.py`). What
-a worker imports by itself is tested in `tests/unit/test_worker_imports.py`. The setting for another daemon than Spark's is not of
-all workers: those that open sources and plan have Spark's. So each imports as Python starts it (warm_site/sitecustomize.py). A
-run that takes all cases, and applications of their own, have daemons that import nothing.
+pyarrow and pydelta again, which takes longer than its work. Spark's own daemon imports nothing, because threads that an import
+starts do not survive a fork: those of Arrow's and numpy's allocators and pools are made again after one
+(`tests/unit/test_warm_daemon.py`). `tests/unit/test_worker_imports.py` tests the imports of a worker itself. The setting for
+another daemon than Spark's does not apply to all workers: those that open sources and plan use Spark's. So each daemon imports
+when Python starts it (warm_site/sitecustomize.py). A run that takes all cases, and separate applications, have daemons that
+import nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SHARED = (
     "spark_plugin.source.readers",
     "spark_plugin.source.task_writer",
 )
-# By the module that Spark has the workers run.
+# By the module that Spark's workers run.
 OWN = {
     "pyspark.worker": (
         *("pandas", "pyspark.sql.pandas.serializers"),
@@ -42,11 +43,11 @@ OWN = {
 
 
 def modules_of(worker: str) -> tuple[str, ...]:
-    """What is imported before workers are forked that run this module: the module itself, and what it comes to import."""
+    """The imports before workers are forked that run this module: the module itself, and the modules that it imports later."""
     return (worker, *SHARED, *OWN.get(worker, ()))
 
 
 def warm_up(worker: str) -> None:
     for name in modules_of(worker):
         importlib.import_module(name)
-    gc.freeze()  # workers collect garbage after each call: not among what is here
+    gc.freeze()  # workers collect garbage after each call: without these modules

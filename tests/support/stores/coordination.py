@@ -1,4 +1,4 @@
-"""Tables that a ledger coordinates, for tests: the ledger beside them, and its calls made to fail."""
+"""Tables that a ledger coordinates, for tests: the ledger next to them, and its calls, which may fail."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def ledger_url(directory: Path) -> str:
 
 
 def coordinated(path: Path, url: str, transaction: str | None = None) -> ObjectStore:
-    given = {"coordinator": url} if transaction is None else {"coordinator": url, "coordinator.transaction": transaction}
-    return open_store(str(path), StorageOptions.of(given))
+    coordinator_options = (
+        {"coordinator": url} if transaction is None else {"coordinator": url, "coordinator.transaction": transaction}
+    )
+    return open_store(str(path), StorageOptions.of(coordinator_options))
 
 
 def create_coordinated(path: Path, url: str, rows: Mapping[str, list[Any]], **properties: str) -> ObjectStore:
@@ -51,7 +53,7 @@ def rows_of(path: Path, url: str, column: str = "id") -> list[Any]:
 
 @contextlib.contextmanager
 def clock_ahead(seconds: float) -> Iterator[None]:
-    """The clock of a machine that is ahead, or ours so much later."""
+    """The clock of a machine that is ahead by this time, or the time that much later."""
     now = time.time_ns
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time_ns", lambda: now() + round(seconds * 1e9))
@@ -59,7 +61,7 @@ def clock_ahead(seconds: float) -> Iterator[None]:
 
 
 class FaultyLedger:
-    """A ledger whose calls go through `run`, which may fail them: before they are carried out, or after."""
+    """A ledger whose calls go through `run`, which may fail them before or after they are carried out."""
 
     def __init__(self, inner: Ledger, run: Callable[[str, Callable[[], Any]], Any]) -> None:
         self._inner, self._run = inner, run
@@ -83,15 +85,15 @@ class FaultyLedger:
                 return self._run(f"ledger {name}", lambda: call(*args, **options))
             except DeltaError:
                 raise
-            except OSError as error:  # what a database that cannot be reached is to those who ask the ledger
+            except OSError as error:  # the error that callers of the ledger get if the database cannot be reached
                 raise CoordinatorUnavailableError(str(error)) from error
 
         return failing
 
 
 class LateLedger:
-    """A ledger that a database server keeps, to which a connection was lost: the first call of one of its methods fails, and the
-    server carries it out nevertheless, when it has answered what others only read, and before anything else is written."""
+    """A ledger on a database server after a connection was lost: the first call of one of its methods fails, but the server still
+    carries it out, after it has answered other reads, and before any other write."""
 
     _READS = frozenset(
         {"tail", "tail_in", "inventory", "moment", "version_at", "find", "proposed", "held_reads", "state_of", "moment_of"}
@@ -121,10 +123,10 @@ class LateLedger:
 
 
 class Calls:
-    """The calls of all stores and of the ledger, numbered together, of which one fails. behind: what others do behind that."""
+    """The calls of all stores and of the ledger, numbered together; one of them fails. after: what others do after that."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None, behind: Callable[[], None] = lambda: None
+        self, patch: pytest.MonkeyPatch, url: str, fault: Fault | None, after: Callable[[], None] = lambda: None
     ) -> None:
         counter = FaultyStore(LocalStore("/"), fault)  # counts for all
         self.names = counter.calls
@@ -135,7 +137,7 @@ class Calls:
                 return counter.run(name, action)
             finally:
                 if fault is not None and number == fault.call:
-                    behind()
+                    after()
 
         def local(path: str) -> Any:
             store = FaultyStore(LocalStore(path), fault)

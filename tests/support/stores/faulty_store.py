@@ -1,7 +1,7 @@
-"""A store that counts its calls, and fails one of them, or all from one on: before it is carried out or after.
+"""A store that counts its calls, and fails one of them, or all from one on, before it is carried out or after.
 
-Failing after is a lost reply: the call has taken effect, and the caller cannot know. A writer killed at that point is
-the same with an exception that nothing catches.
+A failure afterwards is a lost reply: the call has taken effect, and the caller cannot know. A writer killed at that point is the
+same with an exception that nothing catches.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Fault:
-    """call: number of the call that fails, from 0. after: carried out first. lasting: all later ones fail too, before.
-    killed: as Killed instead of OSError; every later call then fails as well, for a dead process does nothing more.
-    code: of the OSError."""
+    """call: the number of the call that fails, from 0. after: carried out first. lasting: all later ones fail too, before they
+    are carried out. killed: with Killed instead of OSError; every later call then fails as well, because a dead process does
+    nothing more. code: of the OSError."""
 
     call: int
     after: bool = False
@@ -64,7 +64,7 @@ FAULTS = {name: kind for name, kind in KINDS.items() if "killed" in kind} | {
 
 
 def outcome_of(commit: Callable[[], T]) -> tuple[T | None, str]:
-    """What the commit returned, None when it did not return; and how it ended: done, unknown, killed or refused."""
+    """The result of the commit, None if it did not return; and its outcome: done, unknown, killed or refused."""
     try:
         return commit(), "done"
     except CommitOutcomeUnknownError:
@@ -112,14 +112,15 @@ class FaultyStore:
         return self._listed(f"list_recursive {directory}", lambda: self.inner.list_recursive(directory))
 
     def _listed(self, name: str, objects: Callable[[], Iterator[ObjectInfo]]) -> Iterator[ObjectInfo]:
-        """One that fails after it has given what there is fails at its last page: whoever has seen all but that may not know."""
-        found: list[ObjectInfo] = []
+        """A listing that fails after it is carried out fails at its last page: a caller that has seen all other objects may not
+        know."""
+        all_objects: list[ObjectInfo] = []
         try:
-            self.run(name, lambda: found.extend(objects()))
+            self.run(name, lambda: all_objects.extend(objects()))
         except BaseException:
-            yield from found
+            yield from all_objects
             raise
-        yield from found
+        yield from all_objects
 
     def read(self, path: str) -> bytes:
         return self.run(f"read {path}", lambda: self.inner.read(path))
@@ -172,7 +173,7 @@ class _FaultyInput:
 
 
 class _FaultyStream:
-    """Each write is a call of the store, and closing, by which the object becomes durable."""
+    """Each write is a call of the store, and so is closing, by which the object becomes durable."""
 
     def __init__(self, store: FaultyStore, path: str, stream: Any) -> None:
         self._store, self._path, self._stream = store, path, stream

@@ -1,7 +1,7 @@
-"""The contract of ledgers: what is ratified, in which order, and what a table was like at a moment.
+"""The contract of ledgers: what is ratified, in which order, and the state of a table at a moment.
 
 A test module that imports all of these (`from tests.support.stores.ledger_contract import *`) runs them on the ledgers of its
-fixture `url`: of a ledger that is empty.
+fixture `url`: the URL of an empty ledger.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
 
 
 def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: Ledger) -> None:
-    """So that whoever has lost the answer learns it, whoever has begun another one since."""
+    """So a writer that lost the answer learns it, even if others have begun new transactions since."""
     ledger.register("/a", 0, "a")
     committed, aborted = ledger.begin(60), ledger.begin(60)
     ledger.ratify([commit("/a", 1)], transaction=committed.identity)
@@ -221,7 +221,7 @@ def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: L
 
 
 def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger: Ledger) -> None:
-    """Another machine's clock may have it that there is time, or its call be under way still: it comes too late then."""
+    """By another machine's clock there may still be time, or its call may still be running: then it comes too late."""
     ledger.register("/a", 0, "a")
     begun = ledger.begin(60)
     ledger.propose(begun.identity, proposed("/a", 1))
@@ -238,8 +238,8 @@ def test_transaction_keeps_what_was_read_until_it_ends(ledger: Ledger) -> None:
     large = b'{"predicates": ["' + b"x" * 700_000 + b'"]}'
     for table, reads in (("/a", b'["1"]'), ("/b", large), ("/a", b'["2"]')):
         ledger.hold_reads(begun.identity, table, reads)
-    held = ledger.held_reads(begun.identity)
-    assert {table: sorted(reads) for table, reads in held.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
+    held_rows = ledger.held_reads(begun.identity)
+    assert {table: sorted(reads) for table, reads in held_rows.items()} == {"/a": [b'["1"]', b'["2"]'], "/b": [large]}
     assert ledger.held_reads(other.identity) == {} and ledger.proposed(begun.identity) == []
     assert ledger.abort(begun.identity) == []
     ledger.ratify([], transaction=other.identity)
@@ -325,7 +325,7 @@ def test_ledger_that_became_another_since_it_was_opened_takes_no_tables(
 # ---------------------------------------------------------------- databases
 
 
-def ratify_many(url: str, name: str, count: int, done: Any) -> None:
+def ratify_many(url: str, name: str, count: int, finished: Any) -> None:
     ledger, won = open_ledger(url), 0
     while won < count:
         tail = ledger.tail("/t")
@@ -335,14 +335,14 @@ def ratify_many(url: str, name: str, count: int, done: Any) -> None:
             won += 1
         except VersionTakenError:
             continue
-    done.put(os.getpid())
+    finished.put(os.getpid())
 
 
 def test_processes_share_a_ledger_and_no_version_has_two_commits(url: str) -> None:
     open_ledger(url).register("/t", 0, "t")
-    context = multiprocessing.get_context("fork")  # which inherits an open ledger
-    done = context.SimpleQueue()
-    workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, done)) for number in range(3)]
+    context = multiprocessing.get_context("fork")  # the child inherits an open ledger
+    finished = context.SimpleQueue()
+    workers = [context.Process(target=ratify_many, args=(url, f"w{number}", 10, finished)) for number in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:

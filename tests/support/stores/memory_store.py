@@ -1,7 +1,7 @@
 """A store in memory: the ObjectStore contract without a disk, for unit tests and simulated schedules.
 
-Times are given, not taken from a clock: every object gets the store's `now_ms`, which tests set. `hook` is called before
-and after each call of the store, with the moment, the call's name and its path; it may raise, and it may pause.
+Times do not come from a clock: every object gets the store's `now_ms`, which tests set. `hook` is called before and after each
+call of the store, with the moment, the call's name and its path; it may raise, and it may pause.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class MemoryStore:
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
         prefix = f"{directory}/" if directory else ""
-        found = self._run(
+        infos = self._run(
             "list_recursive", directory, lambda: [self._info(key) for key in self.objects if key.startswith(prefix)]
         )
-        return iter(found)
+        return iter(infos)
 
     def _info(self, key: str) -> ObjectInfo:
         data, time_ms = self.objects[key]
@@ -135,7 +135,7 @@ class _Output(io.BytesIO):
 
 
 class _WholeOutput(_Output):
-    """Let go of before it is closed, or aborted, it leaves nothing."""
+    """If it is dropped before it is closed, or aborted, it leaves nothing."""
 
     def abort(self) -> None:
         io.BytesIO.close(self)

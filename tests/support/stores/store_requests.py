@@ -1,8 +1,8 @@
-"""What a request asks of a store, in the words of all three protocols.
+"""The requests to a store, in the words of all three protocols.
 
     operations(proxy.exchanges, "s3://bucket/t")     # [Operation("LIST", "_delta_log"), Operation("GET", "_delta_log/0.json")]
 
-Verbs are the same for all, and a path is what it is to the table.
+Verbs are the same for all protocols, and paths are relative to the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers.cutting_proxy import Exchange, Request
 
-_WHOLE = re.compile(r"bytes=0-[0-9]{10,}")  # so Azure's SDK asks for an object, whatever its size is
+_WHOLE = re.compile(r"bytes=0-[0-9]{10,}")  # Azure's SDK requests an object like this, whatever its size is
 _GCS_OBJECT = re.compile(r"/(?:download/)?storage/v1/b/([^/]+)/o/([^/]+)")
 _GCS_LISTING = re.compile(r"/storage/v1/b/([^/]+)/o")
 _GCS_UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
@@ -23,8 +23,8 @@ _GCS_UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
 
 @dataclass(frozen=True)
 class Operation:
-    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (what belongs to one of parts). path:
-    below the root of the table; of a LIST the directory."""
+    """verb: LIST, GET, RANGE (a part of an object), SIZE, PUT, PUT NEW, DELETE, UPLOAD (requests of an upload in parts). path:
+    below the root of the table; for LIST the directory."""
 
     verb: str
     path: str
@@ -33,12 +33,14 @@ class Operation:
 def operations(exchanges: Iterable[Exchange], root: str) -> list[Operation]:
     """Of requests below a root, in the order of their answers."""
     prefix = urlsplit(root).path.strip("/") + "/"
-    found = (operation_of(exchange.request) for exchange in exchanges)
-    return [Operation(one.verb, one.path.removeprefix(prefix).rstrip("/")) for one in found if one.path.startswith(prefix)]
+    store_operations = (operation_of(exchange.request) for exchange in exchanges)
+    return [
+        Operation(one.verb, one.path.removeprefix(prefix).rstrip("/")) for one in store_operations if one.path.startswith(prefix)
+    ]
 
 
 def operation_of(request: Request) -> Operation:
-    """path: the whole key, or the prefix of a listing."""
+    """path: the complete key, or the prefix of a listing."""
     parts = urlsplit(request.target)
     query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
     if "x-ms-version" in request.headers:
@@ -66,11 +68,11 @@ def _of_gcs(request: Request, path: str, query: dict[str, str]) -> Operation:
             return Operation("UPLOAD", query.get("name", ""))
         metadata = json.loads(re.search(rb"\{.*?\}", request.body)[0])  # type: ignore[index]
         return Operation("PUT NEW" if query.get("ifGenerationMatch") == "0" else "PUT", metadata["name"])
-    known = _GCS_OBJECT.fullmatch(path)
-    if known is None:
+    match = _GCS_OBJECT.fullmatch(path)
+    if match is None:
         return Operation(request.method, "")
     is_metadata = request.method == "GET" and query.get("alt") != "media"
-    return Operation("SIZE" if is_metadata else _verb(request), unquote(known[2]))
+    return Operation("SIZE" if is_metadata else _verb(request), unquote(match[2]))
 
 
 def _verb(request: Request) -> str:

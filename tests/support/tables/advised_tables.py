@@ -17,7 +17,7 @@ _PROPERTIES = {
 
 
 def advised_table(directory: Path) -> str:
-    """Six small files, a quarter of their rows deleted, all values in all of them, and no checkpoint. Returns the path."""
+    """Six small files, a quarter of their rows deleted, all values in every file, and no checkpoint. Returns the path."""
     path = str(directory / "it's a table")
     for number in range(6):
         rows = pa.table({"a.b": np.arange(100) % 50, "c": np.arange(100)})
@@ -29,7 +29,7 @@ def advised_table(directory: Path) -> str:
 
 
 def clustered_table(directory: Path) -> str:
-    """Six files, clustered by x alone. Returns the path."""
+    """Six files, clustered only by x. Returns the path."""
     path = str(directory / "clustered")
     for number in range(6):
         write_delta(path, pa.table({"x": np.arange(10) + number * 10, "y": np.arange(10)}), mode="append")

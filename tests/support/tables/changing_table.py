@@ -19,7 +19,7 @@ def rows(*ids: int, **columns: str) -> pa.Table:
 
 
 class Table:
-    """A table with column mapping, made unless it is there, whose columns are changed by commits written here."""
+    """A table with column mapping, made unless it exists, whose columns are changed by commits written here."""
 
     def __init__(self, root: Path) -> None:
         self.path = str(root / "t")
@@ -38,17 +38,17 @@ class Table:
         return max(int(path.stem) for path in self.log.glob("*.json") if path.stem.isdigit())
 
     def _metadata(self) -> dict[str, Any]:
-        found = [
+        metadata_actions = [
             json.loads(line)["metaData"]
             for path in sorted(self.log.glob("*.json"))
             for line in path.read_text().splitlines()
             if "metaData" in json.loads(line)
         ]
-        last: dict[str, Any] = found[-1]
+        last: dict[str, Any] = metadata_actions[-1]
         return last
 
     def change(self, change: Any, **properties: str) -> int:
-        """A commit of the schema that `change` makes of the present one's fields; its version."""
+        """Commit the schema that `change` makes from the current fields; returns its version."""
         metadata = self._metadata()
         schema = json.loads(metadata["schemaString"])
         schema["fields"] = change(schema["fields"])

@@ -19,7 +19,7 @@ _MADE_AT = "/pydelta-corpus/cases"
 
 @dataclass(frozen=True)
 class Case:
-    """One table: where it lies, and the checks to make (dictionaries as in case.json)."""
+    """One table: its path, and its checks (dictionaries as in case.json)."""
 
     name: str
     directory: Path
@@ -30,7 +30,7 @@ class Case:
         return str(self.directory / "table")
 
     def expected(self, check: Mapping[str, Any]) -> Path:
-        """The Parquet file that holds the rows of a check."""
+        """The Parquet file with the rows of a check."""
         return self.directory / str(check["expected"])
 
 
@@ -39,7 +39,7 @@ def case_names() -> list[str]:
 
 
 def unpack(destination: Path) -> None:
-    """Unpack all cases below `destination` and finish what a tar file cannot hold: empty directories, times, own path."""
+    """Unpack all cases below `destination`, and add what a tar file cannot hold: empty directories, times, own path."""
     with tarfile.open(ACCEPTANCE / "tables.tar.xz") as archive:
         archive.extractall(destination, filter=_of_nobody)
     for name in case_names():
@@ -59,12 +59,12 @@ def load_case(root: Path, name: str) -> Case:
 
 
 def check_title(check: Mapping[str, Any]) -> str:
-    """A short text that says which check it is, for messages."""
+    """A short title of the check, for messages."""
     return ", ".join(f"{key} {value}" for key, value in _title_parts(check))
 
 
-# The reference's condition -> ours, where they differ: files of the table that are missing have conditions of Delta's here,
-# and delta-spark's readers of Parquet none.
+# The reference's condition -> ours, if they differ: missing files of the table have Delta's conditions here, and delta-spark's
+# readers of Parquet have none.
 OUR_CONDITIONS = {
     "FAILED_READ_FILE.FILE_NOT_EXIST": {
         "DELTA_FILE_NOT_FOUND_DETAILED",
@@ -72,21 +72,21 @@ OUR_CONDITIONS = {
         "DELTA_STATE_RECOVER_ERROR",  # a sidecar
     },
     "FAILED_READ_FILE.NO_HINT": {"DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"},
-    "DELTA_TABLE_NOT_FOUND": {"DELTA_MISSING_DELTA_TABLE"},  # by path, where the reference was asked by name
+    "DELTA_TABLE_NOT_FOUND": {"DELTA_MISSING_DELTA_TABLE"},  # by path, where the reference was called by name
     "DELTA_TRUNCATED_TRANSACTION_LOG": {"DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_VERSIONS_NOT_CONTIGUOUS"},
     "DELTA_GEOSPATIAL_NOT_SUPPORTED": {"DELTA_UNSUPPORTED_FEATURES_FOR_READ"},
-    "DELTA_READ_TABLE_WITHOUT_COLUMNS": {"DELTA_FILE_NOT_FOUND_DETAILED"},  # read here, and then the file is missing
+    "DELTA_READ_TABLE_WITHOUT_COLUMNS": {"DELTA_FILE_NOT_FOUND_DETAILED"},  # pydelta reads it, and then the file is missing
 }
 
 
 def reference_condition(check: Mapping[str, Any]) -> str | None:
-    """The condition with which delta-spark refused, None where its error has none."""
+    """The condition with which delta-spark refused, None if its error has none."""
     match = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", f"{check.get('reference', '')} {check.get('message', '')}")
     return match[1] if match else None
 
 
 def condition_problem(check: Mapping[str, Any], condition: str) -> str | None:
-    """None when a refusal has the reference's condition, or one that stands for it."""
+    """None if a refusal has the reference's condition, or one that replaces it."""
     expected = reference_condition(check)
     if expected is None or condition in OUR_CONDITIONS.get(expected, {expected}):
         return None
@@ -94,7 +94,7 @@ def condition_problem(check: Mapping[str, Any], condition: str) -> str | None:
 
 
 def _of_nobody(entry: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
-    """The archive is ours: its paths need no check, which would take longer than to write the files."""
+    """We made the archive: its paths need no check, which would take longer than writing the files."""
     return entry.replace(uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
 
 

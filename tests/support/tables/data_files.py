@@ -1,4 +1,4 @@
-"""Data files in a directory, and reading them by a ScanState without a table around them."""
+"""Data files in a directory, and reads of them by a ScanState without a table."""
 
 from __future__ import annotations
 

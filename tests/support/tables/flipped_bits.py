@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 
 def chunk_places(file: Path) -> list[int]:
-    """Where the bytes of a Parquet file's column chunks are: its pages, each with its header."""
+    """The positions of the bytes of a Parquet file's column chunks: its pages, each with its header."""
     metadata = pq.read_metadata(file)
     places: list[int] = []
     for group in range(metadata.num_row_groups):
@@ -23,7 +23,7 @@ def chunk_places(file: Path) -> list[int]:
 
 @contextmanager
 def flipped(file: Path, place: int) -> Iterator[None]:
-    """One bit of the byte at the place is another one meanwhile; which one depends on the place alone."""
+    """One bit of the byte at the place is flipped within the context; which one depends only on the place."""
     data = file.read_bytes()
     damaged = bytearray(data)
     damaged[place] ^= 1 << place % 8

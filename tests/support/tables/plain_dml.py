@@ -1,8 +1,10 @@
-"""DELETE and UPDATE without Spark: rows of a table with where they are, handed over as Spark's first job hands them over.
+"""DELETE and UPDATE without Spark: rows of a table with their positions, passed on as Spark's first job passes them on.
 
-dml = Dml.begin(store, "DELETE", time_zone="UTC")
-rows = target_rows(dml, dml.candidates(None))
-run(dml, [[changed(rows, DELETED)]])
+    dml = Dml.begin(store, "DELETE", time_zone="UTC")
+    rows = target_rows(dml, dml.candidates(None))
+    run(dml, [[changed(rows, DELETED)]])
+
+Each list of batches is one task.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, 
 
 
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
-    """The rows of the candidates, with where they are."""
+    """The rows of the candidates, with their positions."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     options = ScanOptions(row_address=True)
     scan = plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), columns, None, options)
@@ -31,7 +33,7 @@ def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
 
 
 def changed(rows: pa.Table, kind: int, set_: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> pa.RecordBatch:
-    """The rows as the first job hands them over."""
+    """The rows as the first job passes them on."""
     address = rows.column(ROW_ADDRESS).combine_chunks()
     arrays = {
         FILE: address.field("file_number"),
@@ -50,7 +52,7 @@ def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -
     """The version and the metrics."""
     changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
     groups = dml.groups(dml.touched_files(changes), workers)
-    taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
-    done = dml.commit({"predicate": []}, changes, taken)
+    taken_out = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
+    committed = dml.commit({"predicate": []}, changes, taken_out)
     dml.close(changes)
-    return done
+    return committed

@@ -1,8 +1,8 @@
-"""Tables whose reports are looked at: a usual one, and those in which something is missing, broken, strange or very much.
+"""Tables for tests of reports: a usual one, and tables with missing, broken, strange or very many parts.
 
     STATES["usual"]()          # a Report
 
-Logs are made by hand in memory: the data files that they name are not there. Times are fixed.
+Logs are made by hand in memory: the data files that they name do not exist. Times are fixed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ START_MS = 1_714_521_600_000  # 2024-05-01
 NOW_MS = START_MS + 40 * DAY_MS
 MB = 1 << 20
 
-# What a table could hold to break a page, a terminal or a scrape.
+# Texts that a table may contain to break a page, a terminal or a scraper.
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"'` onmouseover=alert(1) x=\"",
@@ -53,7 +53,7 @@ def info(time_ms: int, operation: str, engine: str = "pydelta/0.1.0", user: str 
 
 
 def usual_table() -> MemoryStore:
-    """Forty days of a table that is loaded each day, changed, compacted, and has fallen behind with its upkeep lately."""
+    """Forty days of a table that is loaded each day, changed, compacted, and has lacked maintenance recently."""
     store, draw = MemoryStore("/lake/shop/orders"), random.Random(7)
     table = TableBuilder(store)
     columns = (("order_id", "long"), ("customer", "string"), ("amount", "double"), ("day", "date"), ("placed_at", "timestamp"))
@@ -77,11 +77,11 @@ def usual_table() -> MemoryStore:
         if day in (9, 19, 29):
             later = now + 14_400_000
             old = [item["add"] for past in list(waiting) if past <= day - 5 for item in waiting.pop(past)]
-            gone = [remove(item["path"], deletionTimestamp=later, size=item["size"]) for item in old]
+            removes = [remove(item["path"], deletionTimestamp=later, size=item["size"]) for item in old]
             large = [
                 files.make(past, draw.randrange(90, 125) * MB, 100_000, 0, 49_000, later) for past in range(day - 9, day - 4)
             ]
-            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *gone, *large, time_ms=later)
+            table.commit(info(later, "OPTIMIZE", zOrderBy="[]"), *removes, *large, time_ms=later)
         if len(table.commits) % 10 == 1 and day < 36:
             table.checkpoint(stats_json=True)
     end = START_MS + 30 * DAY_MS
@@ -102,7 +102,7 @@ class _Files:
         """first, count: of the order ids of a day."""
         draw, text = self._draw, f"2024-05-{day + 1:02}" if day < 31 else f"2024-06-{day - 30:02}"
         self._number += 1
-        found = bounds(
+        stats = bounds(
             rows,
             order_id=(day * 50_000 + first, day * 50_000 + first + count),
             customer=(f"c{draw.randrange(100):03}", f"c{draw.randrange(900, 999):03}"),
@@ -110,14 +110,14 @@ class _Files:
             placed_at=(f"{text}T00:{draw.randrange(60):02}:00.000Z", f"{text}T23:{draw.randrange(60):02}:00.000Z"),
         )
         name, values = f"day={text}/part-{self._number:05}.parquet", {"day": text}
-        return add(name, size=size, partitionValues=values, stats=found, modificationTime=time_ms)
+        return add(name, size=size, partitionValues=values, stats=stats, modificationTime=time_ms)
 
     def with_vector(self, file: dict[str, Any], time_ms: int) -> list[dict[str, Any]]:
         """The actions that give a file a deletion vector."""
         self._number += 1
         descriptor = {**vector(offset=self._number), "cardinality": self._draw.choice((700, 4_000, 9_000))}
-        gone = remove(file["path"], deletionTimestamp=time_ms, size=file["size"])
-        return [gone, add(**{**file, "deletionVector": descriptor})]
+        remove_action = remove(file["path"], deletionTimestamp=time_ms, size=file["size"])
+        return [remove_action, add(**{**file, "deletionVector": descriptor})]
 
 
 def usual() -> Report:
@@ -137,7 +137,7 @@ def one_file() -> Report:
 
 
 def clustered() -> Report:
-    """Sixty files, clustered by two columns; all of a size."""
+    """Sixty files, clustered by two columns; all of the same size."""
     store = MemoryStore("/lake/clustered")
     table = TableBuilder(store)
     domain = {"clusteringColumns": [["x"], ["y"]], "domainName": "delta.clustering"}
@@ -160,7 +160,7 @@ def clustered() -> Report:
 
 
 def many_partitions() -> Report:
-    """Two thousand partitions, sizes as of a power law."""
+    """Two thousand partitions, with sizes by a power law."""
     store = MemoryStore("/lake/partitions")
     files = [
         add(f"shop={shop}/{part}.parquet", partitionValues={"shop": f"shop {shop}"}, size=int(400 * MB / (shop + 1)) + 1_000)
@@ -173,7 +173,7 @@ def many_partitions() -> Report:
 
 
 def no_statistics() -> Report:
-    """Old commits are cleaned up, files say nothing of their rows, and removed files nothing of their size and time."""
+    """Old commits are cleaned up, files have no statistics of their rows, and removed files no size and time."""
     store = MemoryStore("/lake/silent")
     table = TableBuilder(store)
     table.create(*(add(f"{number}.parquet", size=number * MB) for number in range(1, 30)))
@@ -187,7 +187,7 @@ def no_statistics() -> Report:
 
 
 def broken() -> Report:
-    """A gap in the old log, a checkpoint of which a part is missing, a checksum that is no JSON, a hint at nothing."""
+    """A gap in the old log, a checkpoint with a missing part, a checksum that is not JSON, and a hint without a checkpoint."""
     store = MemoryStore("/lake/broken")
     table = TableBuilder(store)
     table.create(add("a.parquet", stats=stats(10, 1, 9)))
@@ -204,7 +204,7 @@ def broken() -> Report:
 
 
 def lost_files() -> Report:
-    """The commits of the newest version can be read, but not the checkpoint that has the files."""
+    """The commits of the newest version can be read, but not the checkpoint with the files."""
     store = MemoryStore("/lake/lost")
     table = TableBuilder(store)
     table.create(add("a.parquet"))
@@ -254,8 +254,8 @@ def many_files_table(count: int = 100_000) -> MemoryStore:
         lines = []
         for number in range(commit * 10_000, (commit + 1) * 10_000):
             x = draw.random() * 1_000
-            found = bounds(1_000, id=(number * 100, number * 100 + 150), x=(x, x + draw.random() * 300), name=("a", "z"))
-            lines.append(json.dumps(add(f"{number}.parquet", size=draw.randrange(1 << draw.randrange(12, 31)), stats=found)))
+            stats = bounds(1_000, id=(number * 100, number * 100 + 150), x=(x, x + draw.random() * 300), name=("a", "z"))
+            lines.append(json.dumps(add(f"{number}.parquet", size=draw.randrange(1 << draw.randrange(12, 31)), stats=stats)))
         table.write(f"{commit + 1:020d}.json", "\n".join(lines).encode())
     return store
 

@@ -1,4 +1,6 @@
-"""Small tables made by hand: one Parquet file a partition and commit, and the log beside them. No writer of ours is used."""
+"""Small tables made by hand: one Parquet file for each partition and commit, and the log next to them. They do not use our
+writers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def make_table(
     protocol: Mapping[str, Any] | None = None,
     row_group_size: int | None = None,
 ) -> str:
-    """A table whose version n appends commits[n]. times_ms: when each was committed. row_group_size: rows. Returns its path."""
+    """A table whose version n appends commits[n]. times_ms: the times of the commits. row_group_size: rows. Returns its path."""
     schema_json = schema_json or schema_to_json(from_arrow_schema(commits[0].schema))
     head = [
         {"protocol": dict(protocol or {"minReaderVersion": 1, "minWriterVersion": 4})},
@@ -65,8 +67,8 @@ def make_table(
 
 
 def reproducible_table(root: Path, commits: Sequence[pa.Table]) -> Path:
-    """As a reproducible build makes it: fixed names, one table id, and one time for everything. Other rows of as many digits give
-    another table, of which all names, sizes and times are the same."""
+    """As a reproducible build makes it: fixed names, one table id, and one time for everything. Other rows with as many digits
+    give another table with the same names, sizes and times."""
     make_table(root, commits)
     names = itertools.count()
     for log in sorted((root / "_delta_log").iterdir()):
@@ -100,7 +102,7 @@ def append(
 
 
 def append_file(root: Path, file: Path) -> int:
-    """One more commit with a data file of the table's directory, of which nothing is said but its size; returns its version."""
+    """One more commit with a data file in the table's directory, for which the log only has the size; returns its version."""
     version = len(list((root / "_delta_log").glob("*.json")))
     add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
     (root / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"add": add}) + "\n")

@@ -1,4 +1,4 @@
-"""The table that tests of streams begin with."""
+"""The table with which tests of streams begin."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     builder.commit(builder.protocol(), builder.metadata(), add("a.parquet"))
     builder.checkpoint(kind="v2-json", sidecars=2)
 
-Actions are JSON objects as in the log. `live` and `replay` know what a reader must find: they replay plain dictionaries,
-with nothing of delta_py in between. Files named by the actions need not exist.
+Actions are JSON objects as in the log. `live` and `replay` return what a reader must find: they replay plain dictionaries,
+without delta_py. Files named by the actions need not exist.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def remove(path: str, **fields: Any) -> Json:
 
 
 def vector(name: str = "ab^-aqEH.-t@S}K{vb[*k^", offset: int | None = 4) -> Json:
-    """A deletion vector's descriptor; whether its file exists is another matter."""
+    """A deletion vector's descriptor; its file need not exist."""
     return {"storageType": "u", "pathOrInlineDv": name, "offset": offset, "sizeInBytes": 40, "cardinality": 6}
 
 
@@ -109,9 +109,13 @@ def schema_string(*fields: tuple[str, Any]) -> str:
 
 def key(action: Mapping[str, Any]) -> tuple[str, str | None]:
     """(path, deletion vector's unique id) of the body of an add or remove."""
-    found = action.get("deletionVector")
-    offset = None if not found else found.get("offset")
-    identity = None if not found else found["storageType"] + found["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
+    vector_fields = action.get("deletionVector")
+    offset = None if not vector_fields else vector_fields.get("offset")
+    identity = (
+        None
+        if not vector_fields
+        else vector_fields["storageType"] + vector_fields["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
+    )
     return unquote(action["path"]), identity
 
 
@@ -126,7 +130,7 @@ class TableBuilder:
     # ------------------------------------------------------------ actions
 
     def protocol(self, reader: int = 1, writer: int = 2, features: Sequence[str] | None = None) -> Json:
-        """features: table features of a protocol (3, 7), for readers and writers alike."""
+        """features: table features of a protocol (3, 7), for both readers and writers."""
         if features is None:
             return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}}
         listed = {"readerFeatures": list(features), "writerFeatures": list(features)}
@@ -177,15 +181,15 @@ class TableBuilder:
     ) -> list[str]:
         """Write a checkpoint of a version: kind classic, multipart, v2-parquet, v2-json or v2-classic. Returns the names.
 
-        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group. last: what becomes of
-        the last Parquet file that has files.
+        stats_parsed: the type of that column, filled from the JSON statistics. batch: rows of a row group. last: changes the last
+        Parquet file that has files.
         """
         version = max(self.commits) if version is None else version
         actions = self.replay(version)
         shape = _shape(stats_json, stats_parsed)
         prefix = f"{version:020d}.checkpoint"
         files = [action for action in actions if "add" in action or "remove" in action]
-        others = [action for action in actions if action not in files]
+        other_actions = [action for action in actions if action not in files]
         if kind == "multipart":
             names = [f"{prefix}.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1)]
             for part, name in enumerate(names):
@@ -196,7 +200,7 @@ class TableBuilder:
             self.write(f"{prefix}.parquet", last(_parquet(actions, shape, batch)))
             return [f"{prefix}.parquet"]
         tags: dict[str, str] = {}
-        v2: list[Json] = [{"checkpointMetadata": {"version": version, "tags": tags}}, *others]
+        v2: list[Json] = [{"checkpointMetadata": {"version": version, "tags": tags}}, *other_actions]
         names = []
         for position in range(sidecars):
             data = _parquet(files[position::sidecars], shape, batch, only_files=True)
@@ -252,7 +256,7 @@ class TableBuilder:
         self.write(f"{version:020d}.crc", json.dumps({name: item for name, item in value.items() if item is not None}).encode())
 
     def write(self, name: str, data: bytes, *, time_ms: int | None = None) -> None:
-        """Write a file of the log as it is."""
+        """Write a file of the log unchanged."""
         if hasattr(self.store, "now_ms"):
             self.store.now_ms = self.time_ms if time_ms is None else time_ms
         self.store.put(f"_delta_log/{name}", data)
@@ -263,14 +267,14 @@ class TableBuilder:
     # ------------------------------------------------------------ what a reader must find
 
     def replay(self, version: int | None = None) -> list[Json]:
-        """The reconciled actions of a version, tombstones of files too, domains' not."""
+        """The reconciled actions of a version, including tombstones of files, but not of domains."""
         newest: dict[Any, Json] = {}
         for number in sorted(self.commits):
             if version is None or number <= version:
                 for action in self.commits[number]:
                     newest[_identity(action)] = action
-        known = [action for action in newest.values() if next(iter(action)) in ("add", "remove", *_OTHER)]
-        return [action for action in known if not action.get("domainMetadata", {}).get("removed")]
+        latest_actions = [action for action in newest.values() if next(iter(action)) in ("add", "remove", *_OTHER)]
+        return [action for action in latest_actions if not action.get("domainMetadata", {}).get("removed")]
 
     def live(self, version: int | None = None) -> dict[tuple[str, str | None], Json]:
         """The live files of a version: key -> body of the add."""
@@ -278,7 +282,7 @@ class TableBuilder:
 
 
 def _identity(action: Json) -> Any:
-    """What two actions share of which only the newer one holds."""
+    """Equal for two actions of which only the newer one counts."""
     name, body = next(iter(action.items()))
     match name:
         case "add" | "remove":

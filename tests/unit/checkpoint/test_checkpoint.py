@@ -1,4 +1,4 @@
-"""Checkpoints that are written: what they hold, read back without the commits, and what is left out of them."""
+"""Written checkpoints: their content, read back without the commits, and what they leave out."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def checkpoint(table: TableBuilder, version: int | None = None, now_ms: int = 2)
 
 def rows(table: TableBuilder, version: int, column: str) -> list[Json]:
     data = table.store.read(f"_delta_log/{version:020d}.checkpoint.parquet")
-    found = pq.read_table(io.BytesIO(data), columns=[column])[column].to_pylist()
-    return [row for row in found if row is not None]
+    values = pq.read_table(io.BytesIO(data), columns=[column])[column].to_pylist()
+    return [row for row in values if row is not None]
 
 
 def forget_commits(table: TableBuilder, before: int) -> None:
@@ -125,11 +125,11 @@ def test_checkpoint_after_one_that_names_a_sidecar_twice_has_each_file_once(tabl
     assert paths(table) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_checkpoint_after_one_that_has_files_twice_has_each_once(table: TableBuilder, told: bool) -> None:
+@pytest.mark.parametrize("has_counts", [True, False])
+def test_checkpoint_after_one_that_has_files_twice_has_each_once(table: TableBuilder, has_counts: bool) -> None:
     table.create(add("a"), add("b"), add("d", deletionVector=vector("v1")))
     (name,) = table.checkpoint(0)
-    if told:
+    if has_counts:
         table.checksum(0)
     rows_once = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     sink = io.BytesIO()
@@ -293,10 +293,10 @@ def test_partition_values_are_typed_under_physical_names(table: TableBuilder) ->
         table.protocol(2, 5), metadata, *[add(f"f{i}", partitionValues=value, stats=text) for i, value in enumerate(values)]
     )
     checkpoint(table)
-    found = rows(table, 0, "add")
-    assert [str(row["partitionValues_parsed"]["col-1"]) for row in found] == ["2024-02-29", "None", "None"]
-    assert found[0]["partitionValues"] == [("col-1", "2024-02-29")]
-    assert found[0]["stats_parsed"]["maxValues"] == {"col-2": 4}
+    add_rows = rows(table, 0, "add")
+    assert [str(row["partitionValues_parsed"]["col-1"]) for row in add_rows] == ["2024-02-29", "None", "None"]
+    assert add_rows[0]["partitionValues"] == [("col-1", "2024-02-29")]
+    assert add_rows[0]["stats_parsed"]["maxValues"] == {"col-2": 4}
 
 
 # ---------------------------------------------------------------- damage
@@ -307,8 +307,8 @@ def test_older_checkpoint_that_is_damaged_is_passed_over(table: TableBuilder, ca
     table.checkpoint(0)
     table.commit(add("b"))
     (name,) = table.checkpoint(1)
-    whole = table.store.read(f"_delta_log/{name}")
-    table.write(name, whole[:-40])
+    full_bytes = table.store.read(f"_delta_log/{name}")
+    table.write(name, full_bytes[:-40])
     table.commit(remove("a"))
     with caplog.at_level(logging.WARNING):
         checkpoint(table)
@@ -379,7 +379,7 @@ def sidecars(table: TableBuilder) -> set[str]:
 
 @pytest.fixture
 def small_sidecars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every batch its own sidecar, each large enough to be taken over."""
+    """Every batch has its own sidecar, each large enough to be reused."""
     monkeypatch.setattr(checkpoint_v2, "SIDECAR_ROWS", 1)
     monkeypatch.setattr(checkpoint_v2, "REUSED_ROWS", 1)
 

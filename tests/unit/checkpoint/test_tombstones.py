@@ -17,13 +17,13 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset"
 REMOVED = {"a b.parquet": 1_700_000_005_000, "c.parquet": None, "d.parquet": 1_700_000_006_000}
 
 
-def remove(path: str, time_ms: int | None, **others: Any) -> dict[str, Any]:
+def remove(path: str, time_ms: int | None, **fields: Any) -> dict[str, Any]:
     time = {} if time_ms is None else {"deletionTimestamp": time_ms}
-    return {"remove": {"path": path, "dataChange": True, **time, **others}}
+    return {"remove": {"path": path, "dataChange": True, **time, **fields}}
 
 
 def builder() -> TableBuilder:
-    """Three files are removed, of which one is added again; one stays."""
+    """Three files are removed, one of which is added again; one stays."""
     table = TableBuilder(MemoryStore())
     files = [add(name) for name in ("a%20b.parquet", "c.parquet", "d.parquet", "e.parquet")]
     table.commit(table.protocol(features=V2), table.metadata(), *files)

@@ -1,4 +1,4 @@
-"""Tables for people: as wide as they are, folded for a terminal, or as lists."""
+"""Tables for people: at their full width, folded for a terminal, or as lists."""
 
 from __future__ import annotations
 

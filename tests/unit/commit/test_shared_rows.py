@@ -41,7 +41,7 @@ def add(path: str, vector: DeletionVectorDescriptor) -> AddFile:
 
 
 def commit(*vectors: DeletionVectorDescriptor, before: DeletionVectorDescriptor | None = None) -> PreparedCommit:
-    """Ours, with these vectors for the first of the files; the others are read only."""
+    """Our commit, with these vectors for the first of the files; it only reads the others."""
     adds = tuple(add(path, vector) for path, vector in zip(FILES, vectors, strict=False))
     removes = tuple(RemoveFile(each.path, deletion_vector=before) for each in adds)
     reads = ReadSet(paths=frozenset(FILES), only_taken_rows=True)
@@ -105,7 +105,7 @@ def test_vectors_that_cannot_be_written_are_an_error_and_leave_nothing(store: Lo
 
 
 class _Unsure(LocalStore):
-    """Puts, and says that it failed."""
+    """Puts the object, and then reports a failure."""
 
     def __init__(self, root: str, error: Exception) -> None:
         super().__init__(root)

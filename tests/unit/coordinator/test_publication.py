@@ -1,4 +1,4 @@
-"""Ratified commits go to their places behind their writers' backs: all at once, at the latest when the process ends."""
+"""Ratified commits are published in the background: all together, at the latest when the process ends."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ if sys.argv[3] == "killed":
 def test_ending_process_publishes_its_commits_a_killed_one_leaves_them_to_the_next(
     path: Path, url: str, end: str
 ) -> None:
-    done = subprocess.run([sys.executable, "-c", _APPEND, str(path), url, end], check=False)
-    assert done.returncode == (0 if end == "ends" else -signal.SIGKILL)
+    process = subprocess.run([sys.executable, "-c", _APPEND, str(path), url, end], check=False)
+    assert process.returncode == (0 if end == "ends" else -signal.SIGKILL)
     assert published(path) == ([0, 1, 2, 3] if end == "ends" else [0])
     assert rows_of(path, url) == [0, 0, 1, 2]
     append(path, url, 9)

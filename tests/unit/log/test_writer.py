@@ -1,4 +1,4 @@
-"""LogWriter: three outcomes of an attempt, told apart by the log itself."""
+"""LogWriter: three outcomes of an attempt, which the log itself distinguishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are far away: which ranges the reader says it will read, before it reads them."""
+"""Remote files: which ranges the reader announces before it reads them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GROUPS, GROUP_ROWS = 10, 1000
 
 
 class Announced(io.BytesIO):
-    """A Prefetcher that only notes what it is told."""
+    """A Prefetcher that only records announcements."""
 
-    def __init__(self, data: bytes, told: list[list[ByteRange]]) -> None:
+    def __init__(self, data: bytes, told_ranges: list[list[ByteRange]]) -> None:
         super().__init__(data)
-        self._told = told
+        self._told = told_ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
         self._told.append(list(ranges))
@@ -41,7 +41,7 @@ class FarStore(MemoryStore):
 
 
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[ByteRange]]:
-    """Of a scan of one column of two, 8,000 bytes a row group."""
+    """Of a scan of one of two columns, with 8,000 bytes in each row group."""
     directory = tmp_path_factory.mktemp("far")
     numbers = list(range(GROUPS * GROUP_ROWS))
     rows = {"n": numbers, "m": numbers}

@@ -1,4 +1,4 @@
-"""Variant columns of files, in all layouts, as variant binary; and damaged ones refused."""
+"""Variant columns of files, in all layouts, as variant binary; damaged ones are refused."""
 
 from __future__ import annotations
 

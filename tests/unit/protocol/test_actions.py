@@ -1,4 +1,4 @@
-"""Actions with fields of another form than the protocol's: an error that says which, or the value that the reference reads."""
+"""Actions with fields of another form than the protocol's: an error that names it, or the value that the reference reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts without a browser, which tests/page asks."""
+"""Charts, tested without a browser; tests/page tests them in one."""
 
 from __future__ import annotations
 

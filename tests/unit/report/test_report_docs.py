@@ -1,4 +1,4 @@
-"""docs/report.md names every metric and every part of the page, and none that is not there."""
+"""docs/report.md names every metric and every part of the page, and no others."""
 
 from __future__ import annotations
 

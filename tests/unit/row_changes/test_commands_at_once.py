@@ -1,4 +1,6 @@
-"""Two commands at once on one table: both are committed, or the later one ends with the condition of the reference, traceless."""
+"""Two commands on one table at the same time: both are committed, or the later one fails with the condition of the reference, and
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ PROPERTIES = {
 
 
 class MeanwhileStore(LocalStore):
-    """Before its first commit `meanwhile` is called."""
+    """Calls `meanwhile` before its first commit."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -118,7 +120,7 @@ def state(path: Path) -> tuple[Any, ...]:
 
 
 def outcome(directory: Path, ours: str, theirs: str) -> str:
-    """The condition with which ours ends, after theirs has committed before it; `-` where both are committed."""
+    """The condition with which our command fails after theirs has committed first; `-` if both are committed."""
     make(directory)
     store, between = MeanwhileStore(str(directory)), list[Any]()
 
@@ -156,17 +158,17 @@ _CHANGE_METADATA = (
 _CHANGE_PROTOCOL = ("add a feature", "drop a feature")
 _CHANGE_ROWS = ("update", "delete", "merge")
 _CHANGED = {**dict.fromkeys(_CHANGE_METADATA, _METADATA), **dict.fromkeys(_CHANGE_PROTOCOL, _PROTOCOL)}
-# Numbers of identity columns are metadata, which matters to those that change metadata themselves.
+# Numbers of identity columns are metadata. This matters to commands that change metadata themselves.
 _NUMBERED = {"append with new numbers": _METADATA}
 _SAME_FILES = dict.fromkeys((*_CHANGE_ROWS, "optimize"), _BOTH)
 CONFLICTS: dict[str, dict[str, str]] = {
     "append": _CHANGED,
     "append with new numbers": {**_CHANGED, **_NUMBERED},
     **{key: {**_CHANGED, **_SAME_FILES} for key in _CHANGE_ROWS},
-    "optimize": {},  # it begins anew on the newer version
+    "optimize": {},  # it starts again on the newer version
     **{key: {**_CHANGED, **_NUMBERED} for key in _CHANGE_METADATA},
     **dict.fromkeys(_CHANGE_PROTOCOL, _CHANGED),
-    # These have looked at all rows, the constraint in all files.
+    # These have checked all rows, the constraint in all files.
     "add a constraint": {
         **_CHANGED,
         **_NUMBERED,
@@ -174,7 +176,7 @@ CONFLICTS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_CHANGE_ROWS, "optimize"), _READ_LOST),
     },
     "sync identity": {**_CHANGED, **_NUMBERED, "append": _APPENDED, **dict.fromkeys(_CHANGE_ROWS, _READ_LOST)},
-    # Every file has to be replaced, and the domain names columns as they were.
+    # Every file has to be replaced, and the domain has the old names of columns.
     "remove column mapping": {
         **_CHANGED,
         **_NUMBERED,
@@ -184,7 +186,7 @@ CONFLICTS: dict[str, dict[str, str]] = {
     },
     "cluster by": {**_CHANGED, "cluster by": "DELTA_CONCURRENT_DOMAIN_METADATA"},
 }
-_NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # to do for ours
+_NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # for our command
 _PAIRS = [pair for pair in itertools.product(COMMANDS, COMMANDS) if pair not in _NOTHING_LEFT]
 
 

@@ -150,9 +150,9 @@ def test_tasks_write_disjoint_numbers_in_one_commit(store: ObjectStore, tasks: i
     state = replace(plan.state, tasks=tasks)
     parts = [write_files(state, ROWS.to_batches() * 50, task=task) for task in range(4)]
     commit_write(store, plan, parts)
-    found = ids(store)
-    assert len(found) == len(set(found)) == 600
-    assert mark(store) == max(found)
+    number_list = ids(store)
+    assert len(number_list) == len(set(number_list)) == 600
+    assert mark(store) == max(number_list)
 
 
 # ---------------------------------------------------------------- other writers
@@ -183,7 +183,7 @@ CONFLICTS: dict[str, tuple[Callable[[ObjectStore], object], Callable[[ObjectStor
 
 @pytest.mark.parametrize("case", CONFLICTS)
 def test_numbers_beside_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    """Ours, the one that commits before it, and whether ours must give up."""
+    """Our write, the one that commits before it, and whether ours must fail."""
     store = table(tmp_path, identity(explicit=True))
     ours, theirs, conflicts = CONFLICTS[case]
     commit = Transaction.commit

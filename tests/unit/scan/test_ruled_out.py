@@ -1,4 +1,4 @@
-"""What share of a scan's bytes bounds of columns have ruled out."""
+"""The share of a scan's bytes that bounds of columns have excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of plannings, as Java writes them."""
+"""Bodies of plan requests, as Java writes them."""
 
 from __future__ import annotations
 

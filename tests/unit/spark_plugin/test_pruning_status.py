@@ -1,4 +1,4 @@
-"""What status(spark) makes of the rule's answer, without a JVM."""
+"""How status(spark) shows the rule's answer, without a JVM."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_status_has_a_row_for_each_road(session: Any) -> None:
-    found = rule.status(session)
-    assert found["log"] == RoadStatus("log", 2, 5, "it does not say")
-    assert found["one-task"] == RoadStatus("one-task", 0, 0)
-    assert (found.installed, found.last_error, found.last_scan) == (True, "it failed", ScanReport(2, 20, 1, 10))
-    assert found.scans[-1] == ScanStatus("/t", "log", "it knows", None)
+    status_rows = rule.status(session)
+    assert status_rows["log"] == RoadStatus("log", 2, 5, "it does not say")
+    assert status_rows["one-task"] == RoadStatus("one-task", 0, 0)
+    assert (status_rows.installed, status_rows.last_error, status_rows.last_scan) == (True, "it failed", ScanReport(2, 20, 1, 10))
+    assert status_rows.scans[-1] == ScanStatus("/t", "log", "it knows", None)
 
 
 def test_status_is_printed_with_a_line_for_each_road_and_scan(session: Any) -> None:

@@ -18,7 +18,7 @@ from spark_plugin.table_api.retries import run_with_retries
 
 
 class Operation:
-    """Fails with these errors, one a run, and then succeeds."""
+    """Fails with these errors, one in each run, and then succeeds."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors, self.runs, self.waits = list(errors), 0, list[float]()

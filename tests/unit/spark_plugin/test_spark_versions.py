@@ -1,4 +1,4 @@
-"""Which versions of Spark are supported, and what stands for what one of them lacks."""
+"""Which versions of Spark are supported, and the replacements for what one of them lacks."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ def test_refused_statement_without_newer_clauses_has_no_hint() -> None:
 
 
 class Session:
-    """A session of one version of Spark, which knows of each function the class that computes it."""
+    """A session of one version of Spark, which knows the class behind each function."""
 
     def __init__(self, version: str, **classes: str) -> None:
         self.version, self._classes = version, classes
 
     def sql(self, statement: str) -> Any:
         name = statement.removeprefix("DESCRIBE FUNCTION `").removesuffix("`")
-        own = f"org.apache.spark.sql.catalyst.expressions.{name.title()}"
-        rows = [(f"Function: {name}",), (f"Class: {self._classes.get(name, own)}",), ("Usage: N/A.",)]
+        class_name = f"org.apache.spark.sql.catalyst.expressions.{name.title()}"
+        rows = [(f"Function: {name}",), (f"Class: {self._classes.get(name, class_name)}",), ("Usage: N/A.",)]
         return SimpleNamespace(collect=lambda: rows)
 
 

@@ -1,4 +1,4 @@
-"""Answers of tasks: the same values on the other side, and nothing but values."""
+"""Answers of tasks: the same values on the other side, and only values."""
 
 from __future__ import annotations
 

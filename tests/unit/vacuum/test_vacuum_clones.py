@@ -1,4 +1,4 @@
-"""VACUUM beside shallow clones: the files that they read stay, whoever says that there is a clone."""
+"""VACUUM and shallow clones: the files that they read stay, whichever source shows that there is a clone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from delta_py.vacuum.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, v
 from tests.unit.vacuum.test_vacuum import FEED, VECTORS, append, delete, dry, files_of, ids, in_hours, on_disk
 
 NOW: dict[str, Any] = {"retention_hours": 0, "check_retention": False}
-SOON = 0.01  # hours: the files are old then, and notes young
+SOON = 0.01  # hours: by then files are old, and notes are young
 WEEK = 24 * 7
 
 
@@ -256,10 +256,10 @@ def test_clone_that_comes_while_files_are_looked_for_keeps_its_files(path: str, 
     append(path, 1)
     append(path, 2, mode="overwrite")
     looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
-    found = looking.find()
-    assert found.num_rows == 1
+    removable = looking.find()
+    assert removable.num_rows == 1
     clone_table(Snapshot.load(open_store(path), version=0), open_store(copy))
-    assert looking.still_unneeded(found).num_rows == 0
+    assert looking.still_unneeded(removable).num_rows == 0
 
 
 NO_RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
@@ -284,10 +284,10 @@ def test_reader_of_a_clone_that_comes_while_files_are_looked_for_keeps_what_it_r
     for table in (path, copy):
         append(table, 2, mode="overwrite")
     looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
-    found = looking.find()
-    assert found.num_rows == 1
+    removable = looking.find()
+    assert removable.num_rows == 1
     with DeltaTable(copy, version=0).lease():
-        assert looking.still_unneeded(found).num_rows == 0
+        assert looking.still_unneeded(removable).num_rows == 0
 
 
 def test_clone_whose_log_does_not_tell_what_its_reader_needs_keeps_all_that_is_as_old(
@@ -435,7 +435,7 @@ def test_notes_that_lead_to_other_stores_are_not_followed(path: str, monkeypatch
 
 
 def test_note_of_a_strange_table_keeps_only_what_that_reads(path: str, tmp_path: Path) -> None:
-    """Whatever it says of the table's own place."""
+    """Whatever it says about the table's own place."""
     append(path, 1)
     append(path, 2, mode="overwrite")
     other = str(tmp_path / "other")

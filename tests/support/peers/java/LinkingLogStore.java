@@ -10,8 +10,8 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
 /**
- * delta-spark's log store for local files, made safe among processes. The original looks whether a version is taken and then
- * renames, which may replace a commit that another process made in between; a link fails when its name is taken.
+ * delta-spark's log store for local files, made safe among processes. The original checks whether a version is taken and then
+ * renames, which may replace a commit that another process made in between; a link fails if its name is taken.
  */
 public final class LinkingLogStore extends HDFSLogStore {
     public LinkingLogStore(Configuration configuration) {

@@ -5,7 +5,7 @@ import org.eclipse.jetty.server.Connector;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
-/** DynamoDB Local, with its own arguments, for this machine alone: by itself it listens to the whole network. */
+/** DynamoDB Local, with its own arguments, only for this machine: by itself it listens to the whole network. */
 public final class LoopbackDynamoDb {
     public static void main(String[] arguments) throws Exception {
         DynamoDBProxyServer proxy = ServerRunner.createServerFromCommandLineArgs(arguments);

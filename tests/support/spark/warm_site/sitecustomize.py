@@ -1,5 +1,6 @@
-"""Every Python process imports this module as it starts where this directory is in PYTHONPATH: all that the tests' JVM starts.
-Spark's daemons of workers are warm then (warm_daemon.py); others do nothing."""
+"""Every Python process that has this directory in PYTHONPATH imports this module when it starts: all processes that the tests'
+JVM starts. Spark's daemons of workers are warm then (warm_daemon.py); other processes do nothing.
+"""
 
 import sys
 

@@ -14,7 +14,7 @@ from spark_plugin.table_api.arguments import check_rules
 
 
 def transform(name: str, *columns: tuple[str, ...]) -> Any:
-    """As py4j shows that of another jar: what it has from its interface alone is not there."""
+    """As py4j shows an object of another jar: methods that it only has from its interface are missing."""
     arguments = [SimpleNamespace(fieldNames=lambda names=column: list(names)) for column in columns]
     return SimpleNamespace(name=lambda: name, arguments=lambda: arguments, toString=lambda: f"{name}(...)")
 
@@ -25,8 +25,8 @@ def test_clustering_columns_are_read_off_the_parsers_of_spark_and_delta_spark() 
 
 
 def test_what_is_no_column_is_told_apart() -> None:
-    found = _partitioning([transform("identity", ("p",)), transform("bucket", ("k",)), transform("identity", ("q",))])
-    assert found == (("p", "q"), None, ("bucket(...)",))
+    partitioning = _partitioning([transform("identity", ("p",)), transform("bucket", ("k",)), transform("identity", ("q",))])
+    assert partitioning == (("p", "q"), None, ("bucket(...)",))
 
 
 def test_generation_expression_is_text_of_delta_sparks_parser_or_a_node_of_sparks() -> None:
@@ -72,7 +72,12 @@ def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: d
 
 
 def test_changed_column_default_is_refused_if_the_session_parses_it_differently() -> None:
-    session, said = SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}), [{"name": "c", "default": r"'a\b'"}]
+    session, columns = (
+        SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}),
+        [{"name": "c", "default": r"'a\b'"}],
+    )
     with pytest.raises(InvalidOptionError, match="escapedStringLiterals"):
-        check_defaults(session, said)
-    assert check_defaults(SimpleNamespace(conf={}), said) == said and check_defaults(session, [{"name": "c"}]) == [{"name": "c"}]
+        check_defaults(session, columns)
+    assert check_defaults(SimpleNamespace(conf={}), columns) == columns and check_defaults(session, [{"name": "c"}]) == [
+        {"name": "c"}
+    ]
