@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import orders_peers
+from tests.support.peers import orders_peers
 from tests.support.spark.spark_script import run_script
 
 

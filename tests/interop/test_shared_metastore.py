@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import orders_peers
-from tests.support.peers import delta_spark
+from tests.support.peers import delta_spark, orders_peers
 from tests.support.spark.spark_script import run_script
 
 SCRIPT = """
