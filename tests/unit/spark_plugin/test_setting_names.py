@@ -24,10 +24,10 @@ JAVA = PYTHON / "java"
 SHARED = [
     ("spark.pydelta.disable", DISABLE_CONF, "rule/Switch"),
     ("spark.pydelta.prefer", PREFER_CONF, "rule/Switch"),
-    ("spark.pydelta.sql.jvm.enabled", JVM_ENABLED, "catalog/StatementRouter"),
-    ("spark.databricks.delta.write.txnVersion", WRITE_CONFS["txnVersion"], "catalog/SourceBatchWrite"),
-    ("spark.databricks.delta.write.txnVersion.autoReset.enabled", settings._AUTO_RESET_CONF, "catalog/SourceBatchWrite"),
-    ("spark.databricks.delta.optimizeWrite.enabled", OPTIMIZE_CONF, "catalog/SourceWrite"),
+    ("spark.pydelta.sql.jvm.enabled", JVM_ENABLED, "statements/StatementRouter"),
+    ("spark.databricks.delta.write.txnVersion", WRITE_CONFS["txnVersion"], "tables/SourceBatchWrite"),
+    ("spark.databricks.delta.write.txnVersion.autoReset.enabled", settings._AUTO_RESET_CONF, "tables/SourceBatchWrite"),
+    ("spark.databricks.delta.optimizeWrite.enabled", OPTIMIZE_CONF, "tables/SourceWrite"),
     ("spark.sql.catalog.pydelta.linkProblems", uploaded._PROBLEMS_CONF, "catalog/Uploaded"),
     ("spark.sql.catalog.pydelta.deltaSpark", uploaded._OTHER_DELTA_CONF, "catalog/Uploaded"),
 ]
