@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.errors import ParseException
 
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.named_functions import function_named
 from spark_plugin.internals.pyspark_internals import reason_of, session_class
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import Method, wrap
-from spark_plugin.internals.named_functions import function_named
 from spark_plugin.options.roads import SQL
 from spark_plugin.options.settings import active, conf, is_enabled, is_on
 from spark_plugin.spark_versions import hint_at_newer_clause

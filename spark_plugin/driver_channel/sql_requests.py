@@ -25,9 +25,9 @@ from pyspark.sql import SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin.driver_channel.channel import STATEMENT, DriverChannel, channel_of
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.named_functions import function_named
 from spark_plugin.internals.pyspark_internals import message_without_stack, reason_of
 from spark_plugin.internals.spark_internals import SparkInternals
-from spark_plugin.internals.named_functions import function_named
 from spark_plugin.options.settings import active
 
 _HANDLERS = {"procedure": "statements.call_procedure.call_procedure", "statement": "sql_router.run_from_jvm"}

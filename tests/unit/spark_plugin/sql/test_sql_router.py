@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_plugin import sql_internals, sql_router
-from spark_plugin.internals.wrapping import wrap
 from spark_plugin.internals.named_functions import function_named
+from spark_plugin.internals.wrapping import wrap
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
 from tests.support.documents.first_words import first_words
