@@ -1,6 +1,6 @@
 """How a prepared commit becomes a version of its table: it is tried until its outcome is certain.
 
-    done, actions = Attempts(store, RetryPolicy.of(store)).settle(writer, prepared, new_paths)
+    done, actions = Attempts(store, RetryPolicy.of(store)).put_until_certain(writer, prepared, new_paths)
 
 An attempt is a put-if-absent. After a lost race, the commits since then are read and checked, and our commit is rebased on them
 (conflicts.rebase). If a confirmation was lost, the txnId in our own commitInfo shows that the commit succeeded.
@@ -20,7 +20,7 @@ from delta_py.backoff import Backoff
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.commit.proposed_form import to_json
-from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.shared_rows import merge_shared_vectors
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -67,7 +67,9 @@ class Attempts:
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], None] = time.sleep
 
-    def settle(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
+    def put_until_certain(
+        self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]
+    ) -> tuple[PreparedCommit, list[Action]]:
         """Return the commit at the version that it got, and its actions. The actions change only with the version: a repeated
         attempt writes the same actions, so it does not matter which of the attempts the store carried out.
 
@@ -103,9 +105,9 @@ class Attempts:
         later = rebase(prepared, winners)
         if not later.shared:
             return later
-        settled, path = settle_shared(self.store, later)
+        merged, path = merge_shared_vectors(self.store, later)
         new_paths.extend([] if path is None else [path])
-        return settled
+        return merged
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
         """The commits from the version that we tried; [] if there are none or the store does not answer.

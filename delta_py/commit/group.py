@@ -31,7 +31,7 @@ from delta_py.commit.prepared import (
     row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import from_json
-from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.shared_rows import merge_shared_vectors
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -241,7 +241,7 @@ def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
             _check_alone(tried_table.ours, proposed_commit)
             prepared = rebase(replace(proposed_commit, version=tried_table.table.base + 1), tried_table.winners)
             if prepared.shared:
-                prepared, path = settle_shared(store, prepared)
+                prepared, path = merge_shared_vectors(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:

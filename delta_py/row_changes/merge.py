@@ -27,7 +27,7 @@ from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve_condition
 from delta_py.expressions.tree import FALSE, Expression, Or, transform_columns
 from delta_py.expressions.tree import Column as ColumnName
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.row_changes.merge_clauses import (
     ResolvedClause,

@@ -29,9 +29,9 @@ from delta_py.expressions.coercion import may_assign
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Cast, Column
-from delta_py.parquet.buffers import fixed_values
-from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.buffers import fixed_values
+from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
 from delta_py.row_rules.plain_layout import near
 from delta_py.types.column_rules import DEFAULT

@@ -9,7 +9,7 @@ changed rows, as for DELETE and UPDATE.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.definition.evolve import changed_metadata
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
@@ -41,10 +41,10 @@ from delta_py.snapshot import Snapshot
 from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.dml.target_names import Alias, called
-from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
@@ -169,21 +169,20 @@ class MergeRequest:
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
-    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Return metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without
-        columns that does not evolve."""
+    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+        """Return the changes by the columns that the clauses add. Raises SchemaMismatchError for a table without columns that
+        does not evolve."""
         self._check_columns(snapshot)
         if not self.evolves:
-            return {}
+            return DefinitionChanges()
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
         new_columns = resolved.evolved_columns()
         if not new_columns.fields:
-            return {}
+            return DefinitionChanges()
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
         cast_columns = _with_texts_cast(from_spark_schema(new_columns.toNullable()), snapshot.schema)
-        metadata, protocol = changed_metadata(snapshot, cast_columns, request)
-        return {"metadata": metadata, "protocol": protocol}
+        return changed_definition(snapshot, cast_columns, request)
 
 
 def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
@@ -240,7 +239,7 @@ class MergeRun:
         None if no row can change."""
         if target_rows is None and not self.merge.of_kind("not matched"):
             return None
-        if is_connect(self.target.spark):
+        if not analyzer_of(self.target.spark).binds_columns:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
         joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0

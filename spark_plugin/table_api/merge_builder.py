@@ -12,8 +12,8 @@ from delta_py.row_changes.merge_metrics import Action, Kind
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath
-from spark_plugin.retries import run_with_retries
 from spark_plugin.table_api.arguments import as_assignments, as_condition
+from spark_plugin.table_api.retries import run_with_retries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -26,7 +26,7 @@ from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.merge import merge_job
 from spark_plugin.options.settings import TablePath
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 FILES = 6
 

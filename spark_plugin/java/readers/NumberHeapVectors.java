@@ -4,7 +4,7 @@ import org.apache.arrow.vector.ValueVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 
-/** The methods are named by the values that Spark asks the vectors for: dates are ints, timestamps longs. */
+/** The classes are named after the values that Spark reads from them: dates are ints, timestamps longs. */
 final class NumberHeapVectors {
   private NumberHeapVectors() {}
 
