@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
-from delta_py.commit.committer import settle
+from delta_py.commit.committer import commit_prepared
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
@@ -258,7 +258,7 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            committed, actions = settle(self._attempts, writer, prepared, new_paths)
+            committed, actions = commit_prepared(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:

@@ -12,6 +12,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from csv import reader as csv_lines
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ import typer
 from delta_py.errors import DataFileError, DeltaError, ExpressionError, SchemaMismatchError, StorageError, shown
 from delta_py.expressions.text_casts import to_timestamp
 from delta_py.object_stores.open_store import open_store
-from delta_py.row_rules.store_assignment_casts import runs
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.store_options import StorageOptions
+from delta_py.types.nested_arrays import runs, with_elements
 from pydelta_cli.formats.json_lines import BLOCK_BYTES, Names, for_pyarrow, names, whole_lines
 
 _BY_SUFFIX = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
@@ -270,7 +271,6 @@ def _typed(array: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Array
     """array: of the type _type_read(kind), or with more fields in its structs. name: of the column, for the error."""
     if array.type == kind:
         return array
-    mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
         types = {f.name: f.type for f in kind}
         fields = [array.type.field(number).name for number in range(array.type.num_fields)]
@@ -278,15 +278,15 @@ def _typed(array: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Array
             _typed(child, types[field], f"{name}.{field}", zone) if field in types else child
             for field, child in zip(fields, array.flatten(), strict=True)
         ]
-        return pa.StructArray.from_arrays(children, fields, mask=mask)
+        return pa.StructArray.from_arrays(children, fields, mask=array.is_null() if array.null_count else None)
     if pa.types.is_list(kind):
-        offsets, first, count = runs(array)
-        return pa.ListArray.from_arrays(offsets, _typed(array.values.slice(first, count), kind.value_type, name, zone), mask=mask)
+        return with_elements(array, partial(_typed, kind=kind.value_type, name=name, zone=zone))
     if pa.types.is_map(kind):
-        offsets, first, count = runs(array)
+        offsets, first, count = runs(array)  # a list of pairs
         pairs = array.values.slice(first, count)
         keys = _typed(pairs.field("key"), kind.key_type, name, zone)
-        return pa.MapArray.from_arrays(offsets, keys, _typed(pairs.field("value"), kind.item_type, name, zone), mask=mask)
+        items = _typed(pairs.field("value"), kind.item_type, name, zone)
+        return pa.MapArray.from_arrays(offsets, keys, items, mask=array.is_null() if array.null_count else None)
     return _of_text(array, kind, name, zone)
 
 

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.expressions.coercion import may_assign
 from delta_py.row_rules.rule_columns import RulesForSpark, rules_for_spark
-from delta_py.row_rules.store_assignment_casts import may_assign
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.names import quoted
@@ -28,7 +28,7 @@ from delta_py.types.schema import BINARY, STRING
 from delta_py.types.schema import StructField as DeltaField
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.schema_conversion import delta_type, spark_type
@@ -96,8 +96,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
     null."""
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
-    spark = frame.sparkSession
-    assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
+    assigning = Assigning(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []
     for frame_field in frame.schema.fields:
         column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())

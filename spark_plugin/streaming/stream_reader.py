@@ -31,7 +31,6 @@ from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
-from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
@@ -43,6 +42,7 @@ from spark_plugin.spark_versions import (
     ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
+    json_of_read_limit,
     read_limit_of_json,
     to_arrow_schema,
 )
@@ -190,7 +190,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
                 start, limit = arguments
                 return json.dumps(self.latestOffset(json.loads(start), read_limit_of_json(limit)))
             case "getDefaultReadLimit":
-                return read_limit_as_by_worker(self.getDefaultReadLimit())
+                return json_of_read_limit(self.getDefaultReadLimit())
             case "prepareForTriggerAvailableNow":
                 self.prepareForTriggerAvailableNow()
                 return ""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from delta_py.backoff import Backoff
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 
 _log = logging.getLogger("delta_py")
 T = TypeVar("T")
 
-_FIRST_WAIT_SECONDS = 0.1
-_LONGEST_WAIT_SECONDS = 10.0
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=10.0)
 
 
 def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callable[[float], None] = time.sleep) -> T:
@@ -22,7 +21,7 @@ def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callabl
 
     operation: starts from the newest version of the table each time, and leaves nothing when it fails. Other errors are not
     caught: after CommitOutcomeUnknownError a second run might do the work twice.
-    The waits between runs double. Each is shortened at random, so that writers that conflicted once do not conflict again.
+    The waits between runs are those of Backoff, so that writers that conflicted once do not conflict again.
     Raises InvalidOptionError, before the first run, if retries is not a number of at least 0.
     """
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
@@ -34,7 +33,7 @@ def run_with_retries(operation: Callable[[], T], retries: Any, *, sleep: Callabl
         try:
             return operation()
         except DeltaConcurrentModificationException as error:
-            wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** min(attempt, 16)))
+            wait = _BACKOFF.wait_seconds(attempt)
             _log.info("run again in %.2f s, %d of %d: %s", wait, attempt + 1, retries, error)
             sleep(wait)
     return operation()

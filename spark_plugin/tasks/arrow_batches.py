@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -50,8 +50,9 @@ def _leaf_types(kind: DataType) -> Iterator[DataType]:
 def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
     """Turn weighing off for jobs that this thread starts inside, if all columns are of such types and the user has set no
     size. Does nothing over Spark Connect, nor if Py4J does not give each Python thread its own thread in the JVM."""
-    properties = {} if is_connect(spark) or not SparkInternals(spark).has_own_threads() else _properties(schema)
-    settings = SparkInternals(spark).settings() if properties else {}
+    adapter = adapter_of(spark)
+    properties = _properties(schema) if adapter.has_local_properties() else {}
+    settings = adapter.settings() if properties else {}
     if not properties or any(name in settings for name in (_BYTES, _RECORDS)):
         yield
         return

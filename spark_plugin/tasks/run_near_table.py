@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from delta_py.errors import CommitOutcomeUnknownError
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.settings import conf
 from spark_plugin.tasks.task_answers import Failure, from_text, to_text
 
@@ -46,7 +46,7 @@ def at_table(spark: Any, step: Callable[[], T], *, once: bool = False) -> T:
     once: the step must not run twice, such as a commit. Spark repeats a task whose executor was lost: then the step raises
     CommitOutcomeUnknownError.
     """
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         return step()
     (outcome,) = each_in_task(spark, [None], lambda _: _outcome(step, once))
     if isinstance(outcome, Failure):
@@ -68,15 +68,16 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
 
 def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
     """Return `work` of each item, each in its own task. Over Spark Connect the same as each_in_task."""
-    if is_connect(spark):
+    if not adapter_of(spark).is_driver:
         return each_in_task(spark, items, work)
     return spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
 
 
 def tasks_worth_while(spark: Any) -> int:
     """Return how many tasks a job should have at least. A Spark Connect server does not say how many cores it has."""
-    if not is_connect(spark):
-        return int(spark.sparkContext.defaultParallelism)
+    known = adapter_of(spark).default_parallelism()
+    if known is not None:
+        return known
     return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
 
 
@@ -104,10 +105,11 @@ def _check_first_run() -> None:
 def abandon(spark: Any, abort: Callable[[], Any]) -> None:
     """Delete the files that the tasks of an operation wrote, by calling `abort`. Call it again while tasks are running, because
     Spark ends those of a failed job a little later. Spark Connect does not show whether tasks are running."""
-    for _ in range(_BLIND_ROUNDS if is_connect(spark) else _ABANDON_ROUNDS):
-        running = _tasks_are_running(spark)
+    adapter = adapter_of(spark)
+    for _ in range(_ABANDON_ROUNDS if adapter.shows_tasks else _BLIND_ROUNDS):
+        may_write = adapter.may_run_tasks()  # a task of a failed job
         clean_up(spark, abort)
-        if not running:
+        if not may_write:
             return
         time.sleep(_ABANDON_WAIT_SECONDS)
 
@@ -119,10 +121,3 @@ def clean_up(spark: Any, step: Callable[[], Any]) -> None:
         at_table(spark, step)
     except PySparkException as error:
         _log.warning("could not delete files that nobody needs any more (VACUUM will remove them): %s", error)
-
-
-def _tasks_are_running(spark: Any) -> bool:
-    """Return whether any task runs in the session's application: a task of a failed job may still be writing."""
-    if is_connect(spark):
-        return True
-    return SparkInternals(spark).runs_tasks()

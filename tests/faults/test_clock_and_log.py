@@ -14,7 +14,8 @@ from delta_py.commit.transaction import Transaction
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError, MetadataChangedException, StorageError
 from delta_py.log.history import history
-from delta_py.row_changes.write import WritePlan, commit_write, plan_write, write_delta
+from delta_py.row_changes.write import commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema

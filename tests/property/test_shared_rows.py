@@ -1,8 +1,8 @@
-"""Writers that change rows of the same files at the same time: each commit has the effect of running alone, after the commits
-before it.
+"""Writers that change rows of the same files at once: whoever commits stands as if it had run alone, after those before it.
 
-A table is a list of rows, each with its own identity. Every change takes the rows whose ids are in a set, by deletion vectors:
-DELETE, UPDATE, or replaceWhere, which puts new rows there. Other writers change the table too, before each of its puts.
+A table is a list of rows, each with an identity of its own. Every change takes the rows whose id is among some ids, by
+deletion vectors: DELETE, UPDATE, or replaceWhere, which puts some new rows there. While it runs others change the table too,
+before each of its puts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable
 from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -55,8 +56,7 @@ PROPERTIES = {
 
 @dataclass(frozen=True)
 class Change:
-    """takes: ids whose rows are deleted or changed. puts: ids, among them, of new rows. rivals: changes made before each of its
-    puts."""
+    """takes: ids whose rows go, or change. puts: ids, among them, of new rows. rivals: changes made before each of its puts."""
 
     kind: str
     takes: frozenset[int]
@@ -76,8 +76,8 @@ def changes(depth: int) -> st.SearchStrategy[Change]:
 
 @dataclass
 class Model:
-    """rows: identity -> (id, value), as committed. taken, put: of each version. kinds: of the changes. before: identity -> the
-    identity of the row that was updated to it."""
+    """rows: identity -> (id, value), as committed. taken, put: of each version. kinds: of the changes. before: identity -> that
+    of the row which was updated to it."""
 
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)
     taken: dict[int, set[int]] = field(default_factory=dict)
@@ -97,10 +97,10 @@ class Model:
             row = self.before[row]
         return row
 
-    def apply(self, version: int, kind: str, taken_rows: set[int], new_rows: dict[int, tuple[int, int]]) -> None:
+    def apply(self, version: int, kind: str, taken: set[int], put: dict[int, tuple[int, int]]) -> None:
         self.kinds[version] = kind
-        self.taken[version], self.put[version] = {self.rows.pop(row)[1] for row in taken_rows}, new_rows
-        self.rows.update(new_rows)
+        self.taken[version], self.put[version] = {self.rows.pop(row)[1] for row in taken}, put
+        self.rows.update(put)
 
     @property
     def version(self) -> int:
@@ -113,8 +113,8 @@ class RacedStore(LocalStore):
         self.before_puts = before_puts
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        is_counted = path.endswith((".bin", ".json")) and ".compacted." not in path  # not of the steps after a commit
-        rival = self.before_puts.pop(0) if self.before_puts and is_counted else None
+        told = path.endswith((".bin", ".json")) and ".compacted." not in path  # not of what follows a commit
+        rival = self.before_puts.pop(0) if self.before_puts and told else None
         if rival is not None:
             rival()
         super().put_if_absent(path, data, durably=durably)
@@ -128,16 +128,16 @@ class Table:
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def run(self, change: Change) -> None:
-        """Run it, with its rivals in between, and check that it failed if and only if it had to."""
+        """Do it, its rivals in between, and check that it failed if and only if it had to."""
         rivals = [None if rival is None else (lambda rival=rival: self.run(rival)) for rival in change.rivals]
         start = self.model.version
-        taken_rows = {row for row, (id, _) in self.model.rows.items() if id in change.takes}
-        new_rows = self.puts(change, taken_rows)
+        taken = {row for row, (id, _) in self.model.rows.items() if id in change.takes}
+        put = self.puts(change, taken)
         try:
-            version = self.write(change, new_rows, rivals)
+            version = self.write(change, put, rivals)
         except DeltaConcurrentModificationException as error:
             since = range(start + 1, self.model.version + 1)
-            twice = any(self.model.taken[version] & taken_rows for version in since)
+            twice = any(self.model.taken[version] & taken for version in since)
             added = [[id for id, _ in self.model.put[version].values()] for version in since]
             may_match = any(min(ids) <= id <= max(ids) for ids in added if ids for id in change.takes)
             if isinstance(error, ConcurrentDeleteDeleteException):
@@ -149,37 +149,35 @@ class Table:
             self.outcomes["conflict"] += 1
             return
         since = range(start + 1, version)
-        assert not any(self.model.taken[earlier] & taken_rows for earlier in since), "both took one row"
+        assert not any(self.model.taken[earlier] & taken for earlier in since), "both took one row"
         if self.isolation == "Serializable":
-            assert taken_rows == {row for row, (id, _) in self.model.rows.items() if id in change.takes}, "not as if alone"
-        if version > start:  # otherwise there was nothing to do
-            self.model.apply(version, change.kind, taken_rows, new_rows)
+            assert taken == {row for row, (id, _) in self.model.rows.items() if id in change.takes}, "not as if alone"
+        if version > start:  # else there was nothing to do
+            self.model.apply(version, change.kind, taken, put)
         self.outcomes["followed" if version > start + 1 else "alone"] += 1
 
     def lost_files(self, version: int) -> set[str]:
-        """The files that a version removed as a whole."""
+        """Those that a version removed as a whole."""
         actions = list(read_actions(LocalStore(str(self.root)), version))
         added = {action.path for action in actions if isinstance(action, AddFile)}
         return {action.path for action in actions if isinstance(action, RemoveFile)} - added
 
-    def puts(self, change: Change, taken_rows: set[int]) -> dict[int, tuple[int, int]]:
+    def puts(self, change: Change, taken: set[int]) -> dict[int, tuple[int, int]]:
         if change.kind == "REPLACE":
             return dict(self.model.new(id) for id in change.puts)
         if change.kind == "DELETE":
             return {}
-        new_rows = {}
-        for row in sorted(taken_rows):
+        put = {}
+        for row in sorted(taken):
             new, values = self.model.new(self.model.rows[row][0])
-            new_rows[new], self.model.before[new] = values, row
-        return new_rows
+            put[new], self.model.before[new] = values, row
+        return put
 
-    def write(self, change: Change, new_rows: dict[int, tuple[int, int]], rivals: list[Any]) -> int:
+    def write(self, change: Change, put: dict[int, tuple[int, int]], rivals: list[Any]) -> int:
         store = RacedStore(str(self.root), rivals)
         if change.kind != "REPLACE":
-            return run_dml(store, change, {self.model.before[row]: row for row in new_rows}, IsolationLevel.parse(self.isolation))
-        data = pa.table(
-            {"id": pa.array([r[0] for r in new_rows.values()], pa.int64()), "value": pa.array(list(new_rows), pa.int64())}
-        )
+            return run_dml(store, change, {self.model.before[row]: row for row in put}, IsolationLevel.parse(self.isolation))
+        data = pa.table({"id": pa.array([r[0] for r in put.values()], pa.int64()), "value": pa.array(list(put), pa.int64())})
         return write_delta(
             str(self.root),
             data,
@@ -213,7 +211,7 @@ class Table:
             assert origin not in first or first[origin]["row_id"] == row["row_id"]
 
     def check_files(self) -> None:
-        """Counts, bounds and row ids of the files are right, and every file belongs to a version."""
+        """Counts, bounds and row ids of the files; and that nothing lies about that no version has."""
         named: set[str] = set()
         first_ids: dict[str, tuple[int, int]] = {}
         for version in range(self.model.version + 1):
@@ -226,13 +224,13 @@ class Table:
             orjson.loads(f["stats"])["numRecords"] - (f["deletion_vector"] or {"cardinality": 0})["cardinality"] for f in files
         )
         assert live == len(self.model.rows)
-        data_files = {str(path.relative_to(self.root)) for path in self.root.glob("*.parquet")}
-        assert data_files == named
+        found = {str(path.relative_to(self.root)) for path in self.root.glob("*.parquet")}
+        assert found == named
 
 
 def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
-    """The place of each row, by its value: file_number, row_index, row_id, ..."""
-    dml = Dml.on(snapshot, "DELETE", time_zone="UTC")
+    """Where each row is, by its value: file_number, row_index, row_id, ..."""
+    dml = Dml.on(snapshot, "DELETE", WriteRequest())
     return {row["value"]: row[ROW_ADDRESS] for row in target_rows(dml, dml.candidates(None)).to_pylist()}
 
 
@@ -245,7 +243,7 @@ def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
 
 def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], isolation: IsolationLevel) -> int:
     """DELETE or UPDATE as the Spark jobs do it. new_values: by the old ones. Returns the version."""
-    dml = Dml.on(Snapshot.load(store), change.kind, time_zone="UTC", isolation=isolation)
+    dml = Dml.on(Snapshot.load(store), change.kind, WriteRequest(isolation_level=isolation.value))
     dml.transaction.only_taken_rows_matter()
     candidates = dml.candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
     rows = target_rows(dml, candidates)
@@ -257,8 +255,8 @@ def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], is
         values = pa.array([new_values[value] for value in rows["value"].to_pylist()], pa.int64())
         arrays[NEW] = pa.StructArray.from_arrays([rows["id"].combine_chunks(), values], ["id", "value"])
     changes = [write_changes(dml.change_state(), [pa.record_batch(arrays)])]
-    taken_out = take_out(dml.touched_files(changes), dml.rewrite)
-    version, _ = dml.commit({"predicate": []}, changes, taken_out)
+    taken = take_out(dml.touched_files(changes), dml.rewrite)
+    version, _ = dml.commit({"predicate": []}, changes, taken)
     return version
 
 

@@ -1,4 +1,4 @@
-"""Only the JVM can use the channel to the driver's Python in a session where pydelta is registered."""
+"""Who can talk to the driver's Python in a session where pydelta is registered: the JVM alone."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ UNKNOWN, LARGE = 99, 98
 
 
 def listening_ports(processes: set[int]) -> set[int]:
-    """TCP ports that the processes listen on, as any user can list them."""
+    """TCP ports that the processes listen on, as anybody can find them."""
     inodes = set()
     for process in processes:
         for entry in Path(f"/proc/{process}/fd").iterdir():
@@ -135,24 +135,24 @@ def property_name(spark: SparkSession) -> Iterator[str]:
 
 
 def attack(spark: SparkSession, who: str, name: str) -> list[Any]:
-    """The answer to each frame on the channel's socket. All ports of this process are attacked too."""
+    """What each frame was answered on the channel's socket. All ports of this process are attacked too."""
     server = server_of(spark)
     ports = sorted(listening_ports({os.getpid()}))
     command = [sys.executable, "-S", "-c", ATTACK, who, str(server.path), json.dumps(ports), name]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd="/")
-    assert process.stderr == ""
-    answers: list[Any] = json.loads(process.stdout)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd="/")
+    assert done.stderr == ""
+    answers: list[Any] = json.loads(done.stdout)
     assert len(answers) == 39
     return answers
 
 
 def is_set(spark: SparkSession, name: str) -> bool:
-    gc.collect()  # Py4J tells the JVM which references are gone
+    gc.collect()  # Py4J tells the JVM of references that are gone
     return spark._jvm.java.lang.System.getProperty(name) is not None
 
 
 def asked(spark: SparkSession, kind: int, body: bytes = b"") -> bytes:
-    """The answer to a request of the JVM."""
+    """The answer to a request of the JVM's."""
     answer: bytes = channel_of(spark).java.ask(bytearray([kind]) + body, 15_000, True)
     return answer
 
@@ -164,7 +164,7 @@ def java_field(java: Any, name: str) -> Any:
 
 
 def invoked(spark: SparkSession, java: Any, name: str, *arguments: Any) -> Any:
-    """The result of a method of a class that is not public."""
+    """What a method of a class gives that is not public."""
     context: Any = spark.sparkContext
     array = context._gateway.new_array(context._jvm.Object, len(arguments))
     for place, argument in enumerate(arguments):
@@ -178,11 +178,11 @@ def java_call(spark: SparkSession, kind: int) -> Any:
     """A Call that has not begun."""
     context: Any = spark.sparkContext
     channel = channel_of(spark).java
-    constructor = channel.getClass().getClassLoader().loadClass("pydelta.driver.Call").getDeclaredConstructors()[0]
-    constructor.setAccessible(True)
+    made = channel.getClass().getClassLoader().loadClass("pydelta.driver.Call").getDeclaredConstructors()[0]
+    made.setAccessible(True)
     arguments = context._gateway.new_array(context._jvm.Object, 3)
     arguments[0], arguments[1], arguments[2] = channel, bytearray([kind]), 5000
-    return constructor.newInstance(arguments)
+    return made.newInstance(arguments)
 
 
 def drop_idle_connections(spark: SparkSession) -> None:
@@ -192,7 +192,7 @@ def drop_idle_connections(spark: SparkSession) -> None:
 
 
 def direct_bytes(spark: SparkSession) -> int:
-    """The JVM's buffers outside its heap."""
+    """What the JVM has in buffers beside its heap."""
     context: Any = spark.sparkContext
     java = context._jvm.java
     beans = java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
@@ -205,7 +205,7 @@ def direct_bytes(spark: SparkSession) -> int:
 
 def test_registering_opens_no_port_of_this_process(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
-    spark_port = gateway._callback_server  # of Spark's foreachBatch, if another test has used it
+    spark_port = gateway._callback_server  # of Spark's foreachBatch, where another test has used it
     before = listening_ports({os.getpid()})
     register(spark.newSession())
     with pytest.raises(UnsupportedOperationError, match="is no Delta table"):
@@ -223,11 +223,12 @@ def test_another_user_of_the_machine_reaches_neither_python_nor_the_jvm(spark: S
 
 
 def test_another_process_of_the_same_user_is_told_nothing(spark: SparkSession, property_name: str) -> None:
-    """It does not even get the 32 random bytes to sign: it could have the JVM sign them."""
+    """Not even the 32 random bytes that it would have to sign: the JVM could be made to sign them for it."""
+    channel = channel_of(spark)
     answers = attack(spark, "same user", property_name)
     assert {*answers} <= {0, "ConnectionResetError", "BrokenPipeError"}
     assert not is_set(spark, property_name)
-    assert not channel_of(spark).is_closed
+    assert channel_of(spark) is channel
 
 
 def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path, property_name: str) -> None:
@@ -253,7 +254,7 @@ def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path
 
 
 def test_relay_of_the_same_user_reaches_nothing(spark: SparkSession) -> None:
-    """It replaces the server's socket by its own, and forwards the proofs of both ends."""
+    """It puts its own socket in the place of the server's, and hands on what both ends prove."""
     path = str(server_of(spark).path)
     aside = f"{path}2"
     os.rename(path, aside)
@@ -271,7 +272,7 @@ def test_relay_of_the_same_user_reaches_nothing(spark: SparkSession) -> None:
 
 
 def test_call_waits_while_python_takes_no_more_connections(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if many calls began at the same time: Python admits 16 connections that have not proved themselves yet."""
+    """As where many calls begin at once: Python admits 16 connections at a time that have not proved themselves yet."""
     drop_idle_connections(spark)
     monkeypatch.setattr(server_module, "MAX_UNPROVED_CONNECTIONS", 0)
     admitting = threading.Timer(0.3, monkeypatch.undo)

@@ -17,7 +17,9 @@ from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.types.names import quoted
 from spark_plugin import register
 from spark_plugin.driver_channel import sql_requests
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of
+from tests.support.first_words import first_words
 
 Run = Callable[..., DataFrame]
 LEFT_ALONE = "did not come through spark.sql of Python"
@@ -124,6 +126,21 @@ def test_errors_keep_their_conditions_and_nothing_is_changed(jvm: Run, path: str
     assert raised.value.getCondition() == condition
     assert isinstance(raised.value, DeltaError) == condition.startswith(("DELTA_", "TABLE_OR_VIEW"))
     assert PlainTable(path).version == 0
+
+
+def test_first_words_are_those_of_the_table_for_python_and_java(session: SparkSession) -> None:
+    java = SparkInternals(session).java_class("pydelta.catalog.StatementRouter")
+    method = next(method for method in java.getDeclaredMethods() if method.getName() == "firstWord")
+    method.setAccessible(True)
+    context: Any = session.sparkContext
+    arguments = context._gateway.new_array(context._jvm.Object, 1)
+    wrong = []
+    for text, word in first_words():
+        arguments[0] = text
+        first = method.invoke(None, arguments)
+        if first != word:
+            wrong.append((text, word, first))
+    assert wrong == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""MERGE: what clauses may contain. Everything here is refused before any row is read, most of it without reading the table."""
+"""MERGE: what clauses may say. Everything here is refused before any row is read, most of it without looking at the table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.row_changes.merge_clauses import effective_clauses
 from spark_plugin import DeltaTable
 from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
-from spark_plugin.merge.merge_job_clauses import ResolvedMerge, checked_clauses
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -177,16 +178,16 @@ def source_of(spark: SparkSession) -> DataFrame:
 def test_clauses_that_make_no_sense_are_refused(spark: SparkSession, name: str) -> None:
     condition, build, error_class = REFUSED[name]
     target, source = spark.createDataFrame([], TABLE).alias("t"), source_of(spark)
-    builder = build(DeltaMergeBuilder(spark, "unused", "t", source, F.expr(condition)))
+    asked = build(DeltaMergeBuilder(spark, "unused", "t", source, F.expr(condition)))
     with pytest.raises((PySparkException, DeltaError)) as raised:
-        clauses, evolves = checked_clauses(builder.clauses), builder.schema_evolution
-        merge = ResolvedMerge.of(target, target.columns, source, builder.condition, clauses, evolves=evolves)
-        typed_columns = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
+        clauses, evolves = effective_clauses(asked.clauses), asked.schema_evolution
+        merge = ResolvedMerge.of(target, target.columns, source, asked.condition, clauses, evolves=evolves)
+        own = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
         for clause in merge.clauses:
-            row = Assigning.of(spark, evolves=evolves).updated(target.schema, typed_columns.get, clause.given)
+            row = Assigning.of(spark, evolves=evolves).updated(target.schema, own.get, clause.given)
             target.crossJoin(source).select(*row)
-    error_condition = getattr(raised.value, "error_class", None) or raised.value.getCondition()
-    assert error_class is None or error_condition == error_class, str(raised.value)
+    found = getattr(raised.value, "error_class", None) or raised.value.getCondition()
+    assert error_class is None or found == error_class, str(raised.value)
 
 
 ASKED_OF_A_TABLE = [
@@ -210,13 +211,13 @@ def test_merge_that_makes_no_sense_leaves_the_table_as_it_was(spark: SparkSessio
 
 
 def test_update_of_nothing_at_the_end_is_no_clause(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows are not rewritten, and the merge only inserts, so several rows of the source may match one."""
+    """The rows are not written anew, and the merge only inserts, so that several rows of the source may match one."""
     path = str(tmp_path / "t")
     write_delta(path, pa.table({"k": pa.array([1, 2], pa.int64())}))
     source = spark.createDataFrame([(1,), (1,), (3,)], "k bigint").alias("s")
     builder = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.k = s.k").whenMatchedUpdate(set={})
-    merge_metrics = builder.whenNotMatchedInsertAll().whenNotMatchedBySourceUpdate(set={}).execute().first()
-    assert tuple(merge_metrics) == (1, 0, 0, 1)
+    told = builder.whenNotMatchedInsertAll().whenNotMatchedBySourceUpdate(set={}).execute().first()
+    assert tuple(told) == (1, 0, 0, 1)
     metrics = dict(PlainTable(path).history(limit=1).to_pylist()[0]["operationMetrics"])
     assert (metrics["numTargetFilesRemoved"], metrics["numTargetRowsCopied"]) == ("0", "0")
     assert sorted(PlainTable(path).to_arrow()["k"].to_pylist()) == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""MERGE: the source decides which files of the target are read. The test deletes files that must not be read."""
+"""MERGE: the source says which files of the target are read. Files that must not be read are taken away before."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.row_changes.dml import Candidates, Dml
+from delta_py.row_changes.merge_clauses import Clause
 from spark_plugin import DeltaTable
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.merge import merge_job
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
 from tests.support.runs.sampling import sampled
 
@@ -36,12 +36,12 @@ def day(number: int) -> dt.date:
 
 
 def moment(number: int) -> dt.datetime:
-    return dt.datetime(2024, 3, 30, tzinfo=dt.UTC) + dt.timedelta(hours=number)  # across a change to daylight saving time
+    return dt.datetime(2024, 3, 30, tzinfo=dt.UTC) + dt.timedelta(hours=number)  # across a change of the clocks
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Six files of ten rows, whose keys of all types follow one another."""
+    """Six files of ten rows, whose keys of all types follow each other."""
     path = str(tmp_path_factory.mktemp("pruning") / "t")
     for start in range(0, FILES * 10, 10):
         numbers = list(range(start, start + 10))
@@ -61,29 +61,29 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def table(template: str, tmp_path: Path) -> str:
-    """A separate copy."""
+    """A copy of its own."""
     return str(shutil.copytree(template, tmp_path / "t"))
 
 
 @pytest.fixture
-def candidate_counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The number of candidate files of each operation."""
-    counts: list[int] = []
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many files each operation took as candidates."""
+    found: list[int] = []
     plain = Dml.candidates
 
     def candidates(self: Dml, *arguments: Any, **named: Any) -> Candidates:
         files = plain(self, *arguments, **named)
-        counts.append(len(files))
+        found.append(len(files))
         return files
 
     monkeypatch.setattr(Dml, "candidates", candidates)
-    yield counts
+    yield found
 
 
-def hide_files(path: str, kept_numbers: set[int]) -> None:
-    """Deletes the data files except those with these numbers, in the order of their keys."""
+def hide_files(path: str, kept: set[int]) -> None:
+    """Takes away the data files but those with these numbers, in the order of their keys."""
     for file in Path(path).glob("*.parquet"):
-        if pq.read_table(file, columns=["k"])["k"][0].as_py() // 10 not in kept_numbers:
+        if pq.read_table(file, columns=["k"])["k"][0].as_py() // 10 not in kept:
             file.rename(file.with_suffix(".hidden"))
 
 
@@ -102,78 +102,72 @@ KEYS: dict[str, tuple[str, Callable[[int], Any], str]] = {
 
 @pytest.mark.parametrize("name", sampled(KEYS, 2))
 def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
-    spark: SparkSession, table: str, candidate_counts: list[int], monkeypatch: pytest.MonkeyPatch, name: str
+    spark: SparkSession, table: str, asked: list[int], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     condition, key, kind = KEYS[name]
     source = spark.createDataFrame([(key(23),), (key(27),), (None,)], f"key {kind}").coalesce(1).alias("s")
-    monkeypatch.setattr(merge_job, "run_changes", lambda *_: DmlResult(0, {}))  # other tests check what follows the choice
-    clause = Clause("matched", "delete")
+    monkeypatch.setattr(merge_job, "run_changes", lambda *_: DmlResult(0, {}))  # what comes behind the choice is for other tests
+    clause: Clause[Column] = Clause("matched", "delete")
     merge_job.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias=("t",))
-    # No statistics include NaN, which is larger than any number: a lower bound of keys excludes no file of a double column.
-    assert candidate_counts == [3 if kind == "double" else 1]
+    # No statistics tell of NaN, which is larger than any number: by a least key no file of a double column is left out.
+    assert asked == [3 if kind == "double" else 1]
 
 
 def keys(spark: SparkSession, *numbers: int | None) -> DataFrame:
     return spark.createDataFrame([(number,) for number in numbers], "key int").alias("s")
 
 
-def test_merge_few_keys_far_apart_reads_the_files_of_each(spark: SparkSession, table: str, candidate_counts: list[int]) -> None:
+def test_merge_few_keys_far_apart_reads_the_files_of_each(spark: SparkSession, table: str, asked: list[int]) -> None:
     hide_files(table, {0, 5})
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, 3, 55, 1000), "t.k = s.key")
     builder = builder.whenMatchedDelete().whenNotMatchedInsert(values={"k": "s.key"})
     result = builder.execute().first()
     assert result is not None and tuple(result) == (3, 0, 2, 1)
-    assert candidate_counts == [2]
+    assert asked == [2]
 
 
-def test_merge_of_inserts_alone_reads_few_files(spark: SparkSession, table: str, candidate_counts: list[int]) -> None:
+def test_merge_of_inserts_alone_reads_few_files(spark: SparkSession, table: str, asked: list[int]) -> None:
     hide_files(table, {4})
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, 41, 42, -7), "t.k = s.key")
     result = builder.whenNotMatchedInsert(values={"k": "s.key"}).execute().first()
     assert result is not None and result["num_inserted_rows"] == 1
-    assert candidate_counts == [1]
+    assert asked == [1]
 
 
-def test_merge_ranges_of_the_source_bound_the_target(spark: SparkSession, table: str, candidate_counts: list[int]) -> None:
+def test_merge_ranges_of_the_source_bound_the_target(spark: SparkSession, table: str, asked: list[int]) -> None:
     hide_files(table, {4, 5})
     source = spark.createDataFrame([(48, 53)], "low int, high int").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k >= s.low AND t.k < 1000")
     result = builder.whenMatchedUpdate(set={"v": "'new'"}).execute().first()
     assert result is not None and result["num_updated_rows"] == 12
-    assert candidate_counts == [2]
+    assert asked == [2]
 
 
-def test_merge_source_without_any_key_reads_no_file(spark: SparkSession, table: str, candidate_counts: list[int]) -> None:
+def test_merge_source_without_any_key_reads_no_file(spark: SparkSession, table: str, asked: list[int]) -> None:
     hide_files(table, set())
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, None, None), "t.k = s.key")
     result = builder.whenMatchedDelete().whenNotMatchedInsert(values={"k": "-1"}).execute().first()
     assert result is not None and tuple(result) == (2, 0, 0, 2)
-    assert candidate_counts in ([], [0])
+    assert asked in ([], [0])
 
 
-def test_merge_clause_by_source_reads_the_files_of_its_condition(
-    spark: SparkSession, table: str, candidate_counts: list[int]
-) -> None:
+def test_merge_clause_by_source_reads_the_files_of_its_condition(spark: SparkSession, table: str, asked: list[int]) -> None:
     hide_files(table, {0, 5})
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, 3), "t.k = s.key")
     builder = builder.whenMatchedDelete().whenNotMatchedBySourceDelete("t.k >= 58")
     result = builder.execute().first()
     assert result is not None and result["num_deleted_rows"] == 3
-    assert candidate_counts == [2]
+    assert asked == [2]
 
 
-def test_merge_clause_by_source_without_condition_reads_all_files(
-    spark: SparkSession, table: str, candidate_counts: list[int]
-) -> None:
+def test_merge_clause_by_source_without_condition_reads_all_files(spark: SparkSession, table: str, asked: list[int]) -> None:
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, 3), "t.k = s.key")
     result = builder.whenNotMatchedBySourceDelete().execute().first()
     assert result is not None and result["num_deleted_rows"] == 59
-    assert candidate_counts == [FILES]
+    assert asked == [FILES]
 
 
-def test_merge_partitions_with_odd_names_are_found_by_the_source(
-    spark: SparkSession, tmp_path: Path, candidate_counts: list[int]
-) -> None:
+def test_merge_partitions_with_odd_names_are_found_by_the_source(spark: SparkSession, tmp_path: Path, asked: list[int]) -> None:
     path = str(tmp_path / "t")
     places = ["new york", "a=b", "50%", "x/y", "ü%20", None]
     data = pa.table({"p": places, "k": pa.array(range(len(places)), pa.int64()), "v": ["old"] * len(places)})
@@ -182,9 +176,9 @@ def test_merge_partitions_with_odd_names_are_found_by_the_source(
     source = spark.createDataFrame(rows, "p string, k bigint, v string").alias("s")
     builder = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.p = s.p AND t.k = s.k")
     builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    assert candidate_counts == [2]
-    merged_rows = PlainTable(path).to_arrow().to_pylist()
-    assert sorted(((row["p"], row["k"]), row["v"]) for row in merged_rows if row["p"] is not None) == [
+    assert asked == [2]
+    found = PlainTable(path).to_arrow().to_pylist()
+    assert sorted(((row["p"], row["k"]), row["v"]) for row in found if row["p"] is not None) == [
         (("50%", 2), "old"),
         (("50%", 77), "new"),
         (("a=b", 1), "old"),
@@ -192,10 +186,10 @@ def test_merge_partitions_with_odd_names_are_found_by_the_source(
         (("x/y", 3), "old"),
         (("ü%20", 4), "new"),
     ]
-    assert sorted(row["v"] for row in merged_rows if row["p"] is None) == ["null matches nothing", "old"]
+    assert sorted(row["v"] for row in found if row["p"] is None) == ["null matches nothing", "old"]
 
 
-def test_merge_nulls_that_are_to_match_are_found(spark: SparkSession, tmp_path: Path, candidate_counts: list[int]) -> None:
+def test_merge_nulls_that_are_to_match_are_found(spark: SparkSession, tmp_path: Path, asked: list[int]) -> None:
     path = str(tmp_path / "t")
     for value in (1, None, 3):
         write_delta(path, pa.table({"k": pa.array([value], pa.int64()), "v": ["old"]}), mode="append")
@@ -204,17 +198,17 @@ def test_merge_nulls_that_are_to_match_are_found(spark: SparkSession, tmp_path: 
     builder.whenMatchedUpdateAll().execute()
     rows = PlainTable(path).to_arrow().to_pylist()
     assert {row["k"]: row["v"] for row in rows} == {1: "old", None: "new", 3: "new"}
-    assert candidate_counts == [2]
+    assert asked == [2]
 
 
 def test_merge_rows_of_the_source_that_can_match_nothing_are_not_looked_for(
-    spark: SparkSession, table: str, candidate_counts: list[int]
+    spark: SparkSession, table: str, asked: list[int]
 ) -> None:
     source = spark.createDataFrame([("3", "number"), ("57", "other"), ("x", "other")], "text string, kind string").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "s.kind = 'number' AND t.k = CAST(s.text AS INT)")
     result = builder.whenMatchedUpdate(set={"v": "'new'"}).execute().first()
     assert result is not None and result["num_updated_rows"] == 1
-    assert candidate_counts == [1]
+    assert asked == [1]
 
 
 INSTANT = dt.datetime(2024, 1, 1, 0, 0, 0, 123456, tzinfo=dt.UTC)
@@ -272,5 +266,5 @@ def test_merge_keys_of_fixed_length_match_as_they_are_read(spark: SparkSession, 
 def test_a_source_that_asks_for_the_time_is_made_once(spark: SparkSession) -> None:
     internals, numbers = SparkInternals(spark), spark.range(3)
     assert internals.is_repeatable(numbers, FORMAT)
-    for time_function in ("current_timestamp()", "current_date()", "now()", "localtimestamp()"):
-        assert not internals.is_repeatable(numbers.selectExpr("id", time_function), FORMAT), time_function
+    for made in ("current_timestamp()", "current_date()", "now()", "localtimestamp()"):
+        assert not internals.is_repeatable(numbers.selectExpr("id", made), FORMAT), made

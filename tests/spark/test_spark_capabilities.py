@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning, register
 from spark_plugin.exceptions import UnsupportedOperationError
-from spark_plugin.spark_versions import CAPABILITIES, minor_version
+from spark_plugin.java.supported_versions import minor_version
+from spark_plugin.spark_versions import CAPABILITIES
 from tests.support.spark.older_settings import COLUMNAR_CONF
 from tests.support.spark.settings import restore
 from tests.support.tables.small_table import make_table

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
-from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, may_assign
+from delta_py.expressions.coercion import may_assign
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,

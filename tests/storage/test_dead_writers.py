@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from delta_py.definition.request import WriteRequest
 from delta_py.object_stores.open_store import open_store
-from delta_py.row_changes.write import WritePlan, abort_write, plan_write
+from delta_py.row_changes.write import abort_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.types.schema import DOUBLE, StructField, StructType
 from delta_py.write.data_files import write_files
 from tests.storage.conftest import CONTAINER, new_url

@@ -1,4 +1,4 @@
-"""The content of messages: text from a table may be hostile, and reaches terminals and logs."""
+"""What a message may hold: words of a table, which may be hostile, on their way to terminals and logs."""
 
 from __future__ import annotations
 
@@ -58,5 +58,16 @@ def test_long_message_keeps_its_beginning_and_its_end() -> None:
 
 def test_error_is_the_same_after_pickling() -> None:
     error = DataFileError("a\nb", path="a\nb")
-    copy = pickle.loads(pickle.dumps(error))
-    assert (copy.message, str(copy), copy.message_parameters) == (error.message, str(error), {"path": "a\nb"})
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.message, str(again), again.message_parameters) == (error.message, str(error), {"path": "a\nb"})
+
+
+def test_subclass_has_the_condition_of_its_first_line_or_of_its_base() -> None:
+    class Unreadable(DataFileError, error_class="UNREADABLE"): ...
+
+    class Unreachable(Unreadable, sql_state="08001"): ...
+
+    assert (Unreadable.error_class, Unreadable.sql_state) == ("UNREADABLE", DataFileError.sql_state)
+    assert (Unreachable.error_class, Unreachable.sql_state) == ("UNREADABLE", "08001")
+    assert DataFileError.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
+    assert str(Unreachable("gone")) == "[UNREADABLE] gone"

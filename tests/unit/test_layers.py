@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("delta_py", "spark_plugin", "pydelta_cli")
 LONE_MODULES = ("pyspark_pydelta.py",)
 
-# Never in delta_py: only spark_plugin uses Spark, and importing the other two takes longer than a small read.
+# Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
 FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_plugin")
 # Never in the rooms of the protocol's own formats: bytes and values in, bytes and values out; no I/O and no clock.
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
-# The modules that use more than the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
+# The modules that reach behind the public API of Spark and of Py4J: the JVM and pyspark, and a client of Spark Connect.
 INTERNALS = (
     "spark_plugin/internals/spark_internals.py",
     "spark_plugin/internals/jvm_plans.py",
@@ -31,18 +31,25 @@ INTERNALS = (
     "spark_plugin/sql_definitions.py",
     "spark_plugin/driver_channel/sql_requests.py",
 )
-# Names of Spark's private attributes, even if a module has a private name of its own with the same spelling.
+# What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.
 SPARK_PRIVATE = ("_jdf", "_jc", "_jvm", "_jsc", "_jsparkSession", "_jreader", "_jwrite", "_gateway", "_sc", "_ssql")
-# Methods of Java's objects behind a session: its plans and rules, and the names of their classes.
+# Methods of Java's objects behind a session: its plans and rules, and what tells their classes.
 JVM_METHODS = (
     *("queryExecution", "logicalPlan", "analyzed", "optimizedPlan", "executedPlan", "toRdd", "subqueriesAll", "fastEquals"),
     *("nodeName", "projectList", "outputSet", "subsetOf", "references", "foldable", "containsPattern", "childSchema"),
     *("experimental", "extraOptimizations", "statusTracker", "unpersistRDD", "getClass", "java_exception", "newJavaObject"),
 )
 BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
-# (module, import): an exception to these rules, because it is the public name of an error that users catch too.
+# The modules that ask whether a session is a client of Spark Connect. All others use an adapter, an analyzer or a parser.
+SESSION_KIND_MODULES = {
+    "spark_plugin/internals/session_adapter.py",
+    "spark_plugin/sql_internals.py",
+    "spark_plugin/dml/analyzer.py",
+    "spark_plugin/session.py",
+}
+# (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
 PUBLIC_NAMES = {("spark_plugin/merge/merge_job.py", "py4j.protocol.Py4JJavaError")}
-# (module, name): from the standard library, how a process ends.
+# (module, name): of the standard library, how a process ends.
 PROCESS_END = {("pydelta_cli/main.py", "_exit"), ("pydelta_cli/main.py", "_run_exitfuncs")}
 
 
@@ -80,10 +87,10 @@ def drawn_imports() -> dict[str, set[str]]:
         if "-->" in line:
             start, _, ends = re.sub(r'\[".*?"\]', "", line).partition("-->")
             arrows += [(start.strip(), end.strip()) for end in ends.split("&")]
-    imports_by_folder: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    found: dict[str, set[str]] = {folder: set() for folder in folders.values()}
     for start, end in arrows:
-        imports_by_folder[folders[start]].add(folders[end])
-    return imports_by_folder
+        found[folders[start]].add(folders[end])
+    return found
 
 
 def room(module: str) -> str | None:
@@ -101,12 +108,12 @@ def test_diagram_has_each_folder_and_a_way_for_each_import() -> None:
 
 
 def reachable(start: str, arrows: dict[str, set[str]]) -> set[str]:
-    reached, waiting = set(), [start]
+    found, waiting = set(), [start]
     while waiting:
-        new = arrows[waiting.pop()] - reached
-        reached |= new
+        new = arrows[waiting.pop()] - found
+        found |= new
         waiting += new
-    return reached
+    return found
 
 
 JAVA = ROOT / "spark_plugin" / "java"
@@ -115,9 +122,9 @@ JAVA_SOURCES = sorted(path for path in JAVA.rglob("*.java") if path.stem != "pac
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in JAVA.glob("*/*.java")}), ids=lambda folder: folder.name)
 def test_java_package_says_what_it_does(folder: Path) -> None:
-    comment, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
+    said, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
     assert declared == f"package pydelta.{folder.name};\n"
-    assert comment.startswith("/**\n * ") and len(comment.splitlines()) >= 3
+    assert said.startswith("/**\n * ") and len(said.splitlines()) >= 3
     assert len(list(folder.glob("*.java"))) <= 20
 
 
@@ -169,26 +176,27 @@ def test_protocol_module_imports_no_io_and_no_clock(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if not n.startswith("delta_py/") and n not in INTERNALS])
 def test_only_the_internals_reach_behind_the_public_api_of_spark(name: str) -> None:
-    accesses = [access for access in private_accesses(parse(name)) if (name, access) not in PROCESS_END]
-    assert accesses == [], f"what Spark keeps to itself is asked of {INTERNALS}"
-    imported = [
-        imported_name for imported_name in foreign_imports(name, BEHIND_THE_API) if (name, imported_name) not in PUBLIC_NAMES
-    ]
-    private = [
-        imported_name for imported_name in foreign_imports(name, ("pyspark",)) if is_private(imported_name.rpartition(".")[2])
-    ]
+    asked = [found for found in private_accesses(parse(name)) if (name, found) not in PROCESS_END]
+    assert asked == [], f"what Spark keeps to itself is asked of {INTERNALS}"
+    imported = [found for found in foreign_imports(name, BEHIND_THE_API) if (name, found) not in PUBLIC_NAMES]
+    private = [found for found in foreign_imports(name, ("pyspark",)) if is_private(found.rpartition(".")[2])]
     assert imported + private == [], f"what Spark keeps to itself is imported by {INTERNALS}"
+
+
+def test_few_modules_ask_for_the_kind_of_a_session() -> None:
+    question = "spark_plugin.internals.spark_internals.is_connect"
+    assert {name for name in SOURCES if question in imported_names(name, typing_too=True)} == SESSION_KIND_MODULES
 
 
 def test_imports_that_are_excepted_are_still_there() -> None:
     for name, imported in PUBLIC_NAMES:
         assert imported in foreign_imports(name, BEHIND_THE_API)
-    for name, access in PROCESS_END:
-        assert access in private_accesses(parse(name))
+    for name, asked in PROCESS_END:
+        assert asked in private_accesses(parse(name))
 
 
 @pytest.mark.parametrize(
-    ("text", "accesses"),
+    ("text", "found"),
     [
         ("frame._jdf.count()", ["_jdf"]),
         ("getattr(column, '_expr', None)", ["_expr"]),
@@ -199,8 +207,8 @@ def test_imports_that_are_excepted_are_still_there() -> None:
         ("frame.schema.__class__", []),
     ],
 )
-def test_access_behind_the_api_is_found_in_a_text(text: str, accesses: list[str]) -> None:
-    assert private_accesses(ast.parse(text)) == accesses
+def test_access_behind_the_api_is_found_in_a_text(text: str, found: list[str]) -> None:
+    assert private_accesses(ast.parse(text)) == found
 
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if n.endswith("__init__.py")])
@@ -216,9 +224,9 @@ def test_importing_all_of_delta_py_loads_neither_spark_nor_pandas_nor_datasets()
         f"for name in {names!r}: importlib.import_module(name)\n"
         f"print([name for name in {FOREIGN_TO_DELTA_PY!r} if name in sys.modules])"
     )
-    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.strip() == "[]"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == "[]"
 
 
 # ---------------------------------------------------------------- reading the sources
@@ -247,17 +255,17 @@ def is_export(node: ast.stmt) -> bool:
 
 
 def private_accesses(tree: ast.Module) -> list[str]:
-    """Accesses to private attributes of other objects, or to a method of Java; by name, in the order of the walk."""
-    own_names = own_private_names(tree)
+    """Attributes that are private to somebody else, or a method of Java's; by name, in the order in which they are walked."""
+    own = own_private_names(tree)
     return [
         name
         for name in accessed_names(tree)
-        if name in SPARK_PRIVATE or name in JVM_METHODS or (is_private(name) and name not in own_names)
+        if name in SPARK_PRIVATE or name in JVM_METHODS or (is_private(name) and name not in own)
     ]
 
 
 def accessed_names(tree: ast.Module) -> Iterator[str]:
-    """`x.name`, and texts that are passed to getattr and similar functions."""
+    """`x.name`, and what getattr and its like are given as a text."""
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(attr=name):
@@ -268,14 +276,14 @@ def accessed_names(tree: ast.Module) -> Iterator[str]:
 
 def own_private_names(tree: ast.Module) -> set[str]:
     """What a module defines: functions, classes, variables and fields, and attributes that are set on self."""
-    own_names = set()
+    own = set()
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
-                own_names.add(name)
+                own.add(name)
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
-                own_names.add(name)
-    return own_names
+                own.add(name)
+    return own
 
 
 def is_private(name: str) -> bool:
@@ -283,7 +291,7 @@ def is_private(name: str) -> bool:
 
 
 def imported_names(name: str, *, typing_too: bool) -> Iterator[str]:
-    """Dotted names of everything that a module imports, in functions too; `from a import b` gives `a.b`."""
+    """Dotted names of all that a module imports, in functions too; `from a import b` gives `a.b`."""
     only_typing: set[ast.AST] = set()
     tree = parse(name)
     for node in ast.walk(tree):
@@ -300,14 +308,14 @@ def imported_names(name: str, *, typing_too: bool) -> Iterator[str]:
 
 
 def own_imports(name: str) -> list[str]:
-    """The files of this project that a module imports, also for type checking."""
+    """The files of this project that a module imports, for type checking too."""
     files = {module_name(path): path for path in SOURCES}
-    imported_files = []
+    found = []
     for imported in imported_names(name, typing_too=True):
         target = files.get(imported) or files.get(imported.rpartition(".")[0])
         if target is not None:
-            imported_files.append(target)
-    return imported_files
+            found.append(target)
+    return found
 
 
 def foreign_imports(name: str, forbidden: tuple[str, ...]) -> list[str]:

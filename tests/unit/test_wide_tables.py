@@ -25,7 +25,7 @@ from delta_py.parquet.values.conform_batch import apply, converter
 from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
 from delta_py.row_changes.assigned_rows import AssignedPaths, assigned, updated_rows
-from delta_py.row_changes.merge_clauses import Clause, resolved_clauses
+from delta_py.row_changes.merge_clauses import SqlClause, resolved_clauses
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
 from delta_py.row_rules.not_null import check_not_null
 from delta_py.row_rules.row_constraints import Clock, RowCheck, RowRule
@@ -132,7 +132,7 @@ def read_a_struct(columns: int) -> Callable[[], object]:
 
 def resolve_a_merge(columns: int) -> Callable[[], object]:
     schema = schema_of(columns)
-    clauses = [Clause("matched", "update"), Clause("not matched", "insert")]
+    clauses = [SqlClause("matched", "update"), SqlClause("not matched", "insert")]
 
     def resolve() -> None:
         target, source = Side(schema, "t", TARGET), Side(schema, "s", SOURCE)

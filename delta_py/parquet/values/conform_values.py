@@ -1,7 +1,7 @@
-"""Converts single values of a Parquet file to a column's type: widening, units, legacy calendar, binary without the UTF8 mark.
+"""Values of a Parquet file in a column's type: widening, units, legacy calendar, binary without the UTF8 mark.
 
-Only conversions that keep every value are allowed. All others are refused by name, and a value that does not fit is an
-error, never another value. Times finer than a microsecond are rounded down toward the past.
+These are not casts: only conversions that keep every value are allowed. All others are refused by name, and a value that does not
+fit is an error, never another value. Times finer than a microsecond are rounded down toward the past.
 Protocol: Type Widening.
 """
 
@@ -20,7 +20,6 @@ from delta_py.types.schema import DataType, DecimalType, PrimitiveType, to_arrow
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
-_MICROS_PER_DAY = 86_400_000_000
 _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000}
 
 
@@ -134,7 +133,7 @@ def _temporal(data_type: DataType, arrow: pa.DataType, target: pa.DataType, cale
     if pa.types.is_date32(target):
         return (as_date, rebased)
     if data_type == PrimitiveType("timestamp_ntz"):
-        return (as_date, rebased, _midnight)
+        return (as_date, rebased, _cast(target))
     return None
 
 
@@ -155,8 +154,3 @@ def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: Lega
 def floor_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Times in nanoseconds rounded down to microseconds, toward the past. target: a timestamp type of this unit."""
     return from_values(target, fixed_values(array, np.int64) // 1_000, nulls_of=array)
-
-
-def _midnight(dates: pa.Array) -> pa.Array:
-    days = dates.view(pa.int32()).cast(pa.int64())
-    return pc.multiply_checked(days, _MICROS_PER_DAY).view(pa.timestamp("us"))

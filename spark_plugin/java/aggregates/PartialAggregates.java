@@ -97,6 +97,7 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     String asked = question.json(by, read);
     PrunedScan partial = scan.partially(asked, schema, batches.pythonReadersFor(schema));
     if (partial == null) return null;
-    return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
+    return NodeCopy.with(
+        relation, new NodeCopy.Change(scan, partial), new NodeCopy.Change(relation.output(), Lists.toScala(output)));
   }
 }

@@ -77,7 +77,7 @@ public class Catalogs {
   }
 
   /** Enters an existing table into the session catalog of the active session. DROP TABLE deletes its files. */
-  public static void enterManaged(String database, String table, String path) {
-    new Entering(database, table, path, true, Map.of()).run();
+  public static void enterManaged(String database, String table, String path, String provider) {
+    new Entering(database, table, path, true, Map.of("provider", provider)).run();
   }
 }

@@ -195,7 +195,8 @@ public class SessionTables extends SessionChanges {
     return Entry.isOurs(provider(properties));
   }
 
-  private static String provider(Map<String, String> properties) {
+  /** The provider that a statement names, or else Spark's default. */
+  static String provider(Map<String, String> properties) {
     String provider = properties.get("provider");
     return provider == null ? SQLConf.get().defaultDataSourceName() : provider;
   }

@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import pydelta.tables.Source;
 import pydelta.rule.PruneScans;
+import pydelta.rule.Switch;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
@@ -25,9 +26,6 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The part of DataFrameReader.load in the JVM, if the driver's Python makes the DataSource (loads.py). */
 public class DriverLoads {
-  private static final String DISABLE_CONF = "spark.pydelta.disable";
-  /** The older setting, which still works in this release. */
-  private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
 
@@ -39,8 +37,10 @@ public class DriverLoads {
    * path: null if it is an option.
    */
   public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
-    if (session.conf().get(DISABLE_CONF, "").toLowerCase(Locale.ROOT).contains("driver-planning")) return null;
-    if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
+    String disabled = session.conf().get(Switch.DISABLE_CONF, "").toLowerCase(Locale.ROOT);
+    if (disabled.contains(Switch.DRIVER_PLANNING)) return null;
+    String olderSetting = session.conf().get(Switch.olderSetting(Switch.DRIVER_PLANNING), "true");
+    if (!"true".equalsIgnoreCase(olderSetting.trim())) return null;
     CaseInsensitiveMap<String> given = reader.extraOptions();
     if (given.contains("paths") || given.contains("path") == (path != null)) return null;
     Option<SparkSession> before = activate(session);

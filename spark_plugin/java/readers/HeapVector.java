@@ -36,16 +36,16 @@ import org.apache.spark.unsafe.types.UTF8String;
 abstract class HeapVector extends ColumnVector {
   /** Types are compared with all that they contain: a STRING with a collation is another type. */
   private static final Map<DataType, Kind> KINDS = Map.ofEntries(
-      Map.entry(DataTypes.BooleanType, new Kind(BitVector.class, NumberHeapVectors.Booleans::new)),
-      Map.entry(DataTypes.ByteType, new Kind(TinyIntVector.class, NumberHeapVectors.Bytes::new)),
-      Map.entry(DataTypes.ShortType, new Kind(SmallIntVector.class, NumberHeapVectors.Shorts::new)),
-      Map.entry(DataTypes.IntegerType, new Kind(IntVector.class, NumberHeapVectors.Ints::new)),
-      Map.entry(DataTypes.LongType, new Kind(BigIntVector.class, NumberHeapVectors.Longs::new)),
-      Map.entry(DataTypes.FloatType, new Kind(Float4Vector.class, NumberHeapVectors.Floats::new)),
-      Map.entry(DataTypes.DoubleType, new Kind(Float8Vector.class, NumberHeapVectors.Doubles::new)),
-      Map.entry(DataTypes.DateType, new Kind(DateDayVector.class, NumberHeapVectors.Ints::new)),
-      Map.entry(DataTypes.TimestampType, new Kind(TimeStampMicroTZVector.class, NumberHeapVectors.Longs::new)),
-      Map.entry(DataTypes.TimestampNTZType, new Kind(TimeStampMicroVector.class, NumberHeapVectors.Longs::new)),
+      Map.entry(DataTypes.BooleanType, new Kind(BitVector.class, NumberHeapVectors::booleans)),
+      Map.entry(DataTypes.ByteType, new Kind(TinyIntVector.class, NumberHeapVectors::bytes)),
+      Map.entry(DataTypes.ShortType, new Kind(SmallIntVector.class, NumberHeapVectors::shorts)),
+      Map.entry(DataTypes.IntegerType, new Kind(IntVector.class, NumberHeapVectors::ints)),
+      Map.entry(DataTypes.LongType, new Kind(BigIntVector.class, NumberHeapVectors::longs)),
+      Map.entry(DataTypes.FloatType, new Kind(Float4Vector.class, NumberHeapVectors::floats)),
+      Map.entry(DataTypes.DoubleType, new Kind(Float8Vector.class, NumberHeapVectors::doubles)),
+      Map.entry(DataTypes.DateType, new Kind(DateDayVector.class, NumberHeapVectors::ints)),
+      Map.entry(DataTypes.TimestampType, new Kind(TimeStampMicroTZVector.class, NumberHeapVectors::longs)),
+      Map.entry(DataTypes.TimestampNTZType, new Kind(TimeStampMicroVector.class, NumberHeapVectors::longs)),
       Map.entry(DataTypes.StringType, new Kind(VarCharVector.class, BytesHeapVector::new)),
       Map.entry(DataTypes.BinaryType, new Kind(VarBinaryVector.class, BytesHeapVector::new)));
   private static final Kind DECIMAL = new Kind(DecimalVector.class, DecimalHeapVector::new);

@@ -33,6 +33,6 @@ class ColumnsUnderUdfs {
   private static LogicalPlan nodeInRows(LogicalPlan node) {
     if (!(node instanceof DataSourceV2ScanRelation relation)) return node;
     if (!(relation.scan() instanceof PrunedScan scan) || !scan.mayBeColumnar()) return node;
-    return NodeCopy.with(relation, new Object[] {scan}, new Object[] {scan.inRows()});
+    return NodeCopy.with(relation, new NodeCopy.Change(scan, scan.inRows()));
   }
 }

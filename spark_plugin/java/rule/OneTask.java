@@ -95,7 +95,7 @@ class OneTask {
   private static LogicalPlan together(LogicalPlan node) {
     if (isRowsOfScan(node)) return new Repartition(1, false, node);
     LogicalPlan child = child(node);
-    return NodeCopy.with(node, new Object[] {child}, new Object[] {together(child)});
+    return NodeCopy.with(node, new NodeCopy.Change(child, together(child)));
   }
 
   private static boolean isRowsOfScan(LogicalPlan node) {

@@ -112,7 +112,8 @@ public class ReopenScans {
 
   /** A copy with another table. */
   public static LogicalPlan withTable(DataSourceV2Relation relation, Table table, Seq<?> output) {
-    return NodeCopy.with(relation, new Object[] {relation.table(), relation.output()}, new Object[] {table, output});
+    return NodeCopy.with(
+        relation, new NodeCopy.Change(relation.table(), table), new NodeCopy.Change(relation.output(), output));
   }
 
   private static Object read(Scan scan, String name) {

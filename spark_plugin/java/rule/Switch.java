@@ -78,7 +78,8 @@ public class Switch {
     return text.trim().toLowerCase(Locale.ROOT);
   }
 
-  private static String olderSetting(String name) {
+  /** The older setting for a name, which still works in this release. */
+  public static String olderSetting(String name) {
     for (Named each : NAMES) {
       if (each.name.equals(name)) return PREFIX + each.olderSetting + ".enabled";
     }

@@ -15,10 +15,10 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
+import pydelta.rule.Lists;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A statement that Python may know, which StatementRouter puts into a plan. Spark's analyzer asks Python, once, as it calls
@@ -69,9 +69,8 @@ class RoutedStatement extends LogicalPlan {
       return session.sessionState().analyzer().execute(sparks == null ? router.parsed(text, parameters) : sparks);
     }
     ResultScan result = ResultScan.of(answer);
-    var attributes = CollectionConverters.asJava(DataTypeUtils$.MODULE$.toAttributes(result.readSchema()));
-    Seq<Attribute> output = seq(List.copyOf(attributes));  // of a list of AttributeReference
-    Seq<InternalRow> rows = seq(List.of(result.rows()));
+    Seq<Attribute> output = Lists.widened(DataTypeUtils$.MODULE$.toAttributes(result.readSchema()));
+    Seq<InternalRow> rows = Lists.toScala(List.of(result.rows()));
     var relation = new LocalRelation(output, rows, false, Option.empty());
     SparkPlan physical = session.sessionState().planner().plan(relation).next();
     return new CommandResult(output, relation, physical, rows);
@@ -82,15 +81,11 @@ class RoutedStatement extends LogicalPlan {
   }
 
   public Seq<Attribute> output() {
-    return seq(List.of());
+    return Lists.toScala(List.of());
   }
 
   public Seq<LogicalPlan> children() {
-    return seq(List.of());
-  }
-
-  private static <T> Seq<T> seq(List<T> list) {
-    return CollectionConverters.asScala(list).toSeq();
+    return Lists.toScala(List.of());
   }
 
   public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> none) {

@@ -1,4 +1,5 @@
-"""Checks that a wheel and an sdist contain the jars of all versions of Spark, built from the same sources.
+"""Checks that a wheel and an sdist contain the jars of all versions of Spark, built from the same sources, and that a zip file
+with the wheel's content is next to them.
 
     python tests/support/documents/dist_contents.py dist
 """
@@ -18,7 +19,7 @@ from spark_plugin.java import jars
 
 
 def problems_of(directory: Path) -> list[str]:
-    """The problems of the wheel and the sdist in a directory."""
+    """What is wrong with the wheel and the sdist in a directory."""
     wheels, sdists = list(directory.glob("*.whl")), list(directory.glob("*.tar.gz"))
     if len(wheels) != 1 or len(sdists) != 1:
         return [f"{directory} has {len(wheels)} wheels and {len(sdists)} sdists"]
@@ -30,6 +31,8 @@ def problems_of(directory: Path) -> list[str]:
     sources = {f"spark_plugin/java/{path.relative_to(jars.SOURCES).as_posix()}" for path in jars.SOURCES.rglob("*.java")}
     problems += [f"the sdist lacks {name}" for name in sorted(sources - set(in_sdist))]
     problems += [f"the wheel has {name}" for name in in_wheel if name.endswith(".java")]
+    if [path.read_bytes() for path in directory.glob("*.zip")] != [wheels[0].read_bytes()]:
+        problems.append("no zip file, or more than the one with the content of the wheel")
     return problems
 
 
@@ -54,6 +57,6 @@ def _read(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    all_problems = problems_of(Path(sys.argv[1]))
-    print("\n".join(all_problems) or f"wheel and sdist contain the jars for Spark {', '.join(jars.MINOR_VERSIONS)}")
-    sys.exit(1 if all_problems else 0)
+    found = problems_of(Path(sys.argv[1]))
+    print("\n".join(found) or f"wheel, zip and sdist contain the jars for Spark {', '.join(jars.MINOR_VERSIONS)}")
+    sys.exit(1 if found else 0)

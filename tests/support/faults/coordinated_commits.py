@@ -1,9 +1,9 @@
 """Writers, readers and publishers of one coordinated table under a schedule (schedules.py), and what must hold whatever happens.
 
     model = CoordinatedModel(directory, monkeypatch)
-    model.run(seed)          # Outcome counts; AssertionError if a promise is broken
+    model.run(seed)          # Outcome counts; AssertionError where a promise is broken
 
-It runs the commit path of pydelta over a store in memory and a ledger of SQLite in memory.
+What is run is the commit path of pydelta over a store in memory and a ledger of SQLite in memory.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _POLICY = RetryPolicy(unsettled_attempts=4, first_wait_seconds=0.0)
 
 
 class _LedgerInMemory(SqliteLedger):
-    """One connection is enough, because one actor runs at a time and each call is one transaction."""
+    """One connection is enough where one actor runs at a time, and each call is one transaction."""
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # nothing depends on turns: the schedule chooses the order of actors
+        return contextlib.nullcontext()  # nothing depends on turns: the schedule has actors go as it likes
 
 
 @dataclass
 class _Told:
-    """What a writer learned about its commit. version, data: of a commit that stands."""
+    """What a writer was told of its commit. version, data: of one that stands."""
 
     txn_id: str
     outcome: str = "died"
@@ -101,8 +101,8 @@ class CoordinatedModel:
         memory = self._process.memory
         if key not in memory:
             memory[key] = committer._Committer()
-        table_committer: committer._Committer = memory[key]
-        return table_committer
+        found: committer._Committer = memory[key]
+        return found
 
     def _publish_later(self, store: CoordinatedStore) -> None:
         self._process.memory["to publish"] = store
@@ -119,7 +119,7 @@ class CoordinatedModel:
     # ------------------------------------------------------------ one schedule
 
     def run(self, seed: int) -> Counter[str]:
-        """The number of commits by outcome, and the number of calls."""
+        """How many commits had which outcome, and how many calls there were."""
         schedule = Schedule(seed)
         draw = schedule.draw
         self._run = _Run(schedule, {f"{LOG_DIRECTORY}/{commit_file_name(0)}": (self._first, 0)}, draw.random() < 0.5, 1_000)
@@ -143,7 +143,7 @@ class CoordinatedModel:
         finally:
             schedule.now = None
             self._ledger.forget(place)
-        return Counter(report.outcome for report in self._run.commits) + Counter(calls=schedule.calls, died=schedule.has_died)
+        return Counter(told.outcome for told in self._run.commits) + Counter(calls=schedule.calls, died=schedule.has_died)
 
     # ------------------------------------------------------------ actors
 
@@ -167,7 +167,7 @@ class CoordinatedModel:
         self._settle(store, config, prepared)
 
     def _leave_or_enter(self) -> None:
-        """The table leaves its coordinator, or enters it again."""
+        """The table needs its coordinator no more, and needs it again."""
         for _ in range(self._run.schedule.draw.randint(1, 3)):
             store = self._store()
             try:
@@ -190,18 +190,18 @@ class CoordinatedModel:
         )
 
     def _settle(self, store: CoordinatedStore, config: TableConfig, prepared: PreparedCommit) -> None:
-        run, report = self._run, _Told(prepared.txn_id)
-        run.commits.append(report)
+        run, told = self._run, _Told(prepared.txn_id)
+        run.commits.append(told)
         attempts = Attempts(store, _POLICY, self._clock_ms, lambda _: None)
         try:
-            committed, actions = committer.settle(attempts, LogWriter(store, config), prepared, [])
+            done, actions = committer.commit_prepared(attempts, LogWriter(store, config), prepared, [])
         except CommitOutcomeUnknownError:
-            report.outcome = "unknown"
+            told.outcome = "unknown"
         except DeltaError:
-            report.outcome = "failed"
+            told.outcome = "failed"
         else:
-            report.outcome, report.version, report.data = "committed", committed.version, commit_bytes(actions)
-            run.newest_told = max(run.newest_told, committed.version)
+            told.outcome, told.version, told.data = "committed", done.version, commit_bytes(actions)
+            run.newest_told = max(run.newest_told, done.version)
 
     def _parsed(self, version: int) -> WinningCommit:
         parsed = self._run.parsed
@@ -219,7 +219,7 @@ class CoordinatedModel:
                 return newest, config
 
     def _clock_ms(self) -> int:
-        """The clocks of machines, which do not agree."""
+        """Of machines that do not agree."""
         self._run.clock_ms += 1
         return self._run.clock_ms + self._run.schedule.draw.choice((0, 0, 50, -50))
 
@@ -235,14 +235,14 @@ class CoordinatedModel:
         store, newest = self._store(), 0
         for _ in range(4):
             try:
-                version, _ = self._open(store)
+                found, _ = self._open(store)
             except (OSError, RatificationUnknownError):
                 continue
-            assert version >= newest, f"a reader saw version {newest}, and then {version}"
-            newest = version
+            assert found >= newest, f"a reader saw version {newest}, and then {found}"
+            newest = found
 
     def _checkpoint(self) -> None:
-        """A checkpoint must never contain unpublished commits."""
+        """A checkpoint must never speak of what is not published."""
         run, store = self._run, self._store()
         for _ in range(2):
             try:
@@ -254,12 +254,12 @@ class CoordinatedModel:
             assert not missing, f"a checkpoint of {newest}, and {missing} are not published"
 
     def _look(self, store: CoordinatedStore) -> int:
-        """The newest version of a listing. Each version is read once, by any reader: it never changes."""
-        run, newest = self._run, self._run.newest_told
+        """The newest version of a listing. All versions are read once, whoever reads them: each is one for ever."""
+        run, told = self._run, self._run.newest_told
         names = [parse_log_name(info.path.rpartition("/")[2]) for info in store.list_from(LOG_DIRECTORY)]
         versions = [name.version for name in names if name is not None and name.kind is LogKind.COMMIT]
         assert versions == list(range(len(versions))), f"a listing has the versions {versions}"
-        assert versions[-1] >= newest, f"version {newest} was committed, and a later listing ends with {versions[-1]}"
+        assert versions[-1] >= told, f"version {told} was committed, and a later listing ends with {versions[-1]}"
         for version in versions:
             if version not in run.seen or version >= versions[-1] - 1:
                 try:
@@ -286,20 +286,20 @@ class CoordinatedModel:
         for commit in commits[1:]:
             assert commit.txn_id not in versions, f"{commit.txn_id} is twice in the log"
             versions[commit.txn_id] = commit.version
-        for report in run.commits:
-            if report.outcome == "committed":
-                assert versions.get(report.txn_id) == report.version, f"{report} is version {versions.get(report.txn_id)}"
-                assert run.objects[f"{LOG_DIRECTORY}/{commit_file_name(report.version)}"][0] == report.data
-            elif report.outcome == "failed":
-                assert report.txn_id not in versions, f"{report} is version {versions[report.txn_id]}"
-        assert versions.keys() <= {report.txn_id for report in run.commits}
-        removal_counts = Counter(remove.path for commit in commits for remove in commit.removes)
-        assert all(count == 1 for count in removal_counts.values()), f"a file was taken twice: {removal_counts}"
+        for told in run.commits:
+            if told.outcome == "committed":
+                assert versions.get(told.txn_id) == told.version, f"{told} is version {versions.get(told.txn_id)}"
+                assert run.objects[f"{LOG_DIRECTORY}/{commit_file_name(told.version)}"][0] == told.data
+            elif told.outcome == "failed":
+                assert told.txn_id not in versions, f"{told} is version {versions[told.txn_id]}"
+        assert versions.keys() <= {told.txn_id for told in run.commits}
+        taken = Counter(remove.path for commit in commits for remove in commit.removes)
+        assert all(count == 1 for count in taken.values()), f"a file was taken twice: {taken}"
         times = [commit.timestamp_ms for commit in commits]
         assert all(time is not None for time in times) and times == sorted(set(times)), times  # type: ignore[type-var]
         if run.schedule.faults == Faults():
             assert not staged, f"{staged} were left"
-            assert {report.outcome for report in run.commits} <= {"committed", "failed"}
+            assert {told.outcome for told in run.commits} <= {"committed", "failed"}
 
 
 def _uncoordinated(config: TableConfig) -> TableConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyspark
 import pytest
 
-from spark_plugin.spark_versions import minor_version
+from spark_plugin.java.supported_versions import minor_version
 
 
 def has_spark(version: str) -> bool:

@@ -6,9 +6,9 @@ import json
 import os
 import re
 import sys
+import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -660,7 +660,8 @@ def test_standard_input_that_is_closed_is_told(table: str, monkeypatch: pytest.M
 
 
 def test_version_is_that_of_the_package() -> None:
-    assert run("--version") == f"pydelta {version('pydelta')}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert run("--version") == f"pydelta {project['version']}\n"
 
 
 def test_list_of_commands_has_whole_sentences() -> None:

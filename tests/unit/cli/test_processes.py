@@ -1,4 +1,4 @@
-"""The command line as a process: pipes, its requirements, and its start time."""
+"""The command line as a process: pipes, what it needs, how quickly it starts."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def table(tmp_path: Path) -> str:
 def test_reader_that_goes_is_no_error(table: str) -> None:
     command = " ".join([*PYDELTA, "cat", table])
     script = f"set -o pipefail; {command} | head -2"
-    process = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
-    assert process.stdout.splitlines() == ['"id"', "0"] and process.stderr == "" and process.returncode == 0
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ['"id"', "0"] and done.stderr == "" and done.returncode == 0
 
 
 CAT = [f"cat --format {name}" for name in ("csv", "json", "parquet", "arrow")]
@@ -54,21 +54,21 @@ CAT = [f"cat --format {name}" for name in ("csv", "json", "parquet", "arrow")]
 def test_reader_that_was_never_there_is_no_error(table: str, command: str) -> None:
     name, *options = command.split()
     script = f"set -o pipefail; {' '.join([*PYDELTA, name, table, *options])} | true"
-    process = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
-    assert process.stderr == "" and process.returncode == 0
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stderr == "" and done.returncode == 0
 
 
 def test_runs_without_spark(table: str) -> None:
     for arguments in (["show", table, "--limit", "1"], ["optimize", table], ["history", table, "--json"]):
-        process = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
-        assert process.returncode == 0, process.stderr
+        done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
     arguments = ["optimize", table, "--spark"]
-    process = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
-    assert process.returncode == 3 and "pydelta[spark]" in process.stderr
+    done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3 and "pydelta-lake[spark]" in done.stderr
 
 
 def cpu_seconds_of_children() -> float:
-    """Of the processes that have ended, without other work of the machine."""
+    """Of those that have ended: what else the machine does is not in it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -77,9 +77,9 @@ def test_starts_without_what_it_does_not_need(table: str) -> None:
     seconds = []
     for _ in range(3):
         begin = cpu_seconds_of_children()
-        process = subprocess.run([*PYDELTA, "--help"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*PYDELTA, "--help"], capture_output=True, text=True, timeout=120)
         seconds.append(cpu_seconds_of_children() - begin)
-        assert process.returncode == 0 and "zorder" in process.stdout
+        assert done.returncode == 0 and "zorder" in done.stdout
     assert min(seconds) < 2.0, seconds
 
 
@@ -120,9 +120,9 @@ LOADED = "print(*sys.modules, file=sys.stderr)"
 def test_command_imports_nothing_that_it_does_not_need(table: str, arguments: str, needed: str, unwanted: set[str]) -> None:
     words = arguments.replace("TABLE", table).split()
     code = MODULES.replace("LOOK", LOADED)
-    process = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
-    assert process.returncode == 0, process.stderr
-    loaded = set(process.stderr.split())
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
     assert needed in loaded and sorted(loaded & (NEVER | unwanted)) == []
 
 
@@ -139,10 +139,10 @@ except ModuleNotFoundError:
 
 def test_pandas_is_there_for_spark_alone(table: str) -> None:
     code = MODULES.replace("LOOK", PROBE.replace("\n", "\n    "))
-    for options, expected_output in (["--spark"], "is found\nis imported"), ([], "is not found\nis missing"):
+    for options, said in (["--spark"], "is found\nis imported"), ([], "is not found\nis missing"):
         command = [sys.executable, "-c", code, "optimize", f"{table}@v0", *options]
-        process = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert "names a version" in process.stderr and expected_output in process.stderr, process.stderr
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert "names a version" in done.stderr and said in done.stderr, done.stderr
 
 
 # ---------------------------------------------------------------- output that cannot be written, and Ctrl-C
@@ -158,20 +158,18 @@ def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("command", sampled(["schema", "show", "history --json", "metrics", *CAT], 2))
 def test_answer_that_does_not_fit_is_a_failure_that_says_so(table: str, command: str) -> None:
     name, *options = command.split()
-    process = shell(f"pydelta {name} {table} {' '.join(options)} > /dev/full")
-    assert (
-        process.returncode == 3 and "could not be written to standard output" in process.stderr and "No space" in process.stderr
-    )
-    assert process.stderr.count("\n") == 1
+    done = shell(f"pydelta {name} {table} {' '.join(options)} > /dev/full")
+    assert done.returncode == 3 and "could not be written to standard output" in done.stderr and "No space" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", ["--help", "show --help", "--show-completion"])
 def test_help_that_does_not_fit_is_a_failure_that_says_so(arguments: str) -> None:
-    process = shell(f"pydelta {arguments} > /dev/full; exit $?")  # completion needs the name of the shell, which has to stay
-    assert process.returncode == 3 and "could not be written to standard output" in process.stderr
-    assert process.stderr.count("\n") == 1
-    process = shell(f"set -o pipefail; pydelta {arguments} | true")
-    assert (process.returncode, process.stderr) == (0, "")
+    done = shell(f"pydelta {arguments} > /dev/full; exit $?")  # completion asks for the name of the shell, which has to stay
+    assert done.returncode == 3 and "could not be written to standard output" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = shell(f"set -o pipefail; pydelta {arguments} | true")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -194,22 +192,22 @@ def test_exit_code_tells_what_standard_error_does_not_take(table: str, command: 
 
 def test_completion_that_cannot_be_installed_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    process = shell("pydelta --install-completion; exit $?", HOME=str(tmp_path / "home"))
-    assert process.returncode == 3 and "[DELTA_STORAGE_ERROR]" in process.stderr and f"{tmp_path}/home" in process.stderr, process
-    assert process.stderr.count("\n") == 1
+    done = shell("pydelta --install-completion; exit $?", HOME=str(tmp_path / "home"))
+    assert done.returncode == 3 and "[DELTA_STORAGE_ERROR]" in done.stderr and f"{tmp_path}/home" in done.stderr, done
+    assert done.stderr.count("\n") == 1
 
 
 def test_output_that_is_closed_is_no_error(table: str) -> None:
     for command in (f"schema {table}", f"cat {table} --limit 1", f"set {table} a.b=c"):
-        process = shell(f"pydelta {command} >&-")
-        assert process.returncode == 0 and process.stderr == "", process
+        done = shell(f"pydelta {command} >&-")
+        assert done.returncode == 0 and done.stderr == "", done
     assert shell(f"pydelta schema {table}none 2>&-").returncode == 3
 
 
 def test_what_a_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     write_delta(str(tmp_path / "t"), pa.table({"日本": ["é"]}))
-    process = shell(f"pydelta schema {tmp_path}/t && pydelta show {tmp_path}/none-日本", PYTHONIOENCODING="ascii")
-    assert "\\u65e5\\u672c" in process.stdout and "\\u65e5\\u672c does not exist" in process.stderr and process.returncode == 3
+    done = shell(f"pydelta schema {tmp_path}/t && pydelta show {tmp_path}/none-日本", PYTHONIOENCODING="ascii")
+    assert "\\u65e5\\u672c" in done.stdout and "\\u65e5\\u672c does not exist" in done.stderr and done.returncode == 3
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -263,27 +261,27 @@ main()
 
 def test_end_while_a_thread_of_pyarrow_still_reads_is_no_crash(tmp_path: Path) -> None:
     command = [sys.executable, "-c", READING, str(tmp_path / "t")]
-    process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert process.returncode == 130 and process.stderr.count("\n") == 1 and "interrupted" in process.stderr, process.stderr
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130 and done.stderr.count("\n") == 1 and "interrupted" in done.stderr, done.stderr
 
 
 def test_a_pipe_is_read_to_its_end() -> None:
     text = b"x" * 300_000
     reads = "len(pipe.read(7)), len(pipe.read()), pipe.read()"
     script = f"from pydelta_cli.formats.row_input import _Pipe; pipe = _Pipe(0); print({reads})"
-    process = subprocess.run([sys.executable, "-c", script], input=text, capture_output=True, timeout=120)
-    assert process.stdout.split() == [b"7", b"299993", b"b''"], process.stderr
+    done = subprocess.run([sys.executable, "-c", script], input=text, capture_output=True, timeout=120)
+    assert done.stdout.split() == [b"7", b"299993", b"b''"], done.stderr
 
 
 def test_load_from_a_pipe_of_the_shell(tmp_path: Path) -> None:
-    process = shell(f"pydelta load {tmp_path}/t <(seq 300000 | sed 1iid) --format csv")
-    assert process.returncode == 0, process.stderr
+    done = shell(f"pydelta load {tmp_path}/t <(seq 300000 | sed 1iid) --format csv")
+    assert done.returncode == 0, done.stderr
     assert DeltaTable(f"{tmp_path}/t").to_arrow().num_rows == 300_000
     refused = shell(f"pydelta load {tmp_path}/t <(echo) --format parquet --mode append")
     assert refused.returncode == 2 and "its footer comes last" in refused.stderr
 
 
-# Without the capabilities by which root ignores the permissions of a file.
+# What root may do although the permissions of a file forbid it.
 AS_OWNER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
@@ -296,10 +294,8 @@ def test_table_that_may_not_be_written_says_so(table: str, tmp_path: Path, comma
     for directory in directories:
         directory.chmod(0o555)
     words = command.replace("TABLE", table).replace("FILE", str(tmp_path / "rows.csv")).split()
-    process = subprocess.run([*AS_OWNER, *PYDELTA, *words], capture_output=True, text=True, timeout=120)
-    assert process.returncode == 3 and "[DELTA_" in process.stderr and "denied" in process.stderr and table in process.stderr, (
-        process
-    )
+    done = subprocess.run([*AS_OWNER, *PYDELTA, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3 and "[DELTA_" in done.stderr and "denied" in done.stderr and table in done.stderr, done
 
 
 # ---------------------------------------------------------------- completion
@@ -318,7 +314,7 @@ offers pydelta schema /some/pa
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """An environment with its own home directory, and with `pydelta` among its programs."""
+    """An environment with a home of its own and `pydelta` among its programs."""
     program = tmp_path / "bin" / "pydelta"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pydelta_cli "$@"\n')
@@ -327,21 +323,21 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 def test_bash_completes_commands_options_and_choices(home: dict[str, str]) -> None:
-    # With a command after them bash stays their parent, by which they recognise the shell.
+    # With a command behind them bash stays their parent, by which they know the shell.
     install = ["bash", "-c", "pydelta --install-completion && pydelta --show-completion && exit 0"]
-    process = subprocess.run(install, env=home, capture_output=True, text=True, timeout=120)
-    assert process.returncode == 0 and "complete -o default -F _pydelta_completion pydelta" in process.stdout, process.stderr
-    process = subprocess.run(["bash", "-c", OFFERS], env=home, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(install, env=home, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "complete -o default -F _pydelta_completion pydelta" in done.stdout, done.stderr
+    done = subprocess.run(["bash", "-c", OFFERS], env=home, capture_output=True, text=True, timeout=120)
     names = "complete -o default -F _pydelta_completion pydelta"
-    # If there are no suggestions, bash suggests files.
+    # Where nothing is offered, bash offers files.
     offered = ["show schema streams set", "--format", "csv json parquet arrow", "overwrite", ""]
-    assert process.stdout.splitlines() == [names, *offered] and process.stderr == ""
+    assert done.stdout.splitlines() == [names, *offered] and done.stderr == ""
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_are_told_commands_and_options(home: dict[str, str], shell: str) -> None:
     for words, offered in (("pydelta s", {"show", "schema", "streams", "set"}), ("pydelta cat t --form", {"--format"})):
-        variables = {"_PYDELTA_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": words}
-        variables |= {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-        process = subprocess.run(["pydelta"], env=home | variables, capture_output=True, text=True, timeout=120)
-        assert offered <= set(re.findall(r"[\w-]+", process.stdout)) and "vacuum" not in process.stdout, process
+        asked = {"_PYDELTA_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": words}
+        asked |= {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        done = subprocess.run(["pydelta"], env=home | asked, capture_output=True, text=True, timeout=120)
+        assert offered <= set(re.findall(r"[\w-]+", done.stdout)) and "vacuum" not in done.stdout, done

@@ -16,7 +16,8 @@ from delta_py.commit.transaction import Transaction
 from delta_py.copies.restore import restore
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, VersionNotFoundError
-from delta_py.row_changes.write import WritePlan, commit_write, plan_write
+from delta_py.row_changes.write import commit_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import write_files
 from tests.support.stores.memory_store import MemoryStore

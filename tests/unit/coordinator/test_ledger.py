@@ -204,5 +204,5 @@ def test_package_that_is_missing_is_named_with_the_extra_that_has_it(
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("delta_py.coordinator.dynamodb_ledger", "delta_py.aws_clients"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(UnsupportedOperationError, match=rf"{package}.*pip install 'pydelta\[{extra}\]'"):
+    with pytest.raises(UnsupportedOperationError, match=rf"{package}.*pip install 'pydelta-lake\[{extra}\]'"):
         open_ledger(url)

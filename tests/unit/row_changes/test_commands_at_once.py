@@ -26,7 +26,8 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.row_changes.merge import TableMerger
 from delta_py.row_changes.row_commands import delete, update
-from delta_py.row_changes.write import WritePlan, WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema

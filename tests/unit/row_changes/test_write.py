@@ -1,4 +1,4 @@
-"""write_delta: create and append, from any object with an Arrow stream."""
+"""write_delta: create and append from anything with an Arrow stream."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from delta_py.errors import (
 )
 from delta_py.log.history import history
 from delta_py.row_changes.write import abort_write, commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import ChangePlan, NothingToDo
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType, from_arrow_schema
@@ -40,12 +41,12 @@ def snapshot_of(path: Path, version: int | None = None) -> Snapshot:
 
 
 def rows_of(path: Path, version: int | None = None) -> list[dict[str, Any]]:
-    """The rows in the files that the log lists, with partition values as text."""
-    all_rows = []
+    """The rows by way of the files that the log lists, partition values as text."""
+    found = []
     for file in snapshot_of(path, version).files().to_pylist():
         values = {name: text for name, text in file["partition_values"]}
-        all_rows += [{**row, **values} for row in pq.ParquetFile(path / file["path"]).read().to_pylist()]
-    return sorted(all_rows, key=str)
+        found += [{**row, **values} for row in pq.ParquetFile(path / file["path"]).read().to_pylist()]
+    return sorted(found, key=str)
 
 
 def data_files(path: Path) -> set[str]:
@@ -244,16 +245,16 @@ def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_pa
     plan = pickle.loads(pickle.dumps(plan_write(store, schema, WriteRequest("append", ["day"]))))
     tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), task=n)) for n in range(3)]
     assert commit_write(store, plan, [pickle.loads(task) for task in tasks]) == 0
-    second_plan = plan_write(store, schema, WriteRequest("append"))
-    assert not isinstance(second_plan, int) and second_plan.definition is None and second_plan.state.read_version == 0
-    assert commit_write(store, second_plan, [write_files(second_plan.state, ROWS.to_batches())]) == 1
+    again = plan_write(store, schema, WriteRequest("append"))
+    assert isinstance(again, ChangePlan) and again.state.read_version == 0
+    assert commit_write(store, again, [write_files(again.state, ROWS.to_batches())]) == 1
     assert len(rows_of(tmp_path)) == 6
 
 
 def test_planned_create_that_loses_leaves_the_others_table(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     files = write_files(plan.state, ROWS.to_batches())
     write_delta(str(tmp_path), pa.table({"theirs": [1]}))
     with pytest.raises(ProtocolChangedException):
@@ -264,7 +265,7 @@ def test_planned_create_that_loses_leaves_the_others_table(tmp_path: Path) -> No
 def test_aborted_write_leaves_no_file(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     write_files(plan.state, ROWS.to_batches())
     abort_write(store, plan)
     assert data_files(tmp_path) == set()
@@ -274,7 +275,7 @@ def test_commit_of_a_version_that_is_gone_deletes_the_files(tmp_path: Path) -> N
     store = LocalStore(str(tmp_path))
     write_delta(str(tmp_path), ROWS)
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     before = data_files(tmp_path)
     files = write_files(plan.state, ROWS.to_batches())
     (tmp_path / "_delta_log/00000000000000000000.json").unlink()
@@ -288,7 +289,7 @@ def test_planned_create_takes_no_rules_from_the_table_that_the_rows_come_from(tm
     inner = StructType((StructField("x", LONG, True, foreign),))
     schema = StructType((StructField("id", LONG, True, foreign), StructField("s", inner)))
     plan = plan_write(LocalStore(str(tmp_path)), schema, WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     first, second = plan.state.schema.fields
     assert first.metadata == {"comment": "kept"} and isinstance(second.data_type, StructType)
     assert second.data_type.fields[0].metadata == {"comment": "kept"}
@@ -311,14 +312,14 @@ def test_statistics_that_a_checkpoint_has_as_struct_only_are_there_as_text(tmp_p
         "delta.enableDeletionVectors": "true",
     }
     write_delta(str(tmp_path), ROWS, configuration=configuration)
-    expected_stats = snapshot_of(tmp_path).files()["stats"].to_pylist()
+    wanted = snapshot_of(tmp_path).files()["stats"].to_pylist()
     for _ in range(2):
         write_delta(str(tmp_path), ROWS, mode="append")
     assert list((tmp_path / "_delta_log").glob("*2.checkpoint*"))
     assert [orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist()] == [
-        orjson.loads(text) for text in expected_stats * 3
+        orjson.loads(text) for text in wanted * 3
     ]
     write_delta(str(tmp_path), ROWS.slice(0, 0), mode="overwrite", replace_where="id = 2")
     (tmp_path / "_delta_log" / f"{3:020}.crc").unlink()
-    (first_stats, *_) = (orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist())
-    assert (first_stats["minValues"]["id"], first_stats["maxValues"]["id"], first_stats["tightBounds"]) == (1, 3, False)
+    (kept, *_) = (orjson.loads(text) for text in snapshot_of(tmp_path).files()["stats"].to_pylist())
+    assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["tightBounds"]) == (1, 3, False)

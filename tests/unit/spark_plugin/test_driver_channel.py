@@ -397,7 +397,7 @@ def test_channel_is_opened_again_after_its_socket_was_removed(
     try:
         remove(path)
         second = channel_module.channel_of(spark)
-        assert second is not first and not first.is_closed
+        assert second is not first and not first._server.is_closed
         assert channel_module.channel_of(spark) is second
         second._server.close()
     finally:

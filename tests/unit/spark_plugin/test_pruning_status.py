@@ -30,7 +30,7 @@ TOLD: dict[str, Any] = {
 def session(monkeypatch: pytest.MonkeyPatch) -> Any:
     assert violations("status", TOLD) == []
     java = SimpleNamespace(status=lambda: json.dumps(TOLD))
-    monkeypatch.setattr(rule, "SparkInternals", lambda _spark: SimpleNamespace(pruning_rule=lambda: java))
+    monkeypatch.setattr(rule, "adapter_of", lambda _spark: SimpleNamespace(pruning_rule=lambda: java))
 
     class Session:
         pass

@@ -11,18 +11,16 @@ import pytest
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin import register
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version, refuse_older
 from spark_plugin.spark_versions import (
     CAPABILITIES,
-    SUPPORTED,
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxFiles,
     capability_table,
     hint_at_newer_clause,
-    minor_version,
+    json_of_read_limit,
     read_limit_of_json,
-    refuse_older,
     resolvable_rule_text,
 )
 from tests.support.documents.pages import ROOT
@@ -115,7 +113,7 @@ def test_rule_is_refused_where_a_function_of_the_session_would_answer() -> None:
 
 @pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
 def test_read_limit_comes_back_as_it_was(limit: Any) -> None:
-    assert read_limit_of_json(read_limit_as_by_worker(limit)) == limit
+    assert read_limit_of_json(json_of_read_limit(limit)) == limit
 
 
 def test_table_of_the_docs_is_that_of_the_capabilities() -> None:

@@ -1,4 +1,4 @@
-"""Casts of values for columns as a client of Spark Connect requests them; without a session."""
+"""Casts of values for columns as a client of Spark Connect asks for them; without a session."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.types.schema import STRING
 from spark_plugin.dml.assignments import _cast
 from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.internals.connect_adapter import ConnectAdapter
 
 MODES = {"STRICT": "EVAL_MODE_ANSI", "ANSI": "EVAL_MODE_ANSI", "LEGACY": "EVAL_MODE_LEGACY"}
 
 functions = pytest.importorskip("pyspark.sql.connect.functions")
 
 
-def cast(policy: str, source: DataType, target: DataType) -> str:
-    rule = Assigning(None, policy, evolves=False)
-    return str(rule.cast(Typed(functions.col("v"), source), target, "c")._expr.to_plan(None).cast)
+def cast(policy: str, source: DataType, wanted: DataType) -> str:
+    rule = Assigning(ConnectAdapter(None), policy, evolves=False)
+    return str(rule.cast(Typed(functions.col("v"), source), wanted, "c")._expr.to_plan(None).cast)
 
 
 @pytest.mark.parametrize("source", [IntegerType(), DecimalType(5, 2), DateType(), TimestampType(), BinaryType()])
 @pytest.mark.parametrize(("policy", "mode"), MODES.items())
 def test_every_policy_takes_simple_values_as_text(policy: str, mode: str, source: DataType) -> None:
-    cast_text = cast(policy, source, StringType())
-    assert mode in cast_text and "string {" in cast_text and 'unparsed_identifier: "v"' in cast_text
-    set_value = _cast(Assigning(None, policy, evolves=False), Typed(functions.col("v"), source), STRING, "c")
-    assert str(set_value._expr.to_plan(None).cast) == cast_text
+    asked = cast(policy, source, StringType())
+    assert mode in asked and "string {" in asked and 'unparsed_identifier: "v"' in asked
+    set_value = _cast(Assigning(ConnectAdapter(None), policy, evolves=False), Typed(functions.col("v"), source), STRING, "c")
+    assert str(set_value._expr.to_plan(None).cast) == asked
 
 
 @pytest.mark.parametrize(
-    ("source", "target"),
+    ("source", "wanted"),
     [
         *((LongType(), IntegerType()), (StringType(), DateType())),
         *((VariantType(), StringType()), (ArrayType(LongType()), StringType())),
     ],
 )
-def test_strict_refuses_what_only_the_server_can_tell(source: DataType, target: DataType) -> None:
+def test_strict_refuses_what_only_the_server_can_tell(source: DataType, wanted: DataType) -> None:
     with pytest.raises(UnsupportedOperationError, match=r"c needs a cast to .* STRICT, which cannot be followed"):
-        cast("STRICT", source, target)
-    assert "EVAL_MODE_ANSI" in cast("ANSI", source, target)
+        cast("STRICT", source, wanted)
+    assert "EVAL_MODE_ANSI" in cast("ANSI", source, wanted)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
-from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, runs
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -292,10 +292,6 @@ def test_assign_slice_of_nested_values_keeps_its_rows() -> None:
 def test_assign_no_rows_checks_nested_types_all_the_same() -> None:
     with pytest.raises(SchemaMismatchError, match=r"c\.element"):
         assign(pa.array([], pa.list_(pa.string())), ArrayType(LONG), "c")
-
-
-def test_runs_of_empty_lists_are_one_offset() -> None:
-    assert runs(pa.nulls(0, pa.list_(pa.int64())))[0].to_pylist() == [0]
 
 
 def test_assign_far_slice_of_a_large_text_is_not_too_large(tmp_path: Path) -> None:

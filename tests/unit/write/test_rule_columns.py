@@ -13,7 +13,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write import plan_change
+from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.conform import Conformer, write_state
 from delta_py.row_rules.row_constraints import RowRule
 from delta_py.row_rules.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
@@ -122,10 +122,10 @@ def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
 
     name = answers_of(Table.config, "n")
     data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
-    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"), "Append")  # type: ignore[arg-type]
+    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"))  # type: ignore[arg-type]
     assert plan.state.schema.names == ("id", "t", "new")
     with pytest.raises(DeltaError):
-        plan_change(Table(), data, WriteRequest("append", merge_schema=True), "Append")  # type: ignore[arg-type]
+        plan_change(Table(), data, WriteRequest("append", merge_schema=True))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the save

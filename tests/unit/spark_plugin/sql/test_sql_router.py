@@ -1,10 +1,9 @@
-"""Which statements the router checks, and that Spark gets all others unchanged; without a session."""
+"""Which statements are looked at, and that Spark gets all others as they were written; without a session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,18 +13,20 @@ from hypothesis import strategies as st
 
 from spark_plugin import sql_internals, sql_router
 from spark_plugin.internals.wrapping import wrap
+from spark_plugin.named_functions import function_named
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
+from tests.support.first_words import first_words
 
 REGISTERED = {"spark.pydelta.registered": "true"}
 
 
 class Session:
-    """Returns the arguments of `sql`."""
+    """Gives back what `sql` was called with."""
 
     def __init__(self, settings: Mapping[str, str] = REGISTERED) -> None:
         self.conf = settings
-        # Sessions of earlier tests may have our router; this one does not have it.
+        # Sessions of the tests that ran before may have our router; this one has not.
         self._jsparkSession = SimpleNamespace(sessionUUID=lambda: "a session without a router")
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
@@ -36,11 +37,11 @@ wrap(Session, "sql", sql_router._routing)
 
 
 @pytest.fixture
-def asked_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
-    """The statements that a handler was asked about; it accepts none."""
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
+    """The statements that a handler was asked about, which takes none."""
     statements: list[Statement] = []
     monkeypatch.setattr(sql_router, "active", lambda _spark: nullcontext())
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: statements.append(statement))
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: statements.append(statement))
     yield statements
 
 
@@ -55,28 +56,13 @@ CASES = st.sampled_from([str.upper, str.lower, str.title])
 
 
 @given(st.lists(BLANKS | NESTED, max_size=5), WORDS, CASES, st.sampled_from(["", " ", ";", "\n", "/* */", "("]))
-def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], word: str, case: Any, rest: str) -> None:
-    assert first_word("".join(front) + case(word) + rest) == word.upper()
+def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], word: str, case: Any, behind: str) -> None:
+    assert first_word("".join(front) + case(word) + behind) == word.upper()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "--",
-        "-- DELETE",
-        "/* DELETE FROM t",
-        "/* /* */ DELETE FROM t",
-        "/*+ DELETE */",
-        "'DELETE'",
-        "`DELETE`",
-        "(DELETE",
-        "_x",
-    ],
-)
-def test_a_text_without_a_first_word_has_none(text: str) -> None:
-    assert first_word(text) == ""
+@pytest.mark.parametrize(("text", "word"), first_words())
+def test_first_word_is_that_of_the_table_for_python_and_java(text: str, word: str) -> None:
+    assert first_word(text) == word
 
 
 @given(
@@ -86,19 +72,19 @@ def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> N
     if route_of(text) is not None:
         return
     args, frame = {"x": 1}, object()
-    reached_spark = Session().sql(text, args, t=frame)
-    assert reached_spark[0] is text and reached_spark[1] is args and reached_spark[2] == {"t": frame}
+    found = Session().sql(text, args, t=frame)
+    assert found[0] is text and found[1] is args and found[2] == {"t": frame}
     assert Session().sql(sqlQuery=text) == (text, None, {})
 
 
 @pytest.mark.parametrize("word", ROUTES)
-def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked_statements: list[Statement]) -> None:
+def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
     text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS TRANSACTION"
     route = route_of(text)
     assert route is not None
     args = [1, "'; DROP TABLE t"]
     assert Session().sql(text, args) == (text, args, {})
-    assert asked_statements == [Statement(text, args, word)] * len(route.handlers)
+    assert asked == [Statement(text, args, word)] * len(route.handlers)
 
 
 @pytest.mark.parametrize(
@@ -110,27 +96,26 @@ def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, ask
         {**REGISTERED, "spark.pydelta.disable": "sql"},
     ],
 )
-def test_a_session_without_pydelta_is_not_routed(settings: Mapping[str, str], asked_statements: list[Statement]) -> None:
+def test_a_session_without_pydelta_is_not_routed(settings: Mapping[str, str], asked: list[Statement]) -> None:
     assert Session(settings).sql("DELETE FROM t") == ("DELETE FROM t", None, {})
-    assert asked_statements == []
+    assert asked == []
 
 
-def test_what_is_no_text_reaches_spark_which_refuses_it(asked_statements: list[Statement]) -> None:
+def test_what_is_no_text_reaches_spark_which_refuses_it(asked: list[Statement]) -> None:
     nothing: Any = None
     assert Session().sql(nothing) == (None, None, {})
-    assert asked_statements == []
+    assert asked == []
 
 
-def test_what_a_handler_gives_is_the_result(asked_statements: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: [statement.text])
+def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: [statement.text])
     assert Session().sql("DELETE FROM t") == ["DELETE FROM t"]
-    assert asked_statements == []
+    assert asked == []
 
 
 @pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
 def test_each_handler_of_the_table_exists(name: str) -> None:
-    module, _, function = name.rpartition(".")
-    assert callable(getattr(import_module(f"spark_plugin.{module}"), function))
+    assert callable(function_named(name))
 
 
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
@@ -159,36 +144,28 @@ def test_with_is_looked_at_only_where_rows_may_change() -> None:
 def test_client_reads_statements_with_the_session_s_settings_in_them(
     text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
-    own_settings = {
-        "table": "shop.sales",
-        "day": "2024-05-01",
-        "hours": "200",
-        "named": "${own.table}",
-        "endless": "${own.endless}",
-    }
-    settings = {f"own.{name}": value for name, value in own_settings.items()}
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
+    own = {"table": "shop.sales", "day": "2024-05-01", "hours": "200", "named": "${own.table}", "endless": "${own.endless}"}
+    settings = {f"own.{name}": value for name, value in own.items()}
     assert with_variables(SimpleNamespace(conf=settings), text) == read
     assert with_variables(SimpleNamespace(conf={**settings, "spark.sql.variable.substitute": "false"}), text) == text
 
 
 def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
-    asked_statements: list[Statement], monkeypatch: pytest.MonkeyPatch
+    asked: list[Statement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
-    assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked_statements == []
-    assert Session().sql("VACUUM ${spark.pydelta.registered}") == (
-        "VACUUM ${spark.pydelta.registered}",
-        None,
-        {},
-    ) and asked_statements == [Statement("VACUUM true", None, "VACUUM")]
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
+    assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
+    assert Session().sql("VACUUM ${spark.pydelta.registered}") == ("VACUUM ${spark.pydelta.registered}", None, {}) and asked == [
+        Statement("VACUUM true", None, "VACUUM")
+    ]
 
 
 # ---------------------------------------------------------------- parameters that come from the JVM
 
 
 class Java:
-    """An object of the JVM: its class, and methods that return values."""
+    """An object of the JVM's: its class, and methods that give values."""
 
     def __init__(self, java_class: str, **values: Any) -> None:
         self._class = java_class
