@@ -19,7 +19,7 @@ from spark_plugin import register
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of
-from tests.support.first_words import first_words
+from tests.support.documents.first_words import first_words
 
 Run = Callable[..., DataFrame]
 LEFT_ALONE = "did not come through spark.sql of Python"

@@ -12,10 +12,10 @@ import pytest
 from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.options import settings
 from spark_plugin.options.common import WRITE_CONFS
-from spark_plugin.roads import DISABLE_CONF, PREFER_CONF
+from spark_plugin.options.roads import DISABLE_CONF, PREFER_CONF
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_router import JVM_ENABLED
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 PYTHON = ROOT / "spark_plugin"
 JAVA = PYTHON / "java"

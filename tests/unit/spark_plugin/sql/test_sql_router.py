@@ -16,7 +16,7 @@ from spark_plugin.internals.wrapping import wrap
 from spark_plugin.named_functions import function_named
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
-from tests.support.first_words import first_words
+from tests.support.documents.first_words import first_words
 
 REGISTERED = {"spark.pydelta.registered": "true"}
 
