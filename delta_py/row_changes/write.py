@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.arrow_data import arrow_stream
-from delta_py.definition.create import create_parameters
 from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
-from delta_py.definition.replace import OPERATIONS
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, StorageError, TableNotFoundError
 from delta_py.object_stores.open_store import PathLike, coordination_of, open_store
 from delta_py.row_changes.after_commit import after_commit
-from delta_py.row_changes.write_plans import WritePlan, plan_on_snapshot
+from delta_py.row_changes.write_plans import NothingToDo, WritePlan, plan_on_snapshot
 from delta_py.row_rules.conform import Conformer
 from delta_py.snapshot import Snapshot
-from delta_py.snapshot import replaced as made_anew
 from delta_py.storage.storage_errors import storage_failures
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
@@ -116,8 +111,8 @@ def write_delta(
 def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
     snapshot, begin = _newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)
-    if isinstance(plan, int):
-        return plan
+    if isinstance(plan, NothingToDo):
+        return plan.version
     Conformer(plan.state, reader.schema)  # a schema that does not fit is an error even when there are no rows
     written = write_files(plan.state, reader)
     is_reload_costly = store.is_remote or coordination_of(store) is not None
@@ -128,11 +123,10 @@ def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteReque
 # ---------------------------------------------------------------- driver: before the tasks
 
 
-def plan_write(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> WritePlan | int:
+def plan_write(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> WritePlan | NothingToDo:
     """Decide what a write of rows with this schema does to the current version.
 
-    Returns the plan; or the newest version when there is nothing to do, because mode is ignore and the table exists, or because
-    the table has recorded the request's transaction. Raises as write_delta, before any file is written.
+    Raises as write_delta, before any file is written.
     """
     request.check()
     return plan_on_snapshot(store, _newest(store), data_schema, request)
@@ -164,11 +158,12 @@ def commit_write(
     snapshot: the planned one, if it was loaded just now and in this process; else it is loaded again.
     """
     written = WrittenFiles.of_all(parts)
-    if batch is not None:
-        plan = replace(plan, request=replace(plan.request, txn_app_id=batch.query_id, txn_version=batch.batch_id))
     request = plan.request
     try:
-        transaction = _transaction(store, plan, snapshot)
+        transaction = plan.begin(store, snapshot)
+        app_id, txn_version = (batch.query_id, batch.batch_id) if batch is not None else (request.txn_app_id, request.txn_version)
+        if app_id is not None and txn_version is not None:
+            transaction.set_transaction(app_id, txn_version)
         taken_out = TakenOut()
         if not transaction.is_recorded:
             taken_out = replaced_files(transaction, plan.overwrites, plan.state, written)
@@ -195,9 +190,9 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
     """Whether the write adds no rows, replaces none, and leaves the table's definition unchanged: like delta-spark, it then makes
     no version.
     """
-    if plan.definition or plan.replacement or transaction.is_named:
+    if plan.changes_definition or transaction.is_named:
         return False
-    return plan.changes.is_empty and not any(part.adds or part.removes for part in parts)
+    return not any(part.adds or part.removes for part in parts)
 
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
@@ -218,59 +213,9 @@ def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: 
 
 def _in_history(plan: WritePlan, batch: StreamBatch | None) -> tuple[str, Mapping[str, Any]]:
     """The operation and its parameters."""
-    if batch is not None:
-        return "STREAMING UPDATE", _stream_parameters(batch)
-    definition = plan.definition if plan.replacement is None else plan.replacement.definition
-    if plan.request.as_select is not None and definition is not None:
-        return f"{OPERATIONS[plan.request.as_select]} AS SELECT", create_parameters(definition)
-    return "WRITE", _parameters(plan)
-
-
-def _stream_parameters(batch: StreamBatch) -> dict[str, Any]:
-    return {"outputMode": batch.output_mode, "queryId": batch.query_id, "epochId": str(batch.batch_id)}
-
-
-def _parameters(plan: WritePlan) -> dict[str, Any]:
-    """partitionBy: the caller's value, not the table's."""
-    request = plan.request
-    parameters: dict[str, Any] = {"mode": plan.mode, "partitionBy": list(request.partition_by or ())}
-    if plan.overwrites is Overwrites.MATCHING_ROWS:
-        parameters["predicate"] = [request.replace_where]
-    if plan.overwrites is Overwrites.PARTITIONS:
-        parameters["isDynamicPartitionOverwrite"] = True
-    if request.overwrite_schema:
-        parameters["canOverwriteSchema"] = True
-    if request.merge_schema:
-        parameters["canMergeSchema"] = True
-    return {**parameters, **request.recorded}
-
-
-def _transaction(store: ObjectStore, plan: WritePlan, snapshot: Snapshot | None) -> Transaction:
-    request = plan.request
-    isolation = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
-    if plan.definition is not None:
-        transaction = Transaction(None, store=store, isolation=isolation)
-        transaction.set_protocol(plan.definition.protocol).set_metadata(plan.definition.metadata)
-        for domain in plan.definition.domains:
-            transaction.set_domain(domain)
-    elif plan.replacement is not None:
-        transaction = plan.replacement.begin(snapshot or _planned_on(store, plan), isolation)
-    else:
-        transaction = Transaction(snapshot or _planned_on(store, plan), isolation=isolation)
-        plan.changes.add_to(transaction)
-    if request.txn_app_id is not None and request.txn_version is not None:
-        transaction.set_transaction(request.txn_app_id, request.txn_version)
-    return transaction
-
-
-def _planned_on(store: ObjectStore, plan: WritePlan) -> Snapshot:
-    """The version on which the write was planned, loaded again. Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)
-    if the version now belongs to another table.
-    """
-    snapshot = Snapshot.load(store, version=plan.state.read_version)
-    if snapshot.metadata.id != plan.table_id:
-        raise made_anew(store.root, "the write was planned")
-    return snapshot
+    if batch is None:
+        return plan.history
+    return "STREAMING UPDATE", {"outputMode": batch.output_mode, "queryId": batch.query_id, "epochId": str(batch.batch_id)}
 
 
 def abort_write(

@@ -1,6 +1,8 @@
 """What a write will do to a table, decided before any row is written.
 
-    plan = plan_on_snapshot(store, snapshot, data_schema, request)
+    plan = plan_on_snapshot(store, snapshot, data_schema, request)     # CreatePlan, ReplacePlan, ChangePlan, or NothingToDo
+    ... tasks: write_files(plan.state, rows)
+    transaction = plan.begin(store, snapshot)
 
 Nothing is written here.
 Protocol: Requirements for Writers.
@@ -8,13 +10,15 @@ Protocol: Requirements for Writers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
-from delta_py.definition.create import TableDefinition, check_empty, define_table
+from delta_py.commit.transaction import Transaction
+from delta_py.definition.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.definition.evolve import DefinitionChanges, changed_definition
 from delta_py.definition.overwrite import Overwrites, needs_change_files, what_is_overwritten
-from delta_py.definition.replace import Replacement, not_there
+from delta_py.definition.replace import OPERATIONS, Replacement, not_there
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
 from delta_py.protocol.actions import DomainMetadata
@@ -26,6 +30,7 @@ from delta_py.row_rules.evolution import FOREIGN_METADATA
 from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.snapshot import Snapshot
+from delta_py.snapshot import replaced as made_anew
 from delta_py.statistics.stats_columns import with_paths
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import DEFAULT, GENERATION
@@ -34,28 +39,134 @@ from delta_py.types.schema import Path, StructField, StructType, map_fields, to_
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
-    """A planned write. Small and picklable.
+class NothingToDo:
+    """No plan is needed: the mode is ignore and the table exists, or the table has recorded the request's transaction. version:
+    the newest one.
+    """
 
-    state: for the tasks. mode: as the history names it. definition: of the table that the commit creates, None if the table
-    exists.
-    changes: of an existing table's definition. overwrites: the rows that the write replaces.
-    replacement: the new definition of an existing table, or None. table_id: of the existing table.
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePlan:
+    """The commit creates the table."""
+
+    overwrites: ClassVar[Overwrites] = Overwrites.NOTHING
+    changes_definition: ClassVar[bool] = True
+
+    request: WriteRequest
+    state: WriteState
+    definition: TableDefinition
+
+    def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
+        """A transaction that gives the table its definition. snapshot: has no effect, because no version precedes the commit."""
+        transaction = Transaction(None, store=store, isolation=self.request.isolation)
+        transaction.set_protocol(self.definition.protocol).set_metadata(self.definition.metadata)
+        for domain in self.definition.domains:
+            transaction.set_domain(domain)
+        return transaction
+
+    @property
+    def history(self) -> tuple[str, Mapping[str, Any]]:
+        """The operation and its parameters."""
+        if self.request.as_select is None:
+            return "WRITE", _parameters(self.request, self.overwrites)
+        return _as_select(self.request, self.definition)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePlan:
+    """The commit gives an existing table a new definition, and replaces all of its rows. table_id: of the existing table."""
+
+    overwrites: ClassVar[Overwrites] = Overwrites.TABLE
+    changes_definition: ClassVar[bool] = True
+
+    request: WriteRequest
+    state: WriteState
+    replacement: Replacement
+    table_id: str
+
+    def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
+        """As Replacement.begin. snapshot: the planned one; if it is None, it is loaded again. Raises as ChangePlan.begin."""
+        return self.replacement.begin(snapshot or _planned_on(store, self.state, self.table_id), self.request.isolation)
+
+    @property
+    def history(self) -> tuple[str, Mapping[str, Any]]:
+        """The operation and its parameters."""
+        return _as_select(self.request, self.replacement.definition)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The commit adds rows to an existing table. changes: of its definition, for example new columns. overwrites: the rows that
+    the write replaces. table_id: of the table.
     """
 
     request: WriteRequest
     state: WriteState
-    mode: str
-    definition: TableDefinition | None = None
-    changes: DefinitionChanges = field(default_factory=DefinitionChanges)
-    overwrites: Overwrites = Overwrites.NOTHING
-    replacement: Replacement | None = None
-    table_id: str | None = None
+    changes: DefinitionChanges
+    overwrites: Overwrites
+    table_id: str
+
+    @property
+    def changes_definition(self) -> bool:
+        return not self.changes.is_empty
+
+    def begin(self, store: ObjectStore, snapshot: Snapshot | None) -> Transaction:
+        """A transaction with the changes of the definition. snapshot: the planned one; if it is None, it is loaded again. Raises
+        SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the version now belongs to another table.
+        """
+        snapshot = snapshot or _planned_on(store, self.state, self.table_id)
+        transaction = Transaction(snapshot, isolation=self.request.isolation)
+        self.changes.add_to(transaction)
+        return transaction
+
+    @property
+    def history(self) -> tuple[str, Mapping[str, Any]]:
+        """The operation and its parameters."""
+        return "WRITE", _parameters(self.request, self.overwrites)
+
+
+WritePlan: TypeAlias = CreatePlan | ReplacePlan | ChangePlan
+"""A planned write. Small and picklable. state: for the tasks."""
+
+
+def _as_select(request: WriteRequest, definition: TableDefinition) -> tuple[str, Mapping[str, Any]]:
+    assert request.as_select is not None, "other writes never replace a definition"
+    return f"{OPERATIONS[request.as_select]} AS SELECT", create_parameters(definition)
+
+
+def _parameters(request: WriteRequest, overwrites: Overwrites) -> Mapping[str, Any]:
+    """partitionBy: the caller's value, not the table's."""
+    parameters: dict[str, Any] = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
+    if overwrites is Overwrites.MATCHING_ROWS:
+        parameters["predicate"] = [request.replace_where]
+    if overwrites is Overwrites.PARTITIONS:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    return {**parameters, **request.recorded}
+
+
+def _planned_on(store: ObjectStore, state: WriteState, table_id: str) -> Snapshot:
+    """The version on which the write was planned, loaded again. Raises as ChangePlan.begin."""
+    snapshot = Snapshot.load(store, version=state.read_version)
+    if snapshot.metadata.id != table_id:
+        raise made_anew(store.root, "the write was planned")
+    return snapshot
+
+
+# ---------------------------------------------------------------- planning
 
 
 def plan_on_snapshot(
     store: ObjectStore, snapshot: Snapshot | None, data_schema: StructType, request: WriteRequest
-) -> WritePlan | int:
+) -> WritePlan | NothingToDo:
+    """Decide what a write of rows with this schema does to the snapshot, or to a location without a table (None). Raises as
+    write_delta, before any file is written.
+    """
     mode = request.save_mode
     data_schema = map_fields(data_schema, _without_rules)
     visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
@@ -64,7 +175,7 @@ def plan_on_snapshot(
             raise not_there(store)
         if request.as_select == "create":
             check_empty(store)
-        return _plan_create(store, visible, request, mode)
+        return _plan_create(store, visible, request)
     if mode == "ErrorIfExists":
         raise TableAlreadyExistsError(
             f"There is a table at {store.root} already (version {snapshot.version}), and the write mode is error. "
@@ -72,11 +183,11 @@ def plan_on_snapshot(
             path=store.root,
         )
     if mode == "Ignore" or _is_recorded(snapshot, request):
-        return snapshot.version
+        return NothingToDo(snapshot.version)
     snapshot.check_last_commit()  # before rows are written
     if request.as_select in ("replace", "createOrReplace"):
-        return _plan_replacement(snapshot, visible, request, mode)
-    return plan_change(snapshot, data_schema, request, mode)
+        return _plan_replacement(snapshot, visible, request)
+    return plan_change(snapshot, data_schema, request)
 
 
 def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
@@ -99,19 +210,17 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
     return transaction is not None and transaction.version >= request.txn_version
 
 
-def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
+def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
     definition = _definition(data_schema, request)
     state = _tuned(write_state(definition.config, store, read_version=-1), request)
-    return WritePlan(request, _with_statistics_of(definition.domains, state), mode, definition)
+    return CreatePlan(request, _with_statistics_of(definition.domains, state), definition)
 
 
-def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
-    """As _plan_create, for a replacement of an existing table."""
+def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ReplacePlan:
     replacement = Replacement.of(snapshot, _definition(data_schema, request))
     state = _tuned(write_state(replacement.config(snapshot), snapshot.store, snapshot.version), request)
     state = _with_statistics_of(replacement.domains, state)
-    table_id = snapshot.metadata.id
-    return WritePlan(request, state, mode, overwrites=Overwrites.TABLE, replacement=replacement, table_id=table_id)
+    return ReplacePlan(request, state, replacement, snapshot.metadata.id)
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
@@ -134,8 +243,8 @@ def _with_statistics_of(domains: Iterable[DomainMetadata], state: WriteState) ->
     return state
 
 
-def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest, mode: str) -> WritePlan:
-    """As plan_write, for an existing table."""
+def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ChangePlan:
+    """As plan_on_snapshot, for a write that does not replace the definition of an existing table."""
     if not data_schema.fields:
         raise SchemaMismatchError(
             "The data has no columns. Its rows would be all null, and an overwrite would only delete. Nothing was written.",
@@ -154,15 +263,14 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     _check_same_metadata(snapshot.config, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
-    overwrites = what_is_overwritten(config, request, mode == "Overwrite")
+    overwrites = what_is_overwritten(config, request, request.save_mode == "Overwrite")
     state = replace(
         state,
         stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, clustering)),
         replace_where=request.replace_where,
         insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
     )
-    table_id = snapshot.metadata.id
-    return WritePlan(request, state, mode, changes=changes, overwrites=overwrites, table_id=table_id)
+    return ChangePlan(request, state, changes, overwrites, snapshot.metadata.id)
 
 
 def _tuned(state: WriteState, request: WriteRequest) -> WriteState:

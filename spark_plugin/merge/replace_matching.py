@@ -124,7 +124,7 @@ class _Request:
 def _checked_changes(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool) -> DefinitionChanges:
     if same_types and not request.merge_schema:
         check_same_types(snapshot.schema, schema)
-    return plan_change(snapshot, schema, request, "Overwrite").changes
+    return plan_change(snapshot, schema, request).changes
 
 
 def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:

@@ -46,9 +46,10 @@ class DeltaWriter(PromptTask, BatchWriter):
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, the errors that make the write impossible."""
         from delta_py.row_changes.write import plan_write
+        from delta_py.row_changes.write_plans import NothingToDo
 
         plan = plan_write(options.open_store(), schema, options.request)
-        return cls(options, None if isinstance(plan, int) else plan)
+        return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self._state is None:

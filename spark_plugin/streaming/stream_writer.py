@@ -59,10 +59,10 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         if _COMMIT_WORKER in sys.modules:
             return cls(options, None)
         from delta_py.row_changes.write import plan_write
-        from delta_py.row_changes.write_plans import WritePlan
+        from delta_py.row_changes.write_plans import NothingToDo
 
         plan = plan_write(options.open_store(), schema, replace(options.request, merge_casts=True))
-        assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
+        assert not isinstance(plan, NothingToDo), "appends and overwrites without a transaction always have something to do"
         return cls(options, plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
 from delta_py.types.schema import from_arrow_schema
@@ -69,7 +70,7 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         store = LocalStore(root)
         request = WriteRequest("append", partitions, configuration={"delta.columnMapping.mode": "name"} if mapped else None)
         plan = plan_write(store, from_arrow_schema(SCHEMA), request)
-        assert not isinstance(plan, int)
+        assert not isinstance(plan, NothingToDo)
         state = replace(plan.state, buffer_bytes=limit, row_group_bytes=limit, target_file_bytes=limit, max_open_files=2)
         batches = pa.Table.from_pylist(rows, schema=SCHEMA).to_batches(max_chunksize=batch_rows)
         written = write_files(state, batches)
@@ -98,7 +99,7 @@ def test_filter_over_written_statistics_loses_no_row(
     with tempfile.TemporaryDirectory() as root:
         store = LocalStore(root)
         plan = plan_write(store, from_arrow_schema(SCHEMA), WriteRequest("append", partitions))
-        assert not isinstance(plan, int)
+        assert not isinstance(plan, NothingToDo)
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
         parts = [write_files(plan.state, [batch], task=n) for n, batch in enumerate(table.to_batches(max_chunksize=5))]
         commit_write(store, plan, parts)

@@ -15,6 +15,7 @@ from delta_py.log.history import history
 from delta_py.optimize import auto_compact
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.row_changes.write import commit_write, plan_write
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.row_rules.conform import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
@@ -45,7 +46,7 @@ def append(path: str, number: int, asked: AutoCompact = FEW, **columns: object) 
     partition_by = ["p"] if "p" in columns else None
     request = WriteRequest(mode="append", partition_by=partition_by, auto_compact=asked)
     plan = plan_write(store, from_arrow_schema(rows.schema), request)
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     commit_write(store, plan, [write_files(plan.state, rows.to_batches())])
 
 
@@ -159,7 +160,7 @@ def test_many_small_files_of_one_commit_are_compacted_at_once(path: str) -> None
     write_delta(path, rows, partition_by=["p"])
     store = LocalStore(path)
     plan = plan_write(store, from_arrow_schema(rows.schema), WriteRequest(mode="append", auto_compact=FEW))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     commit_write(store, plan, [written(plan.state, rows.filter(pa.compute.equal(rows["p"], 1)), number) for number in range(6)])
     assert compactions(path) == [2] and files(path) == 8
 

@@ -13,6 +13,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.log.history import history
 from delta_py.row_changes.write import commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
@@ -27,7 +28,7 @@ def write(path: Path, rows: pa.Table, as_select: str, **options: Any) -> int:
     request = WriteRequest(mode=mode, as_select=as_select, tasks=1, **options)
     store = LocalStore(str(path))
     plan = plan_write(store, from_arrow_schema(rows.schema), request)
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     return commit_write(store, plan, [write_files(plan.state, rows.to_reader())])
 
 
@@ -118,7 +119,7 @@ def test_a_commit_meanwhile_is_a_conflict(tmp_path: Path) -> None:
     write(tmp_path, ROWS, "create")
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest(mode="overwrite", as_select="replace", tasks=1))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     written = write_files(plan.state, ROWS.to_reader())
     write(tmp_path, ROWS, "replace", configuration=FEED)
     with pytest.raises(DeltaConcurrentModificationException):

@@ -122,10 +122,10 @@ def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
 
     name = answers_of(Table.config, "n")
     data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
-    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"), "Append")  # type: ignore[arg-type]
+    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"))  # type: ignore[arg-type]
     assert plan.state.schema.names == ("id", "t", "new")
     with pytest.raises(DeltaError):
-        plan_change(Table(), data, WriteRequest("append", merge_schema=True), "Append")  # type: ignore[arg-type]
+        plan_change(Table(), data, WriteRequest("append", merge_schema=True))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the save
