@@ -22,7 +22,7 @@ from delta_py.definition.replace import OPERATIONS, Replacement, not_there
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.clustering import clustering_columns, clustering_leaves, clustering_paths, logical_clustering_paths
+from delta_py.protocol.clustering import clustering_columns, clustering_leaves, logical_clustering_paths
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer, WriteState, write_state
@@ -212,15 +212,14 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
     definition = _definition(data_schema, request)
-    state = _tuned(write_state(definition.config, store, read_version=-1), request)
-    return CreatePlan(request, _with_statistics_of(definition.domains, state), definition)
+    state = write_state(definition.config, store, read_version=-1)
+    return CreatePlan(request, _resolved(state, request, definition.domains), definition)
 
 
 def _plan_replacement(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ReplacePlan:
     replacement = Replacement.of(snapshot, _definition(data_schema, request))
-    state = _tuned(write_state(replacement.config(snapshot), snapshot.store, snapshot.version), request)
-    state = _with_statistics_of(replacement.domains, state)
-    return ReplacePlan(request, state, replacement, snapshot.metadata.id)
+    state = write_state(replacement.config(snapshot), snapshot.store, snapshot.version)
+    return ReplacePlan(request, _resolved(state, request, replacement.domains), replacement, snapshot.metadata.id)
 
 
 def _definition(data_schema: StructType, request: WriteRequest) -> TableDefinition:
@@ -235,12 +234,20 @@ def _definition(data_schema: StructType, request: WriteRequest) -> TableDefiniti
     )
 
 
-def _with_statistics_of(domains: Iterable[DomainMetadata], state: WriteState) -> WriteState:
-    """Collect statistics for the clustering columns, wherever they stand in the schema."""
-    for domain in domains:
-        if not domain.removed:
-            state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths(domain)))
-    return state
+def _resolved(state: WriteState, request: WriteRequest, domains: Iterable[DomainMetadata]) -> WriteState:
+    """The state with the request's options in place of the table's settings. domains: of the table's clustering; its columns get
+    statistics, wherever they stand in the schema.
+    """
+    clustering = [path for domain in domains if not domain.removed for path in clustering_leaves(state.schema, domain)]
+    return replace(
+        request.with_file_settings(state),
+        stats_columns=with_paths(state.stats_columns, clustering),
+        data_change=request.data_change,
+        time_zone=request.time_zone,
+        truncate_nanoseconds=request.truncate_nanoseconds,
+        tasks=request.tasks,
+        rule_nonce=request.rule_nonce,
+    )
 
 
 def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> ChangePlan:
@@ -256,33 +263,18 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     changes = changed_definition(snapshot, visible, request)
     config = changes.config(snapshot)
     clustering = changes.clustering or snapshot.clustering_domain()
-    state = _tuned(write_state(config, snapshot.store, snapshot.version, hidden=hidden), request)
+    state = write_state(config, snapshot.store, snapshot.version, hidden=hidden)
+    state = _resolved(state, request, () if clustering is None else (clustering,))
     _check_partition_columns(config, visible)
     _check_partitioning(state, request.partition_by)
     _check_clustering(snapshot, config, clustering, request.cluster_by)
     _check_same_metadata(snapshot.config, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
-    overwrites = what_is_overwritten(config, request, request.save_mode == "Overwrite")
-    state = replace(
-        state,
-        stats_columns=with_paths(state.stats_columns, clustering_leaves(config.schema, clustering)),
-        replace_where=request.replace_where,
-        insert_changes=overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request),
-    )
+    overwrites = what_is_overwritten(config, request)
+    insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
+    state = replace(state, replace_where=request.replace_where, insert_changes=insert_changes)
     return ChangePlan(request, state, changes, overwrites, snapshot.metadata.id)
-
-
-def _tuned(state: WriteState, request: WriteRequest) -> WriteState:
-    """Return the state with the request's settings for files and rows."""
-    return replace(
-        request.with_file_settings(state),
-        data_change=request.data_change,
-        time_zone=request.time_zone,
-        truncate_nanoseconds=request.truncate_nanoseconds,
-        tasks=request.tasks,
-        rule_nonce=request.rule_nonce,
-    )
 
 
 def has_own_value(f: StructField) -> bool:
