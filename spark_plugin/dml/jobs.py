@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -26,7 +26,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commit.prepared import IsolationLevel
 from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
@@ -192,11 +191,10 @@ def open_target(
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
-        level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
         changes = DefinitionChanges() if evolve is None else evolve(snapshot)
-        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, changes=changes)
+        dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(request), table, listed, alias, by_session, shown)
+            yield Target(spark, dml, table, listed, alias, by_session, shown)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from delta_py.expressions.tree import Expression
 from delta_py.protocol.actions import AddFile, RemoveFile, parse_action
 from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import Repeats, TakenOut, take_out
 from delta_py.write.row_changes import (
@@ -37,6 +38,7 @@ from delta_py.write.row_changes import (
 )
 from tests.support.plain_dml import changed, run, target_rows
 
+NO_OPTIONS = WriteRequest()
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 TRACKING = {"delta.enableRowTracking": "true"}
@@ -58,8 +60,8 @@ def make(path: Path, configuration: Mapping[str, str], **options: Any) -> LocalS
     return LocalStore(str(path))
 
 
-def begin(store: LocalStore, operation: str) -> Dml:
-    return Dml.begin(store, operation, time_zone="UTC")
+def begin(store: LocalStore, operation: str, request: WriteRequest = NO_OPTIONS) -> Dml:
+    return Dml.on(Snapshot.load(store), operation, request)
 
 
 def predicate(dml: Dml, text: str) -> Expression:
@@ -399,19 +401,19 @@ def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
 def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Path) -> None:
     store = make(tmp_path, VECTORS)
     request = WriteRequest(txn_app_id="job", txn_version=4, user_metadata="why", max_records_per_file=2)
-    dml = begin(store, "UPDATE").follow(request)
+    dml = begin(store, "UPDATE", request)
     assert not dml.transaction.is_recorded
     rows = target_rows(dml, dml.candidates(None)).slice(0, 5)
     _, metrics = run(dml, [[changed(rows, UPDATED)]])
     assert metrics["numAddedFiles"] == 3
     assert DeltaTable(str(tmp_path)).history(limit=1).to_pylist()[0]["userMetadata"] == "why"
-    assert begin(store, "UPDATE").follow(request).transaction.is_recorded
+    assert begin(store, "UPDATE", request).transaction.is_recorded
 
 
 def test_transaction_that_changes_nothing_is_recorded(tmp_path: Path) -> None:
     store = make(tmp_path, {})
     request = WriteRequest(txn_app_id="job", txn_version=4)
-    dml = begin(store, "DELETE").follow(request)
+    dml = begin(store, "DELETE", request)
     assert len(dml.candidates(predicate(dml, "id < 0"))) == 0
     assert dml.commit({}, [], TakenOut())[0] == 2
-    assert begin(store, "DELETE").follow(request).transaction.is_recorded
+    assert begin(store, "DELETE", request).transaction.is_recorded
