@@ -19,6 +19,7 @@ home, engine, jars = sys.argv[1:4]
 builder = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
     .config("spark.sql.warehouse.dir", home + "/warehouse")
+    .config("spark.databricks.delta.snapshotPartitions", "2")
     .config("spark.hadoop.javax.jdo.option.ConnectionURL", f"jdbc:derby:;databaseName={home}/metastore;create=true")
     .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home}").enableHiveSupport()
 )
@@ -89,7 +90,7 @@ spark.stop()
 
 
 def turn(home: Path, engine: str, steps: str) -> dict[str, object]:
-    return run_script(SCRIPT + steps + END, str(home), engine, delta_spark.settings()["spark.jars"])
+    return run_script(SCRIPT + steps + END, str(home), engine, delta_spark.settings()["spark.jars"], timeout_seconds=550)
 
 
 @pytest.mark.parametrize(("first", "second"), [("delta-spark", "pydelta"), ("pydelta", "delta-spark")])
@@ -115,5 +116,6 @@ def test_each_engine_reads_writes_and_alters_what_the_other_entered(first: str, 
 
 
 def test_script_of_delta_spark_checks_itself_on_delta_spark(tmp_path: Path) -> None:
-    found = run_script(orders_peers.of_delta_spark(delta_spark.settings()["spark.jars"]), str(tmp_path))
+    script = orders_peers.of_delta_spark(delta_spark.settings()["spark.jars"])
+    found = run_script(script, str(tmp_path), timeout_seconds=550)
     assert (found["engine"], found["providers"]) == ("Apache-Spark", ["delta", "delta"])
