@@ -102,7 +102,7 @@ def _built_jar(version: str, missing: MissingJarError) -> Jar:
     try:
         _log.info("Built %s", build())
     except BuildError as error:
-        raise MissingJarError(f"{missing} (tried now, in vain: {error})", has_sources=True) from error
+        raise MissingJarError(f"{missing}. register tried this, and failed: {error}", has_sources=True) from error
     return jar_for(version)
 
 
