@@ -91,12 +91,13 @@ class ChosenFiles:
 
 class Dml:
     """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
-    recorded: the name of the operation in the history.
+    recorded: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
     """
 
     def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
         self.recorded = operation
+        self.files_scanned = self.files_skipped = 0
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
         self._user_metadata: str | None = None
@@ -176,6 +177,7 @@ class Dml:
         predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
         """
         scan = self.transaction.scan(predicate, options=self._scan_options)
+        self.files_scanned, self.files_skipped = scan.report.files_kept, scan.report.files_total - scan.report.files_kept
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 
