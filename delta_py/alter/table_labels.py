@@ -27,7 +27,7 @@ _LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000
 
 def set_table_name(store: ObjectStore, name: str) -> int:
     """Returns the version. Raises InvalidOptionError for an empty or very long name."""
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+    if not 0 < len(name or "") <= _LONGEST_NAME:
         raise InvalidOptionError(
             f"The name of a table has 1 to {_LONGEST_NAME} characters. Nothing was changed. Give another one.", option="name"
         )
@@ -36,7 +36,7 @@ def set_table_name(store: ObjectStore, name: str) -> int:
 
 def set_table_description(store: ObjectStore, description: str) -> int:
     """Returns the version. Raises InvalidOptionError for a very long description."""
-    if not isinstance(description, str) or len(description) > _LONGEST_DESCRIPTION:
+    if len(description or "") > _LONGEST_DESCRIPTION:
         raise InvalidOptionError(
             f"The description of a table has at most {_LONGEST_DESCRIPTION} characters. Nothing was changed. Give a shorter one.",
             option="description",
@@ -44,13 +44,13 @@ def set_table_description(store: ObjectStore, description: str) -> int:
     return _commit(store, {"description": description}, "UPDATE TABLE METADATA")
 
 
-def _commit(store: ObjectStore, changes: Mapping[str, str], operation: str) -> int:
+def _commit(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
     snapshot = Snapshot.load(store)
     snapshot.config.require(Operation.WRITE)
     metadata = replace(snapshot.metadata, **changes)
     if metadata == snapshot.metadata:
         return snapshot.version
-    return Transaction(snapshot).set_metadata(metadata).commit(operation, {"metadata_update": dict(changes)})
+    return Transaction(snapshot).set_metadata(metadata).commit(operation, {"metadata_update": changes})
 
 
 def set_column_metadata(store: ObjectStore, column: str, metadata: Mapping[str, Any]) -> int:

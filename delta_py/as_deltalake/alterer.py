@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from delta_py.alter.column_changes import NewColumn
 from delta_py.as_deltalake.arguments import COMMIT_FIRST, HOOKS_FIRST
 from delta_py.as_deltalake.exceptions import raises_deltalake_errors
 from delta_py.as_deltalake.features import TableFeatures
@@ -14,6 +15,7 @@ from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.as_deltalake.written_files import note_change
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import Path, StructField, StructType
 
 
 @raises_deltalake_errors
@@ -61,7 +63,8 @@ class TableAlterer:
                 "changed. Create a table with it, and copy the rows."
             )
         with self._block("add_columns", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
-            self._table.alter.add_columns([each.as_delta for each in columns])
+            schema = self._table.struct_type
+            self._table.alter.add_columns([new for each in columns for new in _new_columns(schema, (), each.as_delta)])
 
     def add_constraint(
         self,
@@ -127,3 +130,14 @@ class TableAlterer:
     ) -> None:
         with self._block("set_column_metadata", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
             self._table.alter.set_column_metadata(column, metadata)
+
+
+def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
+    """The column; or the fields that a struct of the table lacks, if the table has the struct already."""
+    known = schema.find(field.name)
+    if known is not None and isinstance(known.data_type, StructType) and isinstance(field.data_type, StructType):
+        for inner in field.data_type.fields:
+            if inner != known.data_type.find(inner.name):
+                yield from _new_columns(known.data_type, (*parents, known.name), inner)
+    else:
+        yield NewColumn((*parents, field.name), field.data_type, field.nullable, metadata=field.metadata)

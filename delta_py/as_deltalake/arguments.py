@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
+_OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:\d\d)$")
 COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
 
@@ -52,7 +54,7 @@ def moment(version: Any) -> Any:
     if not isinstance(version, str):
         raise TypeError(f"A version is a whole number, a text or a datetime, and not {type(version).__name__}.")
     try:
-        time = datetime.fromisoformat(version)
+        time = datetime.fromisoformat(version) if _OFFSET.search(version) else datetime.min
     except ValueError:
         time = datetime.min
     if time.tzinfo is None:

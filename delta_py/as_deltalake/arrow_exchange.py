@@ -97,6 +97,18 @@ def _large(data_type: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if pa.types.is_list(data_type):
         return pa.large_list(data_type.value_field.with_type(_large(data_type.value_type)))
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
+        return pa.map_(key.with_type(_large(key.type)), item.with_type(_large(item.type)))
     if pa.types.is_struct(data_type):
         return pa.struct([field.with_type(_large(field.type)) for field in data_type])
+    return data_type
+
+
+def view_type(data_type: pa.DataType) -> pa.DataType:
+    """Texts and binary values as views, which DataFusion and so deltalake's queries return."""
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return pa.string_view()
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return pa.binary_view()
     return data_type

@@ -7,8 +7,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from delta_py.as_deltalake.arrow_exchange import view_type
 from delta_py.errors import ChangeDataFeedError, TimestampOutOfRangeError
-from delta_py.scan.file_groups import CHANGE_FIELDS, COMMIT_TIMESTAMP
+from delta_py.scan.file_groups import CHANGE_FIELDS, COMMIT_TIMESTAMP, COMMIT_VERSION
 from delta_py.table import DeltaTable
 from delta_py.types.schema import StructType, to_arrow_schema
 
@@ -49,9 +50,7 @@ def read_changes(
 
 
 def _as_deltalake(changes: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """deltalake's times of commits are milliseconds without a zone, in UTC."""
-    position = changes.schema.get_field_index(COMMIT_TIMESTAMP)
-    if position < 0:
-        return changes
-    schema = changes.schema.set(position, pa.field(COMMIT_TIMESTAMP, pa.timestamp("ms")))
+    """The types of deltalake's feed: times of commits in milliseconds without a zone (UTC), unsigned versions, texts as views."""
+    types = {COMMIT_TIMESTAMP: pa.timestamp("ms"), COMMIT_VERSION: pa.uint64()}
+    schema = pa.schema([field.with_type(types.get(field.name, view_type(field.type))) for field in changes.schema])
     return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in changes))

@@ -32,40 +32,48 @@ class TableMerger:
         reader = reader_in(source)
         self._block, self._schema, self._aliases = block, reader.schema, (target_alias, source_alias)
         self._merge_schema, self._columns = merge_schema, table.struct_type
+        self._complete_kinds: set[str] = set()
         self._lenient_types = table.struct_type if is_lenient else StructType()
         self._merger = table.merge(
             reader, spark_sql(predicate), source_alias, target_alias, truncate_nanoseconds=True, merge_schema=merge_schema
         )
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        self._merger.when_matched_update(self._by_column(updates), _sql(predicate))
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_update(self._by_column(updates), _sql(predicate))
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """The table's columns get the values of the source's columns of the same names; others keep theirs. With merge_schema the
         table gets the source's other columns too."""
-        self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        self._merger.when_matched_delete(_sql(predicate))
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_delete(_sql(predicate))
         return self
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        self._merger.when_not_matched_insert(self._by_column(updates), _sql(predicate))
+        if self._can_apply("not matched", predicate):
+            self._merger.when_not_matched_insert(self._by_column(updates), _sql(predicate))
         return self
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Columns that only the table has get their default, or null."""
-        self._merger.when_not_matched_insert(self._all(except_cols), _sql(predicate))
+        if self._can_apply("not matched", predicate):
+            self._merger.when_not_matched_insert(self._all(except_cols), _sql(predicate))
         return self
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
-        self._merger.when_not_matched_by_source_update(self._by_column(updates), _sql(predicate))
+        if self._can_apply("not matched by source", predicate):
+            self._merger.when_not_matched_by_source_update(self._by_column(updates), _sql(predicate))
         return self
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        self._merger.when_not_matched_by_source_delete(_sql(predicate))
+        if self._can_apply("not matched by source", predicate):
+            self._merger.when_not_matched_by_source_delete(_sql(predicate))
         return self
 
     def execute(self) -> dict[str, Any]:
@@ -77,6 +85,13 @@ class TableMerger:
             "num_target_files_skipped_during_scan": self._merger.files_skipped,
         }
         return {**metrics.renamed(done, metrics.MERGE), **files}
+
+    def _can_apply(self, kind: str, predicate: str | None) -> bool:
+        """Whether a clause can ever apply: none of its kind before it takes every row."""
+        can_apply = kind not in self._complete_kinds
+        if predicate is None:
+            self._complete_kinds.add(kind)
+        return can_apply
 
     # ------------------------------------------------------------ columns
 

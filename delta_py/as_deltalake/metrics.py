@@ -24,12 +24,25 @@ MERGE = {
     **_TIMES,
     **_REWRITE,
 }
+_OMITTED = ("num_deleted_rows",)  # unknown if removed files have no statistics
 RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
 
 
 def renamed(metrics: Mapping[str, int], names: Mapping[str, str]) -> dict[str, Any]:
-    """names: delta-spark's by deltalake's. A metric that the operation does not have is 0."""
-    return {ours: metrics.get(theirs, 0) for ours, theirs in names.items()}
+    """names: delta-spark's by deltalake's. A metric that the operation does not have is 0; the number of deleted rows is left
+    out."""
+    unknown = {name for name in _OMITTED if names.get(name) not in metrics}
+    return {ours: metrics.get(theirs, 0) for ours, theirs in names.items() if ours not in unknown}
+
+
+def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
+    """commitInfo with the metrics of pydelta's own commits as numbers, as those of deltalake's commits are. Other writers'
+    stay."""
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, dict) or not str(info.get("engineInfo", "")).startswith("pydelta/"):
+        return dict(info)
+    numbers = {name: int(value) if str(value).isdecimal() else value for name, value in metrics.items()}
+    return {**info, "operationMetrics": numbers}
 
 
 def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:

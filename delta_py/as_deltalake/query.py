@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.as_deltalake.arrow_exchange import reader_out
+from delta_py.as_deltalake.arrow_exchange import reader_out, view_type
 from delta_py.as_deltalake.exceptions import DeltaError
 from delta_py.as_deltalake.sql_dialects import duckdb_sql
 from delta_py.errors import UnsupportedOperationError
@@ -32,9 +32,8 @@ class QueryBuilder:
 
     def register(self, table_name: str, delta_table: DeltaTable) -> Self:
         """Name a table in the queries. Its rows are read when a query runs, at the version that the object has now."""
-        dataset = delta_table.to_pyarrow_dataset()
-        self._connection.register(table_name, dataset)
-        self._schemas.append(dataset.schema)
+        self._connection.register(table_name, delta_table.to_pyarrow_dataset())
+        self._schemas.append(pa.schema(delta_table.schema()))
         return self
 
     def execute(self, sql: str) -> Any:
@@ -49,18 +48,12 @@ class QueryBuilder:
 
 
 def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
-    """The result with the types that DataFusion gives: texts as views, and NOT NULL where a column of the tables has it."""
+    """The result as DataFusion gives it: texts as views, and columns of the tables with their NOT NULL and their metadata."""
+    known = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        known = [schema.field(field.name) for schema in schemas if field.name in schema.names]
-        is_required = bool(known) and not any(each.nullable for each in known) and column.null_count == 0
-        fields.append(pa.field(field.name, _view(field.type), nullable=not is_required))
+        source = known.get(field.name, field)
+        is_same = source.type == field.type
+        is_nullable = source.nullable or not is_same or column.null_count > 0
+        fields.append(pa.field(field.name, view_type(field.type), is_nullable, source.metadata if is_same else None))
     return table.cast(pa.schema(fields))
-
-
-def _view(data_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
-        return pa.string_view()
-    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
-        return pa.binary_view()
-    return data_type

@@ -271,11 +271,12 @@ class Field:
 # ---------------------------------------------------------------- to and from delta_py's types
 
 
-def type_of(data_type: delta.DataType) -> Any:
+def type_of(data_type: delta.DataType) -> DataType:
     """The wrapper of a type."""
     kinds = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
     kind = kinds.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
-    return kind._of(data_type)  # type: ignore[attr-defined]
+    wrapped: DataType = kind._of(data_type)  # type: ignore[attr-defined]
+    return wrapped
 
 
 def columns_of(schema: Any) -> delta.StructType:

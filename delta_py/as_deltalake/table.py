@@ -156,7 +156,7 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The commitInfo of each commit that the log still has, newest first, and its version."""
-        return [{**info, "version": version} for version, info in commit_infos(self._store, limit)]
+        return [{**metrics.with_numbers(info), "version": version} for version, info in commit_infos(self._store, limit)]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self.as_delta.transaction_version(app_id)

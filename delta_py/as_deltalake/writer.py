@@ -8,13 +8,14 @@ from typing import Any
 
 from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name
 from delta_py.as_deltalake.arrow_exchange import reader_in
-from delta_py.as_deltalake.exceptions import TableNotFoundError, with_deltalake_errors
+from delta_py.as_deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError, with_deltalake_errors
 from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_py.as_deltalake.schema import columns_of
 from delta_py.as_deltalake.sessions import operation
 from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.as_deltalake.table import DeltaTable
 from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
+from delta_py.as_deltalake.written_files import note_change
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.create import define_table
 from delta_py.definition.request import WriteRequest
@@ -22,8 +23,10 @@ from delta_py.errors import InvalidOptionError, TableAlreadyExistsError
 from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.write import write_rows
+from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
+from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructType
 
 __all__ = [
@@ -57,7 +60,13 @@ def write_deltalake(
     configuration are those of a new table; an existing one keeps its own. A DeltaTable moves to the new version."""
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else _existing(table_or_uri, storage_options)
     if table is not None:
+        recorded = _recorded(table, commit_properties)
         table.update_incremental()
+        if _recorded(table, commit_properties) != recorded:
+            raise CommitFailedError(
+                f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
+                "written. Compare transaction_version with your own before you write again."
+            )
         if mode == "ignore":
             return
     if schema_mode == "overwrite" and mode != "overwrite":
@@ -70,6 +79,8 @@ def write_deltalake(
     rows = reader_in(data)
     columns = columns_of(rows.schema)
     is_new = table is None
+    if table is not None and schema_mode == "merge":
+        _refuse_new_rules(table.as_delta.struct_type, columns)
     request = WriteRequest(
         mode=mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
@@ -84,12 +95,40 @@ def write_deltalake(
         tasks=1,
         columns=columns,
     )
-    store = open_store(table_or_uri, StorageOptions.of(storage_options or {})) if table is None else table._store
+    store = _store_of(table_or_uri, table, storage_options)
     properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
     with operation(_config(table, columns, request), properties, writer_properties):
-        write_rows(store, arrow_stream(rows), request)
+        version = write_rows(store, arrow_stream(rows), request)
+        if table is not None and version == table.version():
+            # The rows were none. deltalake commits all the same, and records the application's transactions.
+            parameters = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
+            note_change(table.as_delta.snapshot, "WRITE", parameters)
     if table is not None:
         table.update_incremental()
+
+
+def _store_of(
+    table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
+) -> ObjectStore:
+    if table is not None:
+        return table.as_delta.snapshot.store
+    assert not isinstance(table_or_uri, DeltaTable), "it is the table"
+    return open_store(table_or_uri, StorageOptions.of(storage_options or {}))
+
+
+def _refuse_new_rules(present: StructType, columns: StructType) -> None:
+    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
+    if generated:
+        raise SchemaMismatchError(
+            f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "
+            "written. Create a new table with them, and write the rows into it."
+        )
+
+
+def _recorded(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
+    """The versions that the table records for the applications of a commit."""
+    transactions = () if properties is None else properties.app_transactions or ()
+    return {each.app_id: table.transaction_version(each.app_id) for each in transactions}
 
 
 def _existing(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:

@@ -14,7 +14,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.row_counts import stored_row_count
-from delta_py.protocol.actions import AddFile
+from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import read_deletion_vector
 from delta_py.protocol.paths import resolve
 from delta_py.protocol.table_config import Operation
@@ -51,13 +51,13 @@ def commit_files(
         )
     transaction = Transaction(snapshot)
     now_ms = time.time_ns() // 1_000_000
-    removes = ()
+    removes: tuple[RemoveFile, ...] = ()
     if mode == "overwrite":
         scan = transaction.scan(condition, options=ScanOptions(keep_all=True))
         removes = tuple(removed(file, now_ms=now_ms) for file in scan.scan_files())
     adds = tuple(
         AddFile(
-            path=action.path,
+            path=action.path.lstrip("/"),
             partition_values=dict(action.partition_values),
             size_bytes=action.size,
             modification_time_ms=action.modification_time,

@@ -124,6 +124,29 @@ def test_generated_columns_come_from_the_metadata_of_fields(tmp_path: Path) -> N
         write_deltalake(tmp_path, pa.table({"id": [1], "double": [7]}), mode="append")
 
 
+def test_new_column_with_a_rule_is_refused(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    generated = pa.field("double", pa.int64(), metadata={"delta.generationExpression": "id * 2"})
+    rows = pa.table({"id": [1], "day": ["a"], "double": [2]}, schema=pa.schema([*ROWS.schema, generated]))
+    with pytest.raises(ours.exceptions.SchemaMismatchError, match="double"):
+        write_deltalake(table, rows, mode="append", schema_mode="merge")
+    with pytest.raises(UnsupportedOperationError, match="double"):
+        table.alter.add_columns(Field.from_arrow(generated))
+
+
+def test_write_without_rows_is_a_commit(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    write_deltalake(table, ROWS.schema.empty_table(), mode="append")
+    assert (table.version(), table.count()) == (1, 3)
+
+
+def test_fields_are_added_to_a_struct(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"s": [{"x": 1}]}))
+    table = DeltaTable(tmp_path)
+    table.alter.add_columns(Field("s", ours.schema.StructType([Field("x", "long"), Field("y", "string")])))
+    assert table.to_pyarrow_table().to_pylist() == [{"s": {"x": 1, "y": None}}]
+
+
 def test_create_with_a_schema_of_deltalake(tmp_path: Path) -> None:
     schema = Schema([Field("id", "long", nullable=False), Field("day", "string")])
     table = DeltaTable.create(tmp_path, schema, partition_by=["day"], commit_properties=CommitProperties({"job": "x"}))
@@ -244,6 +267,30 @@ def test_what_the_process_cannot_do_is_refused() -> None:
         ours.enable_nanosecond_timestamps()
     with pytest.raises(UnsupportedOperationError, match="logging"):
         ours.init_tracing()
+
+
+def test_transaction_recorded_since_the_table_was_opened(tmp_path: Path) -> None:
+    properties = CommitProperties(app_transactions=[Transaction("app", 1)])
+    one, other = make(tmp_path), DeltaTable(tmp_path)
+    write_deltalake(one, ROWS, mode="append", commit_properties=properties)
+    with pytest.raises(CommitFailedError, match="app"):
+        write_deltalake(other, ROWS, mode="append", commit_properties=properties)
+    assert DeltaTable(tmp_path).version() == 1
+
+
+def test_clause_that_can_never_apply_is_left_out(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    merger = table.merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t")
+    merger.when_not_matched_by_source_update({"day": "'x'"}).when_not_matched_by_source_delete().execute()
+    assert rows_of(table) == [(1, "a"), (2, "x"), (3, "x")]
+
+
+def test_feature_that_is_there_makes_a_commit(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.alter.add_feature([TableFeatures.AppendOnly, TableFeatures.DomainMetadata], allow_protocol_versions_increase=True)
+    table.alter.add_feature(TableFeatures.AppendOnly)
+    assert [info["operation"] for info in table.history(2)] == ["ADD FEATURE", "ADD FEATURE"]
+    assert table.version() == 2
 
 
 def test_feature_needs_permission_to_raise_versions(tmp_path: Path) -> None:
