@@ -138,12 +138,12 @@ class DeltalakeMethods:
         """This version's data files, one row each, with typed statistics and partition values: path, size_bytes,
         modification_time (ms), num_records, null_count, min, max, partition. flatten: columns such as `min.price` instead of
         structs."""
-        from delta_py.scan.add_actions import add_actions
+        from delta_py.exchange.add_actions import add_actions
 
         return add_actions(self._snapshot, flatten, timezone=self._session_timezone)
 
     def file_uris(self, partition_filters: Sequence[Sequence[Any]] | None = None) -> list[str]:
-        """The absolute paths or URLs of this version's data files. partition_filters: as in scan/partition_filters.py."""
+        """The absolute paths or URLs of this version's data files. partition_filters: as in exchange/partition_filters.py."""
         from delta_py.protocol.paths import resolve
         from delta_py.scan.planning import plan_scan
 
@@ -167,9 +167,9 @@ class DeltalakeMethods:
         statistics of each file let them skip it. filter: SQL; files that cannot hold such rows are left out.
 
         Files with deletion vectors, and all files of tables with column mapping, are read into memory at once. to_batches and
-        `__arrow_c_stream__` read any table in bounded memory. Raises as parquet/arrow_dataset.py.
+        `__arrow_c_stream__` read any table in bounded memory. Raises as exchange/arrow_dataset.py.
         """
-        from delta_py.parquet.arrow_dataset import arrow_dataset
+        from delta_py.exchange.arrow_dataset import arrow_dataset
 
         return arrow_dataset(self._snapshot, self._predicate(filter), timezone=self._session_timezone)
 
@@ -236,7 +236,7 @@ class DeltalakeMethods:
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _of_partitions(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
-        from delta_py.scan.partition_filters import partition_condition
+        from delta_py.exchange.partition_filters import partition_condition
 
         config = self._snapshot.config
         return self._predicate(partition_condition(config.schema, config.partition_columns, filters or ()))

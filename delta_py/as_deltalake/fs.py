@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Self
 
+from delta_py.exchange.arrow_file_system import StoreFileSystem
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage.arrow_file_system import StoreFileSystem
 from delta_py.storage.store_options import StorageOptions
 
 __all__ = ["DeltaStorageHandler"]

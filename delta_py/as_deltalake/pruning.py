@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.exchange.partition_filters import partition_condition
 from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.tree import Expression
-from delta_py.scan.partition_filters import partition_condition
 from delta_py.snapshot import Snapshot
 
 

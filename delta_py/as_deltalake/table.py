@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.as_deltalake import metrics
-from delta_py.as_deltalake.alterer import TableAlterer
 from delta_py.as_deltalake.arguments import (
     COMMIT_FIRST,
     HOOKS_FIRST,
@@ -33,15 +31,17 @@ from delta_py.as_deltalake.arguments import (
 from delta_py.as_deltalake.arrow_exchange import reader_out, table_out
 from delta_py.as_deltalake.descriptions import DeltaTableConfig, Metadata, ProtocolVersions
 from delta_py.as_deltalake.exceptions import DeltaError, raises_deltalake_errors
-from delta_py.as_deltalake.merger import TableMerger
-from delta_py.as_deltalake.optimizer import TableOptimizer
+from delta_py.as_deltalake.operations import metrics
+from delta_py.as_deltalake.operations.alterer import TableAlterer
+from delta_py.as_deltalake.operations.merger import TableMerger
+from delta_py.as_deltalake.operations.optimizer import TableOptimizer
+from delta_py.as_deltalake.operations.sessions import TableOperation, TableSession, operation
+from delta_py.as_deltalake.operations.written_files import commit_files, deletion_masks
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.pruning import condition_of
 from delta_py.as_deltalake.schema import Schema, columns_of
-from delta_py.as_deltalake.sessions import TableOperation, TableSession, operation
 from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
-from delta_py.as_deltalake.written_files import commit_files, deletion_masks
 from delta_py.deltalake_methods import create_at, is_delta_table
 from delta_py.log.history import commit_infos
 from delta_py.object_stores.open_store import open_store
@@ -215,8 +215,8 @@ class DeltaTable:
         as_large_types: bool = False,
         file_pruning_predicate: Any = None,
     ) -> Any:
-        """Also for tables with deletion vectors and column mapping: see delta_py/parquet/arrow_dataset.py."""
-        from delta_py.parquet.arrow_dataset import arrow_dataset
+        """Also for tables with deletion vectors and column mapping: see delta_py/exchange/arrow_dataset.py."""
+        from delta_py.exchange.arrow_dataset import arrow_dataset
 
         self._check_files()
         if as_large_types and schema is None:
@@ -263,7 +263,7 @@ class DeltaTable:
         allow_out_of_range: bool = False,
     ) -> Any:
         """allow_out_of_range: no rows, instead of an error, for a start after the newest version."""
-        from delta_py.as_deltalake.change_feed import read_changes
+        from delta_py.as_deltalake.operations.change_feed import read_changes
 
         bounds = (starting_version, ending_version, moment(starting_timestamp), moment(ending_timestamp))
         return reader_out(read_changes(self.as_delta, *bounds, columns, _sql(predicate), allow_out_of_range=allow_out_of_range))

@@ -9,13 +9,13 @@ from typing import Any
 from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name
 from delta_py.as_deltalake.arrow_exchange import reader_in
 from delta_py.as_deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError, with_deltalake_errors
+from delta_py.as_deltalake.operations.sessions import operation
+from delta_py.as_deltalake.operations.written_files import note_change
 from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_py.as_deltalake.schema import columns_of
-from delta_py.as_deltalake.sessions import operation
 from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.as_deltalake.table import DeltaTable
 from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
-from delta_py.as_deltalake.written_files import note_change
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.create import define_table
 from delta_py.definition.request import WriteRequest

@@ -21,7 +21,7 @@ import pyarrow as pa
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
 from delta_py.commit.commit_settings import current_settings
-from delta_py.commit.committer import settle
+from delta_py.commit.committer import commit_prepared
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
@@ -43,7 +43,7 @@ from delta_py.errors import (
     DeltaError,
     UnsupportedOperationError,
 )
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
@@ -263,7 +263,7 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            committed, actions = settle(self._attempts, writer, prepared, new_paths)
+            committed, actions = commit_prepared(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:

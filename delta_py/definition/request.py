@@ -147,6 +147,11 @@ class WriteRequest:
         return save_mode
 
     @property
+    def isolation(self) -> IsolationLevel | None:
+        """None for the table's level. Raises InvalidOptionError (DELTA_INVALID_ISOLATION_LEVEL)."""
+        return None if self.isolation_level is None else IsolationLevel.parse(self.isolation_level)
+
+    @property
     def is_dynamic(self) -> bool:
         return self.partition_overwrite_mode.lower() == "dynamic"
 

@@ -52,7 +52,6 @@ from delta_py.row_rules.row_constraints import (
 )
 from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.store_assignment_casts import (
-    Converter,
     TimeRules,
     check_may_be_absent,
     converter,
@@ -63,6 +62,7 @@ from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.char_types import CharTypes, char_types
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.nested_arrays import Converter
 from delta_py.types.schema import (
     BINARY,
     STRING,

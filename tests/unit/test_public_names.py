@@ -1,4 +1,4 @@
-"""The names that users' code is built on: whoever changes one of them changes this list knowingly."""
+"""The names that users' code depends on: a change of one of them needs a change of this list."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import delta_py.as_deltalake as ours
 from delta_py.alter.table_alterer import TableAlterer
 from delta_py.optimize.optimize import TableOptimizer
 from delta_py.row_changes.merge import TableMerger
-from tests.support import pages
+from tests.support.documents import pages
 
 PAGE = pages.ROOT / "docs" / "from-deltalake.md"
 CLASSES = {
