@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
+from delta_py.commit.commit_settings import current_settings
 from delta_py.commit.committer import commit_prepared
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
@@ -87,7 +88,11 @@ class Transaction:
             store = snapshot.store
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
-        self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms
+        self._settings = current_settings()
+        policy = policy or RetryPolicy.of(store)
+        if self._settings.max_attempts is not None:
+            policy = replace(policy, conflict_attempts=self._settings.max_attempts)
+        self._attempts, self._clock_ms = Attempts(store, policy, clock_ms, sleep), clock_ms
         self._reads = _Reads(store)
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
@@ -333,7 +338,19 @@ class Transaction:
             info["readVersion"] = self._snapshot.version
         info["operationMetrics"] = {name: str(value) for name, value in (metrics or {}).items()}
         info["engineInfo"] = f"pydelta/{own_version()}"
-        return info
+        return self._with_settings(info)
+
+    def _with_settings(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the keys of CommitSettings. The operation's own parameters are not replaced."""
+        more = dict(self._settings.info)
+        parameters = {name: _parameter_text(value) for name, value in more.pop("operationParameters", {}).items()}
+        info["operation"] = self._settings.operation or info["operation"]
+        return {**info, **more, "operationParameters": {**parameters, **info["operationParameters"]}}
+
+    def _app_transactions(self) -> tuple[SetTransaction, ...]:
+        now_ms = self._clock_ms()
+        others = {app_id: SetTransaction(app_id, version, now_ms) for app_id, version in self._settings.transactions.items()}
+        return tuple({**others, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""
@@ -361,7 +378,7 @@ class Transaction:
             adds=written.adds,
             removes=written.removes,
             cdc=written.cdc,
-            transactions=tuple(self._transactions.values()),
+            transactions=self._app_transactions(),
             domains=tuple(self._domains.values()),
             reads=self._reads.as_read_set(),
             isolation=self._isolation_level(config, written),

@@ -91,7 +91,7 @@ class ChosenFiles:
 
 class Dml:
     """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
-    recorded: the name of the operation in the history.
+    recorded: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Dml:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
         self._request = request
         self.recorded = operation
+        self.files_scanned = self.files_skipped = 0
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
         self._store = snapshot.store
@@ -149,6 +150,7 @@ class Dml:
         predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
         """
         scan = self.transaction.scan(predicate, options=self._scan_options)
+        self.files_scanned, self.files_skipped = scan.report.files_kept, scan.report.files_total - scan.report.files_kept
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.definition.arrow_data import arrow_stream
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve_condition
@@ -32,6 +34,7 @@ from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.row_changes.merge_clauses import (
     ResolvedClause,
     SqlClause,
+    assigned_columns,
     changes_every_match,
     deletes_all_matches,
     effective_clauses,
@@ -48,6 +51,7 @@ from delta_py.row_rules.conform import check_duplicates
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.row_rules.store_assignment_casts import TimeRules, assign
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
@@ -66,6 +70,7 @@ class TableMerger:
 
     source: anything with an Arrow stream, read once and held in memory. predicate: SQL over columns of both sides. source_alias,
     target_alias: their names in SQL, by default `source` and `target`; a name that only one side has needs no alias.
+    files_scanned, files_skipped: numbers of files of the table that the last `execute` has read, and left out.
     """
 
     def __init__(
@@ -78,9 +83,12 @@ class TableMerger:
         *,
         time_zone: str = "UTC",
         truncate_nanoseconds: bool = False,
+        merge_schema: bool = False,
     ) -> None:
-        """truncate_nanoseconds: as in TimeRules, for the source. Raises InvalidOptionError when both sides have the same
-        alias."""
+        """truncate_nanoseconds: as in TimeRules, for the source. merge_schema: columns of the source that clauses assign and the
+        table lacks are added to the table. Raises InvalidOptionError when both sides have the same alias."""
+        self._merge_schema = merge_schema
+        self.files_scanned = self.files_skipped = 0
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
         self._source_times = TimeRules(time_zone, truncate_nanoseconds)
         self._aliases = (target_alias or "target", source_alias or "source")
@@ -125,17 +133,30 @@ class TableMerger:
         """
         clauses = effective_clauses(self._clauses)
         self._held = self._held or _Held.of(self._source, self._source_times)
-        dml = Dml.begin(self._store, "MERGE", time_zone=self._time_zone)
+        dml = self._begin(clauses)
         clock = Clock(dml.state.write_micros, self._time_zone)
-        target = Side(dml.snapshot.schema, self._aliases[0], TARGET)
+        target = Side(dml.config.schema, self._aliases[0], TARGET)
         source = Side(self._held.schema, self._aliases[1], SOURCE)
         scope = Scope((target, source), clock, "search condition")
         condition = JoinCondition.of(scope.predicate(self._predicate), scope.rows)
         resolved = resolved_clauses(clauses, target, source, clock)
-        return _Merge(dml, condition, resolved, self._held.rows).run(
+        metrics = _Merge(dml, condition, resolved, self._held.rows).run(
             recorded_parameters(self._predicate, clauses, [clause.condition for clause in clauses]),
             partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms),
         )
+        self.files_scanned, self.files_skipped = dml.files_scanned, dml.files_skipped
+        return metrics
+
+    def _begin(self, clauses: Sequence[SqlClause]) -> Dml:
+        """The operation on the newest version, whose schema has the new columns of the source if they are merged."""
+        assert self._held is not None
+        snapshot = Snapshot.load(self._store)
+        changes = DefinitionChanges()
+        names = assigned_columns(clauses, self._held.schema) if self._merge_schema else frozenset()
+        new = tuple(f for f in self._held.schema.fields if f.name.lower() in names and snapshot.schema.find(f.name) is None)
+        if new:
+            changes = changed_definition(snapshot, StructType(new), WriteRequest(mode="append", merge_schema=True))
+        return Dml.on(snapshot, "MERGE", WriteRequest(time_zone=self._time_zone), changes)
 
     def _with(self, clause: SqlClause) -> Self:
         self._clauses.append(clause)
@@ -201,7 +222,7 @@ class _Merge:
         candidates = self._candidates()
         scan = None
         if candidates:
-            columns = [f for f in dml.snapshot.schema.fields if TARGET + f.name in self._target_columns]
+            columns = [f for f in dml.config.schema.fields if TARGET + f.name in self._target_columns]
             scan = target_rows(dml, candidates, columns)
         after = self._inserted if inserts else None
         return change_rows(dml, scan, self._changed, parameters, after=after, named=named)

@@ -19,6 +19,7 @@ from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.names import quoted, split_name
+from delta_py.types.schema import StructType
 
 _OMITTED: dict[Kind, str] = {
     "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
@@ -165,6 +166,18 @@ class ResolvedClause:
         return condition_columns if self.rows is None else condition_columns | self.rows.columns
 
 
+def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozenset[str]:
+    """The top-level columns that the clauses assign, in lower case: those of the source, if a clause takes all of them."""
+    names: set[str] = set()
+    for clause in clauses:
+        excluded = {split_name(name)[-1].lower() for name in clause.except_columns}
+        if clause.assignments is not None:
+            names |= {part.lower() for name in clause.assignments for part in split_name(name)[:2]}
+        elif clause.action != "delete":
+            names |= {name.lower() for name in source.names} - excluded
+    return frozenset(names)
+
+
 def resolved_clauses(clauses: Sequence[SqlClause], target: Side, source: Side, clock: Clock) -> tuple[ResolvedClause, ...]:
     """Raises what Scope and `assigned` raise; SchemaMismatchError for a column of the table that the source lacks when all
     columns are taken by their names.
@@ -188,7 +201,7 @@ def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> Ne
 
 def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
     excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
-    _check_known(excluded_columns, target, clause)
+    _check_known(excluded_columns, target, source, clause)
     assignments = {}
     for name in target.schema.names:
         if name.lower() in excluded_columns:
@@ -208,8 +221,9 @@ def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
     return assignments
 
 
-def _check_known(excluded_columns: Collection[str], target: Side, clause: SqlClause) -> None:
-    unknown: list[Any] = sorted(name for name in excluded_columns if target.schema.find(name) is None)
+def _check_known(excluded_columns: Collection[str], target: Side, source: Side, clause: SqlClause) -> None:
+    schemas = (target.schema, source.schema)
+    unknown: list[Any] = sorted(name for name in excluded_columns if all(schema.find(name) is None for schema in schemas))
     if unknown:
         raise SchemaMismatchError(
             f"except_cols of the {clause.where} names {', '.join(unknown)}, and the table has "

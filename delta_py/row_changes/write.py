@@ -19,7 +19,7 @@ from delta_py.commit.transaction import Transaction
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
 from delta_py.definition.request import StreamBatch, WriteRequest
-from delta_py.errors import DeltaError, StorageError, TableNotFoundError
+from delta_py.errors import DeltaError, InvalidOptionError, StorageError, TableNotFoundError
 from delta_py.object_stores.open_store import PathLike, coordination_of, open_store
 from delta_py.row_changes.after_commit import after_commit
 from delta_py.row_changes.write_plans import NothingToDo, WritePlan, plan_on_snapshot
@@ -55,6 +55,8 @@ def write_delta(
     overwrite_schema: bool = False,
     replace_where: str | None = None,
     partition_overwrite_mode: str = "static",
+    schema_mode: str | None = None,
+    predicate: str | None = None,
     txn_app_id: str | None = None,
     txn_version: int | None = None,
     user_metadata: str | None = None,
@@ -73,7 +75,8 @@ def write_delta(
     mode: error (fails if the table exists), append (creates the table if it does not exist), ignore (does nothing if it exists),
         overwrite (replaces all rows, or those that replace_where or partition_overwrite_mode="dynamic" select).
     store: the storage to use instead of the one of the path's scheme. storage_options: endpoints, credentials and other settings
-    of an object store, by the names of StorageOptions. All other parameters: as the fields of WriteRequest.
+    of an object store, by the names of StorageOptions. schema_mode: `merge` and `overwrite` mean merge_schema and
+    overwrite_schema. predicate: another name of replace_where. All other parameters: as the fields of WriteRequest.
     Raises TableAlreadyExistsError, SchemaMismatchError, InvariantViolationError, UnsupportedTableFeatureError,
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. After an error no files remain, unless the outcome is unknown.
@@ -87,9 +90,9 @@ def write_delta(
         description=description,
         configuration=configuration,
         cluster_by=cluster_by,
-        merge_schema=merge_schema,
-        overwrite_schema=overwrite_schema,
-        replace_where=replace_where,
+        merge_schema=merge_schema or schema_mode == "merge",
+        overwrite_schema=overwrite_schema or schema_mode == "overwrite",
+        replace_where=_one_of(replace_where, predicate),
         partition_overwrite_mode=partition_overwrite_mode,
         txn_app_id=txn_app_id,
         txn_version=txn_version,
@@ -103,12 +106,26 @@ def write_delta(
         truncate_nanoseconds=truncate_nanoseconds,
         tasks=1,
     )
-    request.check()
+    if schema_mode not in (None, "merge", "overwrite"):
+        raise InvalidOptionError(
+            f"There is no schema_mode {schema_mode!r}. Use merge or overwrite. Nothing was written.", option="schema_mode"
+        )
     with storage_failures(store.root):
-        return _write(store, reader, request)
+        return write_rows(store, reader, request)
 
 
-def _write(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
+def _one_of(replace_where: str | None, predicate: str | None) -> str | None:
+    if replace_where is not None and predicate is not None:
+        raise InvalidOptionError(
+            "replace_where and predicate are two names of one parameter. Nothing was written. Give one of them.",
+            option="predicate",
+        )
+    return predicate if replace_where is None else replace_where
+
+
+def write_rows(store: ObjectStore, reader: pa.RecordBatchReader, request: WriteRequest) -> int:
+    """As write_delta. reader: from arrow_stream."""
+    request.check()
     snapshot, begin = _newest(store), time.monotonic()
     plan = plan_on_snapshot(store, snapshot, from_arrow_schema(reader.schema), request)
     if isinstance(plan, NothingToDo):

@@ -211,7 +211,7 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
-    definition = _definition(data_schema, request)
+    definition = _definition(request.columns or data_schema, request)
     state = write_state(definition.config, store, read_version=-1)
     return CreatePlan(request, _resolved(state, request, definition.domains), definition)
 

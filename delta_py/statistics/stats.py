@@ -123,6 +123,11 @@ def _json_type(data_type: DataType) -> pa.DataType | None:
     return None
 
 
+def has_bounds(data_type: DataType) -> bool:
+    """Whether statistics can have bounds of this type."""
+    return _json_type(data_type) is not None
+
+
 def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
     bounds = _nested({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
     counts = _nested({path: pa.int64() for path in leaves})
