@@ -176,6 +176,7 @@ CAPABILITIES = (
         "`t CHANGES FROM VERSION 1` in SQL",
         {(4, 1): "a syntax error with a hint; `table_changes` and `readChangeFeed` work"},
     ),
+    Capability("views_of_changes", "`CREATE VIEW` over `table_changes`", {(4, 1): "temporary views only"}),
     Capability(
         "insert_clauses",
         "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",

@@ -79,14 +79,23 @@ def test_changes_by_name_within_queries(spark: SparkSession, name: str) -> None:
     spark.sql("use fed")
     try:
         assert changes(spark, "table_changes('sales', 2)") == ALL[3:]
-        spark.sql("create view fed.kept as select * from table_changes('sales', 1)")
         spark.sql("create or replace temporary view passing as select * from table_changes('sales', 1)")
     finally:
         spark.sql("use default")
-    assert changes(spark, "fed.kept") == changes(spark, "passing") == ALL[2:]
+    assert changes(spark, "passing") == ALL[2:]
     joined = f"select t.id from {name} t join table_changes('{name}', 0) c on t.id = c.id where c._commit_version = 0"
     assert spark.sql(f"with c as ({joined}) select sum(id) from c").first() == (1,)
     assert spark.sql(f"select id from {name} where id in (select max(id) from table_changes('{name}', 0))").first() == (3,)
+
+
+@needs_spark("4.2", "views over table_changes")
+def test_view_of_changes_has_those_of_later_commits(spark: SparkSession, name: str) -> None:
+    spark.sql("use fed")
+    try:
+        spark.sql("create view fed.kept as select * from table_changes('sales', 1)")
+    finally:
+        spark.sql("use default")
+    assert changes(spark, "fed.kept") == ALL[2:]
     spark.sql(f"insert into {name} values (9)")
     assert changes(spark, "fed.kept") == [*ALL[2:], (9, "insert", 3)]
 
