@@ -184,7 +184,7 @@ def test_register_without_a_compiler_names_the_way_to_the_missing_jar(
     tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tree))
-    way = r"4\.3\.jar is missing\. Install a JDK of Java 17 or newer, and build it: python -m spark_plugin\.java\.build\. .* failed: javac"
+    way = r"4\.3\.jar is missing\. Install a JDK of Java 17 or newer, and build it: python -m spark_plugin\.java\.build\. .*javac"
     with pytest.raises(MissingJarError, match=way):
         session_module._jar_of(spark_of("4.3.1"))
 
