@@ -72,7 +72,7 @@ jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each envi
 test: jar ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
-seconds: jar ## make test, and note how long each file took (tests/support/file_seconds.txt)
+seconds: jar ## make test, and note how long each file took (tests/support/runs/file_seconds.txt)
 	PYDELTA_WRITE_SECONDS=1 $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
 unit: jar ## unit and property tests only: no Spark
@@ -132,7 +132,7 @@ applications: jar ## Spark applications of their own: Connect servers, two write
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
 
 emulators: ## servers that speak the protocols of object stores, built once a version into ~/.cache/pydelta-emulators
-	@"$(PYTHON)" -m tests.support.emulator_programs
+	@"$(PYTHON)" -m tests.support.servers.emulator_programs
 
 storage: emulators jar ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
 	PYDELTA_STORAGE_ROUNDS="$(ROUNDS)" $(RUN) $(PYTEST) tests/storage
@@ -174,7 +174,7 @@ dist: $(DIST)/.ready $(JARS_OF:%=build/spark-jars/%/.ready) java ## wheel, zip, 
 	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
 	cp "$$(ls dist/*.whl)" "$$(ls dist/*.whl | sed 's/-py3-none-any.whl/.zip/')"
-	$(DIST)/bin/python tests/support/dist_contents.py dist
+	$(DIST)/bin/python tests/support/documents/dist_contents.py dist
 	"$(PYTHON)" -m venv --without-pip build/sbom
 	$(DIST)/bin/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
 		"$$(ls dist/*.whl)[spark]"
@@ -225,10 +225,10 @@ $(CANARY)/.ready: pyproject.toml constraints.txt
 	$(CANARY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade "pyspark[sql,connect]" \
 		-c build/constraints-canary.txt
 
-$(PEER)/jars/.ready: tests/support/peer/pom.xml | $(PEER)/.ready
+$(PEER)/jars/.ready: tests/support/peers/java/pom.xml | $(PEER)/.ready
 	@command -v mvn >/dev/null || { echo "Maven (mvn) is needed to fetch delta-spark's jars." >&2; exit 1; }
 	rm -rf $(PEER)/jars
-	mvn -q -B -f tests/support/peer/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
+	mvn -q -B -f tests/support/peers/java/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
 		-DoutputDirectory="$(CURDIR)/$(PEER)/jars" -DexcludeGroupIds=org.apache.spark,org.scala-lang
 	@touch $@
 

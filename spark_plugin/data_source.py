@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.scan.planning import cut_to
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType as DeltaSchema

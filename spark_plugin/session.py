@@ -17,6 +17,7 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.java.build import BuildError, build
@@ -24,9 +25,18 @@ from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.settings import check_disabled
 from spark_plugin.self_test import switch_off_what_fails
-from spark_plugin.session_source import hand_down, is_registered, nonce_of, register_source, take_over
+from spark_plugin.session_source import (
+    hand_down,
+    is_registered,
+    nonce_of,
+    register_second_name,
+    register_source,
+    take_over,
+)
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
 from spark_plugin.sql_catalog import uploaded
+from spark_plugin.sql_catalog.delta_names import DELTA, dataframe_formats, delta_is_ours, look_for_delta_spark
+from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark
 from spark_plugin.sql_catalog.install import install as install_catalogs
 
 if TYPE_CHECKING:
@@ -53,17 +63,21 @@ def register(spark: SparkSession) -> None:
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
     register_source(spark)
+    if look_for_delta_spark(spark):
+        drop_settings_of_delta_spark(spark)
     if connect:
         if uploaded.install(spark) and jar.is_for_older_spark:
             switch_off_what_fails(spark, uploaded.link_problems(spark))
     else:
         _check_workers(spark)
-        if pruning.install(spark):
+        if pruning.install(spark, *dataframe_formats(spark)):
             if install_catalogs(spark) and sql_requests.install(spark):
                 sql_router.install_in_parser(spark)
             offer_once(spark)
             if jar.is_for_older_spark:
                 switch_off_what_fails(spark, SparkInternals(spark).link_problems())
+    if delta_is_ours(spark):
+        register_second_name(spark, DELTA)
     sql_router.install(spark)
     if connect and CLIENTS_CLONE_SESSIONS:
         wrap(type(spark), "cloneSession", _cloning)
@@ -101,7 +115,7 @@ def register_clone(clone: SparkSession, nonce: str) -> None:
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
     client's session. The wrapper registers that clone like the original session."""
-    if not is_connect(spark) or not is_registered(spark):
+    if adapter_of(spark).is_driver or not is_registered(spark):
         return function
     return partial(_in_clone, nonce_of(spark), function)
 

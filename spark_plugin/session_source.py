@@ -1,6 +1,7 @@
 """The source as one session has it: DeltaSource, with the session's nonce.
 
     register_source(spark)                       # once a session; a second call does nothing
+    register_second_name(spark, "delta")         # the same source under another name
     reader.options(**private(spark, {VIEW: "history"}))
 
 Spark pickles the class by value into its worker processes, so the nonce is known in every process that calls the source, and
@@ -16,25 +17,31 @@ from functools import cache
 from typing import Any
 
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
 
 # Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)
 _registered: set[str] = set()
+_second_names: set[tuple[str, str]] = set()  # session id, name
 _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session id
 
 
 def register_source(spark: Any) -> None:
     """Register the source with a session, in place of the one that Spark finds by itself."""
-    identity = _identity(spark)
+    identity = adapter_of(spark).session_id
     if identity not in _registered:
-        source = source_with(nonce_of(spark))
-        if is_connect(spark):
-            spark.dataSource.register(source)
-        else:
-            SparkInternals(spark).register_source(source)
+        adapter_of(spark).register_source(source_with(nonce_of(spark)))
         _registered.add(identity)
+
+
+def register_second_name(spark: Any, name: str) -> None:
+    """Register the source with a session under a second name too, for statements and for callers of the JVM. The methods of
+    Spark's readers and writers in Python replace the name by the first."""
+    key = (adapter_of(spark).session_id, name)
+    if key not in _second_names:
+        adapter_of(spark).register_source(renamed_source(source_with(nonce_of(spark)), name))
+        _second_names.add(key)
 
 
 def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
@@ -51,12 +58,12 @@ def hand_down(spark: Any, clone: Any) -> bool:
 
 
 def is_registered(spark: Any) -> bool:
-    return _identity(spark) in _registered
+    return adapter_of(spark).session_id in _registered
 
 
 def take_over(clone: Any, nonce: str) -> bool:
     """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
-    identity = _identity(clone)
+    identity = adapter_of(clone).session_id
     if identity in _registered:
         return False
     _nonces[identity] = nonce
@@ -64,16 +71,13 @@ def take_over(clone: Any, nonce: str) -> bool:
     return True
 
 
-def _identity(spark: Any) -> str:
-    return str(spark.session_id) if is_connect(spark) else SparkInternals(spark).session_id
-
-
 def nonce_of(spark: Any) -> str:
     """Return the session's nonce. For a Spark Connect session it is derived from the session id, which only its clients and the
     server know. Each client process, such as one that runs foreachBatch, derives the same nonce."""
-    if not is_connect(spark):
+    adapter = adapter_of(spark)
+    if adapter.is_driver:
         return _OF_PROCESS
-    identity = _identity(spark)
+    identity = adapter.session_id
     return _nonces.get(identity) or hashlib.sha256(f"pydelta {identity}".encode()).hexdigest()
 
 
@@ -87,3 +91,9 @@ def source_with(nonce: str) -> type[DeltaSource]:
     """Return a class that no module contains, so that it is pickled by value. One class per nonce: pickles of two would
     differ."""
     return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})
+
+
+@cache
+def renamed_source(source: type[DeltaSource], name: str) -> type[DeltaSource]:
+    """Return the source under another name. Spark requires that the class itself returns the name."""
+    return type(DeltaSource.__name__, (source,), {"name": classmethod(lambda _: name), "__qualname__": f"DeltaSource.{name}"})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -81,8 +81,14 @@ else:
         """The trigger AvailableNow reads the data that existed when the query started, in several batches."""
 
 
+def json_of_read_limit(limit: ReadLimit) -> str:
+    """Return what a stream's process writes to the JVM for the limit of its batches."""
+    fields: Any = limit
+    return json.dumps(asdict(fields) | {"_type": type(limit).__name__})
+
+
 def read_limit_of_json(text: str) -> ReadLimit:
-    """Parse the limit that `read_limit_as_by_worker` or PythonSourceStream.java wrote."""
+    """Parse the limit that `json_of_read_limit` or PythonSourceStream.java wrote."""
     fields = json.loads(text)
     kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (ReadAllAvailable, ReadMaxFiles, ReadMaxBytes)}
     limit: ReadLimit = kinds[fields.pop("_type")](**fields)
@@ -125,7 +131,7 @@ _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 def resolvable_rule_text(spark: Any, text: str) -> str:
     """Return the text of a rule or a default with function names that the session's Spark can resolve.
 
-    text: as delta_py/expressions/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
+    text: as expressions/sql_text/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
     these. It gets ``name`` alone, which is Spark's own function unless the session has registered another one by that name.
 
     Raises UnsupportedOperationError on Spark 4.1 if the session has registered another function by one of the names.

@@ -23,12 +23,17 @@ from delta_py.protocol.paths import decode_path
 from delta_py.storage.addresses import has_scheme
 from delta_py.types.names import quoted, unquoted
 from spark_plugin.data_source import FORMAT
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf, is_case_sensitive
 from spark_plugin.schema_conversion import metadata_value, without_metadata
-from spark_plugin.sql_catalog.install import DELTA_SPARK_CATALOG, PATH_CATALOG, TABLES_CATALOG, catalog_conf
+from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
+from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf
+
+PROVIDER_CONF = "spark.pydelta.tableProvider"
+"""`delta` or `pydelta`: the provider of new names that DeltaTable.create, clone and convertToDelta enter into the catalog."""
 
 _SESSION_CATALOG = "spark_catalog"
 _NAME_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -43,8 +48,7 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
-_OF_DELTA_SPARK = "delta"
-# Over Connect, sql_catalog/Columns.java adds this key to the columns of a table whose entry has other columns.
+# Over Connect, java/tables/Columns.java adds this key to the columns of a table whose entry has other columns.
 _STALE_KEY = "pydelta.entryIsOld"
 
 
@@ -71,7 +75,7 @@ class Entry:
     def is_delta(self) -> bool:
         """Whether pydelta or delta-spark entered it. Both store the path in the catalog; delta-spark's columns are only in the
         log."""
-        return self.is_ours or self.provider == _OF_DELTA_SPARK
+        return self.is_ours or self.provider == DELTA
 
     @property
     def kind(self) -> str:
@@ -126,7 +130,12 @@ def is_ours(spark: Any, name: str) -> bool:
             entry = find(spark, name, schema)  # a view of a Delta table, and a copy in another format, have our columns too
     except (PySparkException, UnsupportedOperationError, InvalidOptionError):  # Spark itself reports what is wrong with the name
         return False
-    return entry is not None and entry.is_ours
+    return entry is not None and _is_handled(spark, entry)
+
+
+def _is_handled(spark: Any, entry: Entry) -> bool:
+    """Return whether pydelta reads and writes the table."""
+    return entry.is_ours or (entry.is_delta and delta_is_ours(spark))
 
 
 def path_of_ours(spark: Any, name: str) -> str | None:
@@ -137,8 +146,7 @@ def path_of_ours(spark: Any, name: str) -> str | None:
         return None
     if entry is None or entry.options:
         return None
-    is_ours = entry.is_ours or (entry.is_delta and conf(spark, catalog_conf(_OF_DELTA_SPARK)) == PATH_CATALOG)
-    return entry.path if is_ours else None
+    return entry.path if _is_handled(spark, entry) else None
 
 
 def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | None:
@@ -187,7 +195,7 @@ def find_stored(spark: Any, name: str) -> Entry | None:
 def has_catalogs(spark: Any) -> bool:
     """Return whether this is a classic session in which our classes return the entries of Spark's catalog: through our own
     catalog, or together with delta-spark's."""
-    if is_connect(spark) or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
+    if not adapter_of(spark).is_driver or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
         return False
     return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
@@ -223,15 +231,15 @@ def _path(entered: str | None, text: str) -> str | None:
 def path_in_name(name: str) -> str | None:
     """Return the path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
     named = format_and_path(name)
-    return named[1] if named is not None and named[0] in (_OF_DELTA_SPARK, FORMAT) else None
+    return named[1] if named is not None and named[0] in (DELTA, FORMAT) else None
 
 
 def own_path(spark: Any, name: str) -> str | None:
     """Return the path in pydelta.`/path`, and in delta.`/path` if pydelta handles it; None for any other name."""
     named = format_and_path(name)
-    if named is None or named[0] not in (_OF_DELTA_SPARK, FORMAT):
+    if named is None or named[0] not in (DELTA, FORMAT):
         return None
-    return named[1] if named[0] == FORMAT or conf(spark, f"spark.sql.catalog.{named[0]}") == PATH_CATALOG else None
+    return named[1] if named[0] == FORMAT or delta_is_ours(spark) else None
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:
@@ -283,7 +291,7 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
         return f"{directory}/{table if is_case_sensitive(spark) else table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
         return path
-    if is_connect(spark):
+    if not adapter_of(spark).is_driver:
         raise InvalidOptionError(
             f"The path {path!r} of table {name} is relative, and the server takes it from another directory than the catalog. "
             "Give the whole path.",
@@ -292,14 +300,21 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
     return os.path.abspath(path)
 
 
-def enter(spark: Any, name: str, path: str, *, again: bool = False) -> None:
-    """Enter an existing table with its present columns. Raises Spark's error if the name already exists, unless `again`: then
-    another session has entered it in the meantime. Raises InvalidOptionError for a path in which Spark would replace
-    variables."""
+def new_provider(spark: Any, stated: str | None = None) -> str:
+    """Return the provider of a new name: `delta` if that is pydelta's and the caller states it, otherwise `pydelta`. If the
+    caller states none, PROVIDER_CONF or else Spark's default format decides."""
+    provider = stated or conf(spark, PROVIDER_CONF) or conf(spark, "spark.sql.sources.default") or ""
+    return DELTA if provider.lower() == DELTA and delta_is_ours(spark) else FORMAT
+
+
+def enter(spark: Any, name: str, path: str, provider: str, *, again: bool = False) -> None:
+    """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
+    exists, unless `again`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
+    Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
     unless = "IF NOT EXISTS " if again else ""
-    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {FORMAT} LOCATION '{text}'")
+    spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {provider} LOCATION '{text}'")
 
 
 def may_be_managed(spark: Any, path: str) -> bool:
@@ -308,15 +323,17 @@ def may_be_managed(spark: Any, path: str) -> bool:
     return has_catalogs(spark) and SparkInternals(spark).is_free(path)
 
 
-def enter_new(spark: Any, name: str, path: str, *, managed: bool) -> None:
-    """Do the same as `enter`. managed: DROP TABLE deletes the table's files too; only if may_be_managed."""
+def enter_new(spark: Any, name: str, path: str, stated: str | None, *, managed: bool) -> None:
+    """Do the same as `enter`. stated: the provider that the caller names, if any. managed: DROP TABLE deletes the table's files
+    too; only if may_be_managed."""
+    provider = new_provider(spark, stated)
     if not managed:
-        enter(spark, name, path)
+        enter(spark, name, path, provider)
         return
     check_enterable(name, path)
     namespace, table = _namespace_and_table(spark, name)
     database = namespace[-1] if namespace else spark.catalog.currentDatabase()
-    SparkInternals(spark).enter_managed(database, table, path)
+    SparkInternals(spark).enter_managed(database, table, path, provider)
 
 
 def check_enterable(name: str, path: str) -> None:
@@ -340,7 +357,7 @@ def refresh(spark: Any, entry: Entry) -> None:
         return
     path = entry.writable_path()
     if _is_old(entry, spark, spark.read.format(FORMAT).load(path).schema):
-        enter_instead(spark, entry.name, path)
+        enter_instead(spark, entry.name, path, entry.provider)
 
 
 def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
@@ -352,7 +369,7 @@ def _is_old(entry: Entry, spark: Any, present: StructType) -> bool:
     return metadata_value(seen, _STALE_KEY) is not None or without_metadata(seen, CATALOG_KEY) != present
 
 
-def enter_instead(spark: Any, name: str, path: str) -> None:
+def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
     """Replace the entry of a name by an external table, whose data stay. Raises the same as `enter`, and before the name is
     dropped if the error can be detected then."""
     check_enterable(name, path)
@@ -362,7 +379,7 @@ def enter_instead(spark: Any, name: str, path: str) -> None:
             f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
         )
     spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
-    enter(spark, name, path, again=True)
+    enter(spark, name, path, provider, again=True)
 
 
 # ---------------------------------------------------------------- names

@@ -1,4 +1,4 @@
-"""How Spark's readers and writers behave differently when the format is pydelta.
+"""How Spark's readers and writers behave differently when the format is pydelta, or `delta` where that is pydelta's.
 
 Spark's analyzer accepts only `append` and `overwrite` for a Python data source: it refuses its own default mode, `ignore`,
 `partitionBy` and `clusterBy` before it calls Python. It passes neither a catalog table's path nor the session's settings to a
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,8 +27,8 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.pyspark_internals import callback_of, frame_of, readwriter_modules, session_of
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.pyspark_internals import callback_of, readwriter_modules, session_of
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.internals.wrapping import original as original_method
 from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
@@ -38,6 +38,7 @@ from spark_plugin.options.streaming_options import tracks_schema
 from spark_plugin.options.write_options import save_mode
 from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
 from spark_plugin.session_source import nonce_of, private
+from spark_plugin.sql_catalog.delta_names import DELTA, delta_is_ours
 
 _CALLS = "_pydelta_calls"
 _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON
@@ -136,8 +137,14 @@ def _names(cols: tuple[Any, ...]) -> list[str]:
 
 
 def _is_ours(spark: Any, name: str | None) -> bool:
+    return _our_format(spark, name) is not None
+
+
+def _our_format(spark: Any, name: str | None) -> str | None:
+    """Return the format in lower case; None if it is not pydelta's. name: as the caller passed it; None for Spark's default."""
     source = spark.conf.get("spark.sql.sources.default") if name is None else name
-    return isinstance(source, str) and source.lower() == FORMAT
+    format = source.lower() if isinstance(source, str) else None
+    return format if format == FORMAT or (format == DELTA and delta_is_ours(spark)) else None
 
 
 # ---------------------------------------------------------------- load
@@ -156,7 +163,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
+        is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
+        new_format = None if format is None and calls.format == FORMAT else FORMAT
         called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
             admitted(called, nonce_of(spark))
@@ -165,21 +174,19 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         user_schema = calls.schema if schema is None else schema
         if is_stream:
             own[STREAM] = "true"
-        elif user_schema is not None and not is_connect(spark):
+        elif user_schema is not None and is_driver:
             own[ASKED_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
             settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
             with active(spark):
-                frame = original(self, path, format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
+                frame = original(self, path, new_format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
             calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
-            if is_connect(spark):
-                return frame
             return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
-        if is_stream or is_connect(spark):
+        if is_stream or not is_driver:
             return by_worker()
-        return driver_load(spark, lambda: _told(self, format, schema, options), path, own, by_worker)
+        return driver_load(spark, lambda: _told(self, new_format, schema, options), path, own, by_worker)
 
     return load
 
@@ -228,6 +235,11 @@ def _schema_text(schema: Any) -> str:
 # ---------------------------------------------------------------- save, saveAsTable, insertInto
 
 
+def _frame_of(writer: Any) -> Any:
+    """Return the DataFrame of a writer of batches or streams."""
+    return adapter_of(session_of(writer)).frame_of(writer)
+
+
 def _save(original: Method) -> Method:
     def save(
         self: Any,
@@ -258,7 +270,7 @@ def _save_as_table(original: Method) -> Method:
             return
         _note_arguments(self, mode, partitionBy, options)
         with as_spark_raises():
-            named_tables.save_as_table(_as_save(self), name)
+            named_tables.save_as_table(_as_save(self, _our_format(spark, source)), name)
 
     return saveAsTable
 
@@ -282,13 +294,14 @@ def _note_arguments(writer: Any, mode: str | None, partition_by: Any, options: d
         writer.partitionBy(partition_by)
 
 
-def _as_save(writer: Any) -> Save:
-    """Return the calls on a DataFrameWriter as a Save."""
+def _as_save(writer: Any, provider: str | None = None) -> Save:
+    """Return the calls on a DataFrameWriter as a Save. provider: of a name that the write makes."""
     calls = _calls(writer)
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
     mode = save_mode(calls.mode or "error")
-    return Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer)).checked()
+    save = Save(_frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
+    return replace(save, provider=provider).checked()
 
 
 # ---------------------------------------------------------------- writeTo
@@ -333,7 +346,7 @@ def _verb(verb: str) -> Callable[[Method], Method]:
 
 def _as_table_save(writer: Any, calls: _Calls) -> Save:
     """Return the calls on a DataFrameWriterV2 as a Save."""
-    frame = frame_of(writer)
+    frame = _frame_of(writer)
     options = dict(calls.options)
     for name, value in calls.properties.items():
         if name.lower() != "location" and not name.lower().startswith("delta."):
@@ -343,7 +356,9 @@ def _as_table_save(writer: Any, calls: _Calls) -> Save:
         key = "path" if name.lower() == "location" else name
         options[key.lower()] = (key, value)
     partition_by = None if calls.partition_by is None else [_column_name(frame, col) for col in calls.partition_by]
-    return Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer)).checked()
+    provider = _our_format(frame.sparkSession, calls.format)
+    save = Save(frame, "error", options, partition_by, calls.cluster_by, callback_of(writer), provider=provider)
+    return save.checked()
 
 
 def _column_name(frame: Any, column: Any) -> str:
@@ -454,11 +469,12 @@ def _to_table(original: Method) -> Method:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         _note_start(self, outputMode, partitionBy, queryName, options)
         with as_spark_raises():
-            return _as_stream_save(self, original_method(type(self), "start")).to_table(tableName)
+            save = _as_stream_save(self, original_method(type(self), "start"))
+            return replace(save, provider=_our_format(spark, source)).to_table(tableName)
 
     return toTable
 
 
 def _as_stream_save(writer: Any, launch: Method) -> StreamSave:
-    calls, frame = _calls(writer), frame_of(writer)
+    calls, frame = _calls(writer), _frame_of(writer)
     return StreamSave(writer, frame, launch, calls.mode or "append", calls.options, calls.partition_by, calls.cluster_by)

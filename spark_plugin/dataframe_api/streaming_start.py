@@ -22,7 +22,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 _MODES = ("append", "complete")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
@@ -31,7 +31,8 @@ _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
 @dataclass(frozen=True, slots=True)
 class StreamSave:
     """writer: Spark's DataStreamWriter, on which all calls were made. frame: the stream. options: by lower-case name, as (name
-    in the user's spelling, value). partition_by, cluster_by: None if not given. launch: Spark's own `start`."""
+    in the user's spelling, value). partition_by, cluster_by: None if not given. launch: Spark's own `start`. provider: of the
+    name in the catalog, if the query makes one."""
 
     writer: Any
     frame: Any
@@ -40,6 +41,7 @@ class StreamSave:
     options: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     partition_by: Sequence[str] | None = None
     cluster_by: Sequence[str] | None = None
+    provider: str | None = None
 
     @property
     def spark(self) -> Any:
@@ -68,7 +70,7 @@ class StreamSave:
         entry = catalog.find(self.spark, name)
         if entry is None:
             empty = self.spark.createDataFrame([], self.frame.schema)
-            save = Save(empty, "append", self._of_a_batch(), self.partition_by, self.cluster_by)
+            save = Save(empty, "append", self._of_a_batch(), self.partition_by, self.cluster_by, provider=self.provider)
             named_tables.create(save, name)
             entry = catalog.find(self.spark, name)
             assert entry is not None, f"{name} was just entered"

@@ -27,7 +27,7 @@ from spark_plugin.dataframe_api import catalog
 from spark_plugin.definition_statements.create_table import has_name
 from spark_plugin.dml.jobs import newest
 from spark_plugin.sql.results import nothing
-from spark_plugin.sql.targets import find_target, our_formats
+from spark_plugin.sql.targets import Target, find_target, our_formats
 from spark_plugin.sql_definitions import ParsedLikeness, parsed_likeness
 from spark_plugin.sql_internals import ParsedPlan
 from spark_plugin.table_api.builders import TableRequest, stored_field
@@ -59,14 +59,20 @@ def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | 
         return None
     if likeness.if_not_exists and has_name(spark, likeness.name):
         return nothing(spark)
-    request = TableRequest(
-        "createIfNotExists" if likeness.if_not_exists else "create", name=likeness.name, location=likeness.location
-    )
+    kind = "createIfNotExists" if likeness.if_not_exists else "create"
+    provider = likeness.provider or _provider(spark, source)
+    request = TableRequest(kind, name=likeness.name, location=likeness.location, provider=provider)
     request = _of_other(spark, request, likeness) if source is None else _of_table(newest(spark, source.place), request)
     stated_properties = {name.lower() for name in likeness.properties}
     inherited = {name: value for name, value in (request.properties or {}).items() if name.lower() not in stated_properties}
     build_table(spark, replace(request, properties={**inherited, **likeness.properties}))
     return nothing(spark)
+
+
+def _provider(spark: SparkSession, source: Target | None) -> str | None:
+    """Return the provider of the source, if it is a Delta table of the catalog."""
+    entry = None if source is None or source.name is None else catalog.find(spark, source.name)
+    return None if entry is None else entry.provider
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:

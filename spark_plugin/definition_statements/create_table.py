@@ -125,6 +125,7 @@ def _request(definition: ParsedDefinition) -> TableRequest:
         partition_by=definition.partition_by,
         cluster_by=definition.cluster_by or (),
         properties=_properties(definition),
+        provider=definition.provider,
     )
 
 
@@ -159,6 +160,7 @@ def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None
     creates = definition.kind in ("create", "createIfNotExists")
     as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))
     save = Save(definition.query.frame(), "error", {}, definition.partition_by, definition.cluster_by, as_select=as_select)
+    save = replace(save, provider=definition.provider)
     if not creates:
         save = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     elif definition.kind == "createIfNotExists":

@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.definition.log_properties import properties_of_new
 from delta_py.errors import ExpressionError, UnsupportedOperationError
-from delta_py.expressions.dialect import syntax_tree, tokens
+from delta_py.expressions.sql_text.dialect import syntax_tree, tokens
 from delta_py.protocol import identity_columns
 from delta_py.protocol.clustering import logical_clustering_paths
 from delta_py.row_rules.row_constraints import CHECK_PREFIX
@@ -67,7 +67,8 @@ def _called(spark: SparkSession, target: Target) -> str:
 
 def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterator[str]:
     metadata = snapshot.metadata
-    yield f"USING {FORMAT}"
+    entry = None if target.name is None else catalog.find(spark, target.name)
+    yield f"USING {FORMAT if entry is None else entry.provider}"
     if metadata.partition_columns:
         yield f"PARTITIONED BY ({', '.join(map(_name, metadata.partition_columns))})"
     clustered = logical_clustering_paths(snapshot.schema, snapshot.clustering_domain())
@@ -75,7 +76,6 @@ def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterato
         yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustered)})"
     if metadata.description is not None:
         yield f"COMMENT {_text(metadata.description)}"
-    entry = None if target.name is None else catalog.find(spark, target.name)
     if entry is not None and entry.external:
         yield f"LOCATION {_text(target.place.url)}"
     properties = _properties(snapshot)

@@ -3,8 +3,8 @@
     internals = SparkInternals(spark)          # of a classic session
     rule = internals.pruning_rule()
 
-A classic session has a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: check `is_connect` first. The
-content of a client's Columns and plans is in `connect_internals.py`.
+A classic session has a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: `session_adapter.py` has what works
+for both. The content of a client's Columns and plans is in `connect_internals.py`.
 Objects from the JVM (rules, plans, expressions) are opaque to callers: they pass them from one function here, or in
 `jvm_plans.py`, to another.
 
@@ -291,10 +291,10 @@ class SparkInternals:
         """Whether a path is empty, as far as Hadoop's file systems can tell. The session has our catalogs."""
         return bool(self._jvm.pydelta.catalog.Catalogs.isFree(self._spark._jsparkSession, path))
 
-    def enter_managed(self, database: str, table: str, path: str) -> None:
+    def enter_managed(self, database: str, table: str, path: str, provider: str) -> None:
         """Enter an existing table into the session catalog, so that DROP TABLE deletes its files. The session is active, and
         has our catalogs. Raises Spark's error if the name already exists."""
-        self._jvm.pydelta.catalog.Catalogs.enterManaged(database, table, path)
+        self._jvm.pydelta.catalog.Catalogs.enterManaged(database, table, path, provider)
 
     def has_java_class(self, name: str) -> bool:
         return self._context_loader().getResource(f"{name.replace('.', '/')}.class") is not None

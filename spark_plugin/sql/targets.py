@@ -21,15 +21,12 @@ from delta_py.types.names import quoted
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog, named_tables
 from spark_plugin.dataframe_api.batch_save import Save
-from spark_plugin.options.settings import TablePath, conf, is_on
-from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, DELTA_SPARK_CATALOG
+from spark_plugin.options.settings import TablePath
+from spark_plugin.sql_catalog.delta_names import DELTA, has_delta_names
 from spark_plugin.tables import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_OF_DELTA_SPARK = "delta"
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +77,4 @@ def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
 
 def our_formats(spark: Any) -> frozenset[str]:
     """Return the formats whose paths and names pydelta handles."""
-    return frozenset({FORMAT, _OF_DELTA_SPARK} if has_delta_names(spark) else {FORMAT})
-
-
-def has_delta_names(spark: Any) -> bool:
-    return not has_delta_spark(spark) and is_on(spark, DELTA_NAMES_CONF)
-
-
-def has_delta_spark(spark: Any) -> bool:
-    """Return whether delta-spark handles its own tables in this session: it is configured. That its classes exist is not
-    enough."""
-    extensions, session_catalog = conf(spark, "spark.sql.extensions"), conf(spark, "spark.sql.catalog.spark_catalog")
-    return _EXTENSION in (extensions or "") or session_catalog == DELTA_SPARK_CATALOG
+    return frozenset({FORMAT, DELTA} if has_delta_names(spark) else {FORMAT})

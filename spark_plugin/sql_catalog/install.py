@@ -5,8 +5,7 @@
     spark.sql("SELECT * FROM shop.sales VERSION AS OF 3")
 
 A catalog is a setting of the session (`spark.sql.catalog.<name>`). A catalog that is already set is not changed, also not
-delta-spark's. Without delta-spark, pydelta handles ``delta.`/path` `` and tables entered `USING delta`; DELTA_NAMES_CONF turns
-that off.
+delta-spark's. Without delta-spark, pydelta handles ``delta.`/path` `` and tables entered `USING delta` (delta_names.py).
 """
 
 from __future__ import annotations
@@ -17,21 +16,18 @@ from typing import TYPE_CHECKING
 from spark_plugin.internals.pyspark_internals import reason_of
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.catalog_session_settings import SETTINGS
-from spark_plugin.options.settings import conf, is_on
+from spark_plugin.options.settings import conf
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.session_source import nonce_of
+from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
 from spark_plugin.sql_catalog.procedures import procedures_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DELTA_NAMES_CONF = "spark.pydelta.deltaNames.enabled"
-"""Set it to false before `register` so that pydelta does not handle the name `delta` if delta-spark is absent."""
-
 PATH_CATALOG = "pydelta.catalog.PathCatalog"
 TABLES_CATALOG = "pydelta.catalog.SessionTables"
 _SPARKS_OWN = "builtin"
-DELTA_SPARK_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _log = logging.getLogger("pydelta")
 
@@ -43,7 +39,7 @@ def install(spark: SparkSession) -> bool:
         is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
         if rule is None or not (is_there or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
-        internals.require_links("catalog")
+        internals.require_links("catalog", "tables", "statements")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
         rule.tell("procedures", procedures_json())
@@ -55,9 +51,9 @@ def install(spark: SparkSession) -> bool:
                 _log.info("TIMESTAMP AS OF takes only texts for pydelta.`/path` in this session: %s", problem)
             internals.enter_functions()
         set_catalog(spark, "spark_catalog", TABLES_CATALOG)
-        if _is_absent(spark, internals) and is_on(spark, DELTA_NAMES_CONF):
+        if delta_is_ours(spark):
             rule.tell("deltaNames", "true")
-            set_catalog(spark, "delta", PATH_CATALOG)
+            set_catalog(spark, DELTA, PATH_CATALOG)
     except Exception as error:  # whatever a locked-down or unknown Spark raises, reads and writes without SQL must continue
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "
@@ -66,12 +62,6 @@ def install(spark: SparkSession) -> bool:
         )
         return False
     return True
-
-
-def _is_absent(spark: SparkSession, internals: SparkInternals) -> bool:
-    """Return whether delta-spark is absent. If pydelta already has the name `delta`, that is known. A search for a class takes a
-    while, and every DeltaTable registers its session."""
-    return conf(spark, catalog_conf("delta")) == PATH_CATALOG or not internals.has_java_class(DELTA_SPARK_CATALOG)
 
 
 def set_catalog(spark: SparkSession, name: str, class_name: str) -> bool:

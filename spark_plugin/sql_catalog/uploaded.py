@@ -18,21 +18,22 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from spark_plugin import read_limits
 from spark_plugin.data_source import FORMAT
 from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.java.jars import Jar, jar_for
+from spark_plugin.options import read_limits
 from spark_plugin.options.catalog_session_settings import SETTINGS
+from spark_plugin.options.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.options.settings import conf, is_enabled, is_on
 from spark_plugin.pruning.rule import metadata_schema, warn_once
-from spark_plugin.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.session_source import nonce_of
-from spark_plugin.sql_catalog.install import DELTA_NAMES_CONF, PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
+from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_NAMES_CONF
+from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
 from spark_plugin.sql_catalog.procedures import procedures_json
 
 _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
-_PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 _OTHER_DELTA_CONF = f"{catalog_conf('pydelta')}.deltaSpark"
+_PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 
 _done: set[str] = set()  # ids of sessions: each check is a call to the server
 
@@ -65,7 +66,7 @@ def _install(spark: Any) -> None:
         raise
     set_catalog(spark, "spark_catalog", TABLES_CATALOG)
     if _has_delta_names(spark) and conf(spark, _OTHER_DELTA_CONF) == "false":
-        set_catalog(spark, "delta", PATH_CATALOG)
+        set_catalog(spark, DELTA, PATH_CATALOG)
 
 
 def link_problems(spark: Any) -> dict[str, list[str]]:
@@ -79,7 +80,7 @@ def _send(spark: Any, jar: Jar) -> None:
     key = hashlib.sha256(f"key {nonce}".encode()).hexdigest()  # sessions may share a loader of classes
     settings = {
         "checkLinks": jar.is_for_older_spark,
-        "formats": [FORMAT],
+        "formats": [FORMAT, DELTA],
         "metadata": metadata_schema(),
         "limits": read_limits.for_the_rule(),
         "told": {

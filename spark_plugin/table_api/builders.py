@@ -130,7 +130,8 @@ def _plain_texts(kind: DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """The calls on a DeltaTableBuilder. mode: create, createIfNotExists, replace or createOrReplace."""
+    """The calls on a DeltaTableBuilder. mode: create, createIfNotExists, replace or createOrReplace. provider: of a new name in
+    the catalog; None for the session's default."""
 
     mode: str
     name: str | None = None
@@ -140,6 +141,7 @@ class TableRequest:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
+    provider: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the definition of the table, as JSON values."""

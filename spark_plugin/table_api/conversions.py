@@ -171,7 +171,7 @@ def _convert_name(spark: SparkSession, name: str, partitions: StructType | None,
         )
     catalog.check_enterable(name, path)
     run_convert(spark, source)
-    catalog.enter_instead(spark, name, path)
+    catalog.enter_instead(spark, name, path, catalog.new_provider(spark))
     return Place(path, name)
 
 

@@ -119,7 +119,7 @@ def clone_table(
     managed = entry is None and location is None and catalog.may_be_managed(spark, path)
     metrics = make(path)
     if entry is None:
-        catalog.enter_new(spark, target, path, managed=managed)
+        catalog.enter_new(spark, target, path, None, managed=managed)
     else:
         _refresh(spark, entry)
     return Cloned(Place(path, target), metrics)
@@ -196,7 +196,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
         _run(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
         raise catalog.left_behind(name, path) from error
-    catalog.enter_new(spark, name, path, managed=managed)
+    catalog.enter_new(spark, name, path, request.provider, managed=managed)
     return Place(path, name)
 
 

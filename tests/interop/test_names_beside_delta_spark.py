@@ -1,15 +1,18 @@
-"""Tables of both under names, in one session whose catalog is delta-spark's: each keeps its own."""
+"""Tables of both under names, in one session whose catalog is delta-spark's: each uses its own tables."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from spark_plugin import DeltaTable
+from spark_plugin import DeltaTable, register
+from spark_plugin.sql_catalog.delta_names import delta_is_ours
 
 DATABASE = "names_beside"
 
@@ -59,3 +62,20 @@ def test_theirs_beside_ours(spark: SparkSession, database: str) -> None:
     assert engines == ["pydelta", "Apache-Spark"]
     with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
         spark.sql(f"SELECT * FROM {database}.ours VERSION AS OF 0")
+
+
+def test_format_delta_stays_that_of_delta_spark(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    register(spark)
+    spark.range(2).write.format("delta").save(path)
+    spark.range(2).write.format("delta").saveAsTable(f"{database}.saved")
+    for name in (f"delta.`{path}`", f"{database}.saved"):
+        assert spark.sql(f"DESCRIBE HISTORY {name}").first()["engineInfo"].startswith("Apache-Spark/")
+    assert "BatchScan" not in spark.read.format("delta").load(path)._jdf.queryExecution().toString()
+    assert not delta_is_ours(spark)
+
+
+def test_modules_of_delta_spark_are_not_replaced() -> None:
+    with pytest.raises(ImportError, match="pip uninstall delta-spark"):
+        importlib.import_module("spark_plugin.as_delta")
+    assert importlib.import_module("delta.tables").DeltaTable is not DeltaTable

@@ -1,4 +1,4 @@
-"""Each capability of spark_versions.py, tried on the Spark that runs the tests: it works, or the table says what does instead."""
+"""Each capability of spark_versions.py, tried on the Spark that runs the tests: it works, or the table says what happens."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spark_plugin import DeltaTable, pruning, register
 from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.java.supported_versions import minor_version
 from spark_plugin.spark_versions import CAPABILITIES
-from tests.support.older_settings import COLUMNAR_CONF
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from tests.support.spark.older_settings import COLUMNAR_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import make_table
 
 UDF_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 OUTPUT_ROWS = "spark.sql.execution.arrow.maxRecordsPerOutputBatch"
@@ -86,18 +86,18 @@ def insert_clauses(spark: SparkSession, path: str) -> bool:
         f"INSERT INTO pydelta.`{path}` AS t REPLACE USING (id) SELECT 1L AS id": [1, 2, 3, 4],
         f"INSERT WITH SCHEMA EVOLUTION INTO pydelta.`{path}` BY NAME SELECT 7L AS id, 'x' AS more": [1, 2, 3, 4, 7],
     }
-    done = []
+    outcomes = []
     for statement, expected in statements.items():
         try:
             spark.sql(statement)
         except ParseException as error:
             assert any("of a write" in note for note in error.__notes__)
-            done.append(False)
+            outcomes.append(False)
             continue
-        done.append(True)
+        outcomes.append(True)
         assert ids(spark.read.format("pydelta").load(path)) == expected
-    assert len(set(done)) == 1, "Spark knows some of them"
-    return done[0]
+    assert len(set(outcomes)) == 1, "Spark knows some of them"
+    return outcomes[0]
 
 
 def rules_of_spark(spark: SparkSession, path: str) -> bool:
@@ -134,10 +134,10 @@ def streams_without_register(spark: SparkSession, path: str) -> bool:
 
 def is_pruned(spark: SparkSession, path: str) -> bool:
     before = pruning.status(spark)["pruning"].used
-    found = ids(spark.read.format("pydelta").load(path).where("id > 3"))
+    matching_ids = ids(spark.read.format("pydelta").load(path).where("id > 3"))
     status = pruning.status(spark)
     has_pruned = status.last_scan is not None and status.last_scan.files_kept == 1
-    return found == [4] and status["pruning"].used == before + 1 and has_pruned
+    return matching_ids == [4] and status["pruning"].used == before + 1 and has_pruned
 
 
 def columnar(spark: SparkSession, path: str) -> bool:
@@ -147,13 +147,13 @@ def columnar(spark: SparkSession, path: str) -> bool:
 def udf_columns(spark: SparkSession, path: str) -> bool:
     spark.conf.unset(UDF_COLUMNAR_INPUT)
     following = F.udf(lambda number: number + 1, "long")
-    found: list[int] = []
+    collected: list[int] = []
 
     def query() -> None:
-        found.extend(ids(spark.read.format("pydelta").load(path).select(following("id").alias("id"))))
+        collected.extend(ids(spark.read.format("pydelta").load(path).select(following("id").alias("id"))))
 
     scans = _columnar_scans(spark, query)
-    assert found == [2, 3, 4, 5]
+    assert collected == [2, 3, 4, 5]
     return scans > 0
 
 

@@ -1,4 +1,4 @@
-"""What a wheel and an sdist must contain, and that the check of make dist sees what is missing."""
+"""What a wheel and an sdist must contain, and that the check of make dist notices missing files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of
-from tests.support.dist_contents import problems_of
+from tests.support.documents.dist_contents import problems_of
 
 ROOT = Path(__file__).parents[2]
 JAR = "spark_plugin/jars/pydelta-spark-4.3.jar"

@@ -12,8 +12,8 @@ import pytest
 
 from delta_py import release
 from delta_py.release import DISTRIBUTION, UNKNOWN_VERSION, install_command, own_version
-from tests.support import pages
-from tests.support.pages import ROOT
+from tests.support.documents import pages
+from tests.support.documents.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]

@@ -7,6 +7,9 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.driver.DriverChannel;
+import pydelta.statements.DriverPython;
+import pydelta.statements.PythonRequest;
+import pydelta.statements.StatementRouter;
 
 /** The methods of this package that Python calls. */
 public class Catalogs {
@@ -74,7 +77,7 @@ public class Catalogs {
   }
 
   /** Enters an existing table into the session catalog of the active session. DROP TABLE deletes its files. */
-  public static void enterManaged(String database, String table, String path) {
-    new Entering(database, table, path, true, Map.of()).run();
+  public static void enterManaged(String database, String table, String path, String provider) {
+    new Entering(database, table, path, true, Map.of("provider", provider)).run();
   }
 }

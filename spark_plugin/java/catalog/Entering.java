@@ -3,6 +3,7 @@ package pydelta.catalog;
 import java.io.IOException;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -13,6 +14,9 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.DataSource$;
 import org.apache.spark.sql.types.StructType;
+import pydelta.tables.Columns;
+import pydelta.tables.NewTable;
+import pydelta.tables.Source;
 import scala.Option;
 import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
@@ -28,13 +32,15 @@ class Entering implements Runnable {
   private final String path;
   private final boolean isManaged;
   private final Map<String, String> properties;
+  private final String provider;
 
-  /** properties: of CREATE TABLE. isManaged: DROP TABLE deletes the files. */
+  /** properties: of CREATE TABLE, with the provider. isManaged: DROP TABLE deletes the files. */
   Entering(String database, String table, String path, boolean isManaged, Map<String, String> properties) {
     this.name = new TableIdentifier(table, new Some<>(database));
     this.path = path;
     this.isManaged = isManaged;
     this.properties = properties;
+    this.provider = SessionTables.provider(properties).toLowerCase(Locale.ROOT);
   }
 
   /** Whether nothing is at a path: else DROP TABLE could delete other files than the table's. False if this is not known. */
@@ -58,7 +64,7 @@ class Entering implements Runnable {
     parts[1] = isManaged ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL();
     parts[2] = DataSource$.MODULE$.buildStorageFormatFromOptions(scalaMap(options));
     parts[3] = entered;
-    parts[4] = new Some<>(Source.FORMAT);
+    parts[4] = new Some<>(provider);
     parts[11] = scalaMap(NewTable.others(properties));
     parts[14] = Option.apply(properties.get("comment"));
     try {

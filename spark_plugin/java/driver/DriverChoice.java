@@ -25,6 +25,7 @@ import pydelta.rule.Switch;
 public class DriverChoice {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
   private static final String FORMAT = "pydelta";
+  private static final String SECOND_NAME = "delta";  // only of our own source: delta-spark's is none of Python
   private static final int MOST_ERRORS = 3;
 
   private static DriverPlanner offered = null;
@@ -44,7 +45,8 @@ public class DriverChoice {
 
   /** The planner for a source of this short name; null if workers plan it, as they do for sources of others. */
   public static DriverPlanner offered(String shortName) {
-    return FORMAT.equalsIgnoreCase(shortName) && isWanted() ? offered() : null;
+    boolean isOurs = FORMAT.equalsIgnoreCase(shortName) || SECOND_NAME.equalsIgnoreCase(shortName);
+    return isOurs && isWanted() ? offered() : null;
   }
 
   /** Plans a scan. isStream: only for the read function of a stream's tasks. */

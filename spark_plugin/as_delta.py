@@ -1,0 +1,111 @@
+"""Runs scripts of delta-spark on pydelta, with one line more.
+
+    import spark_plugin.as_delta
+
+    from delta import DeltaTable, configure_spark_with_delta_pip       # as the script has it
+
+The import makes the modules `delta`, `delta.tables`, `delta.exceptions` and `delta.pip_utils`. It registers the active session,
+and each session that `SparkSession.builder` or `newSession` returns after it, so that the format `delta` is pydelta's there.
+
+Raises ImportError, and changes nothing, if delta-spark or another package of the name `delta` is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from spark_plugin import exceptions, tables
+from spark_plugin.dataframe_api.catalog import PROVIDER_CONF
+from spark_plugin.internals.wrapping import Method, wrap
+from spark_plugin.session import register
+from spark_plugin.sql_catalog.delta_names import DELTA, is_loaded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as Session
+
+_log = logging.getLogger("pydelta")
+
+
+def configure_spark_with_delta_pip(
+    spark_session_builder: SparkSession.Builder, extra_packages: Sequence[str] | None = None
+) -> SparkSession.Builder:
+    """Return the builder, as it is: pydelta needs no jar of delta-spark. extra_packages: Maven coordinates of other jars."""
+    if extra_packages:
+        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    return spark_session_builder
+
+
+def _refuse_other_package() -> None:
+    present = sys.modules.get(DELTA)
+    spec = importlib.util.find_spec(DELTA) if present is None else present.__spec__
+    origin = None if spec is None else spec.origin
+    if present is None and origin is None:  # a folder of this name next to the script is no package
+        return
+    if origin == __file__:  # this module is loaded again
+        return
+    raise ImportError(
+        f"spark_plugin.as_delta would make the module delta, and there is one at {origin}. Nothing was changed. Remove "
+        "delta-spark (pip uninstall delta-spark) to run its scripts on pydelta. Or leave out import spark_plugin.as_delta, and "
+        "use spark_plugin.DeltaTable next to delta-spark.",
+        name=DELTA,
+    )
+
+
+def _make_modules() -> None:
+    """Put the modules into sys.modules, where all later imports find them."""
+    package = _module(DELTA, is_package=True)
+    pip_utils = _module(f"{DELTA}.pip_utils", configure_spark_with_delta_pip=configure_spark_with_delta_pip)
+    parts = {"tables": tables, "exceptions": exceptions, "pip_utils": pip_utils}
+    public = {"DeltaTable": tables.DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip}
+    vars(package).update(parts, **public, __all__=sorted(public), __doc__=__doc__)
+    sys.modules[DELTA] = package
+    for name, part in parts.items():
+        sys.modules[f"{DELTA}.{name}"] = part
+
+
+def _module(name: str, *, is_package: bool = False, **members: object) -> ModuleType:
+    module = importlib.util.module_from_spec(ModuleSpec(name, None, origin=__file__, is_package=is_package))
+    vars(module).update(members)
+    return module
+
+
+def _register_sessions() -> None:
+    for cls, names in ((SparkSession.Builder, ("getOrCreate", "create")), (SparkSession, ("newSession",))):
+        for name in names:
+            wrap(cls, name, _registering)
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _register(active)
+
+
+def _registering(original: Method) -> Method:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        session = original(self, *args, **kwargs)
+        _register(session)
+        return session
+
+    return method
+
+
+def _register(session: Session) -> None:
+    register(session)
+    if session.conf.get(PROVIDER_CONF, None) is None:
+        session.conf.set(PROVIDER_CONF, DELTA)  # as delta-spark's own DeltaTable.create does
+    if is_loaded(session):
+        _log.warning(
+            "delta-spark's jar is in this session, so the format delta and USING delta are its own, and only the module delta is "
+            "pydelta's. Remove it from spark.jars, spark.jars.packages or Spark's directory of jars."
+        )
+
+
+_refuse_other_package()
+_make_modules()
+_register_sessions()

@@ -1,0 +1,70 @@
+"""Settings of delta-spark in a session that does not have its jar: pydelta names them, and puts the session catalog right.
+
+    drop_settings_of_delta_spark(spark)          # register(spark) calls it once a session
+
+Spark cannot load delta-spark's catalog without the jar, so each statement about a table would fail with CANNOT_LOAD_CATALOG. It
+passes over the other settings.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.options.settings import conf
+from spark_plugin.sql_catalog.delta_names import (
+    DELTA_SPARK_CATALOG,
+    DELTA_SPARK_EXTENSION,
+    EXTENSIONS_CONF,
+    SESSION_CATALOG_CONF,
+    is_loaded,
+)
+
+_CATALOGS = "spark.sql.catalog."
+_LOG_STORES = "spark.delta.logStore."
+_LOG_STORE_OF_PYDELTA_TOO = "S3DynamoDBLogStore"  # options/storage.py reads it
+_BUILT_IN = "builtin"
+
+_log = logging.getLogger("pydelta")
+
+
+def drop_settings_of_delta_spark(spark: Any) -> None:
+    """Warn of settings without an effect, and let Spark use its own session catalog where it would look for delta-spark's. Does
+    nothing where delta-spark is loaded."""
+    if is_loaded(spark):
+        return
+    names = settings_without_jar(_settings(spark))
+    if not names:
+        return
+    has_catalog = SESSION_CATALOG_CONF in names
+    if has_catalog:
+        spark.conf.set(SESSION_CATALOG_CONF, _BUILT_IN)
+    _log.warning(
+        "This session has settings of delta-spark, but not its jar: %s. Remove them where the session is made.%s",
+        ", ".join(f"{name}={value}" for name, value in names.items()),
+        " Until then pydelta's catalog replaces delta-spark's in it." if has_catalog else "",
+    )
+
+
+def settings_without_jar(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that have no effect without delta-spark's jar, with the part of their values that is delta-spark's.
+    The log store that decides commits in DynamoDB is not one of them: pydelta's writes follow that setting."""
+    dead: dict[str, str] = {}
+    for name, value in sorted(settings.items()):
+        if name.startswith(_CATALOGS) and value == DELTA_SPARK_CATALOG:
+            dead[name] = value
+        elif name == EXTENSIONS_CONF and DELTA_SPARK_EXTENSION in (part.strip() for part in value.split(",")):
+            dead[name] = DELTA_SPARK_EXTENSION
+        elif name.startswith(_LOG_STORES) and not value.endswith(_LOG_STORE_OF_PYDELTA_TOO):
+            dead[name] = value
+    return dead
+
+
+def _settings(spark: Any) -> Mapping[str, str]:
+    if adapter_of(spark).is_driver:
+        return SparkInternals(spark).settings()
+    names = (SESSION_CATALOG_CONF, EXTENSIONS_CONF)  # a server may refuse to list all settings
+    return {name: value for name in names if (value := conf(spark, name)) is not None}

@@ -1,0 +1,61 @@
+"""The name `delta` over Spark Connect, with the classes that the client sends to the server and without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.spark.spark_script import run_script
+
+SCRIPT = """
+import json, sys
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession, functions as F
+from spark_plugin import DeltaTable, register
+
+home, disabled = sys.argv[1:]
+spark = (
+    SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false")
+    .config("spark.sql.warehouse.dir", home + "/warehouse").getOrCreate()
+)
+found = {}
+try:
+    spark.read.format("delta").load(home).schema
+except PySparkException as error:
+    found["before"] = error.getCondition()
+if disabled:
+    spark.conf.set("spark.pydelta.disable", disabled)
+register(spark)
+register(spark)
+path = home + "/t"
+spark.range(4).write.format("delta").save(path)
+found["rows"] = spark.read.format("delta").load(path).filter("id > 1").count()
+found["engine"] = DeltaTable.forPath(spark, path).history().first()["engineInfo"].split("/")[0]
+spark.range(2).write.format("delta").saveAsTable("saved")
+spark.range(2, 3).write.insertInto("saved")
+spark.range(3, 4).writeTo("saved").append()
+spark.range(4, 5).write.mode("append").saveAsTable("saved")
+spark.sql("DELETE FROM saved WHERE id = 0")
+found["saved"] = sorted(row.id for row in spark.table("saved").collect())
+stream = spark.readStream.format("delta").load(path).writeStream.format("delta").trigger(availableNow=True)
+stream.option("checkpointLocation", home + "/checkpoint").toTable("streamed").awaitTermination()
+found["streamed"] = spark.table("streamed").count()
+spark.sql(f"UPDATE delta.`{path}` SET id = id + 10 WHERE id = 3")
+spark.range(20, 21).writeTo(f"delta.`{path}`").append()
+found["by_path"] = sorted(row.id for row in spark.read.format("delta").load(path).collect())
+spark.conf.set("spark.sql.sources.default", "delta")
+spark.range(3).write.save(home + "/by_default")
+found["default"] = spark.read.load(home + "/by_default").count()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("disabled", ["", "connect"])
+def test_format_delta_over_connect_is_pydelta(disabled: str, tmp_path: Path) -> None:
+    found = run_script(SCRIPT, str(tmp_path), disabled)
+    assert found["before"] == "DATA_SOURCE_NOT_FOUND"
+    assert (found["rows"], found["engine"], found["default"]) == (2, "pydelta", 3)
+    assert found["saved"] == [1, 2, 3, 4]
+    assert found["streamed"] == 4
+    assert found["by_path"] == [0, 1, 2, 13, 20]
