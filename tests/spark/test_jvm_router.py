@@ -129,7 +129,7 @@ def test_errors_keep_their_conditions_and_nothing_is_changed(jvm: Run, path: str
 
 
 def test_first_words_are_those_of_the_table_for_python_and_java(session: SparkSession) -> None:
-    java = SparkInternals(session).java_class("pydelta.catalog.StatementRouter")
+    java = SparkInternals(session).java_class("pydelta.statements.StatementRouter")
     method = next(method for method in java.getDeclaredMethods() if method.getName() == "firstWord")
     method.setAccessible(True)
     context: Any = session.sparkContext

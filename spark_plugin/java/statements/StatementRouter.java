@@ -215,10 +215,15 @@ public class StatementRouter extends SparkSqlParser {
     return (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z');
   }
 
+  /** As Spark's parser: no-break spaces too. */
+  private static boolean isBlank(char one) {
+    return Character.isWhitespace(one) || Character.isSpaceChar(one);
+  }
+
   private static int behindComments(String text) {
     int place = 0;
     while (place < text.length()) {
-      if (Character.isWhitespace(text.charAt(place))) place++;
+      if (isBlank(text.charAt(place))) place++;
       else if (text.startsWith("--", place)) place = behindLine(text, place);
       else if (startsBracket(text, place)) place = behindBracket(text, place);
       else break;
