@@ -242,7 +242,7 @@ def _entered_path(rng: random.Random, table: str) -> tuple[str, Callable[[], _Fo
     def use() -> _Found:
         spark = _spark("")
         place = catalog.new_table_path(spark, "t", path)
-        catalog.enter(spark, "t", place)
+        catalog.enter(spark, "t", place, "pydelta")
         statement = _STATEMENT.fullmatch(spark.statements[-1])
         if statement is None or re.sub(r"\\(.)", r"\1", statement[2], flags=re.DOTALL) != place or "${" in statement[0]:
             return "wrong", spark.statements[-1][:300]
