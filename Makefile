@@ -15,6 +15,11 @@ SPARKS := 41 42 421
 PYSPARK_41 := 4.1.4
 PYSPARK_42 := 4.2.0
 PYSPARK_421 := 4.2.1
+# A wheel has a jar for each of these.
+JARS_OF := $(PYSPARK_41) $(PYSPARK_42) $(shell sed -n 's/^pyspark==//p' constraints.txt)
+# What `make pythons` tries: versions of Python, and the tests that run on each of them.
+PYTHONS := 3.11 3.12 3.13 3.14
+PYTHONS_TESTS := tests/unit tests/property/test_conform.py tests/property/test_actions.py tests/spark/test_read.py
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
 # SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
@@ -45,7 +50,7 @@ RUN = $(call with_env,$(VENV))
 RUN_PEER = PYDELTA_PEER_JARS="$(CURDIR)/$(PEER)/jars" $(call with_env,$(PEER))
 
 .PHONY: help setup demo check jar test unit acceptance spark $(SPARKS:%=spark%) $(SPARKS:%=connect%) capabilities canary cluster applications interop emulators storage faults fuzz \
-	page nightly seconds bench all dist docs clean java peer
+	page nightly seconds bench all dist docs clean java peer pythons
 
 help: ## this list
 	@echo "make TARGET [K=name]"
@@ -67,7 +72,7 @@ jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each envi
 test: jar ## unit, property, acceptance and Spark tests; ALL=1 takes every sampled case
 	PYDELTA_ALL="$(ALL)" $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
-seconds: jar ## make test, and note how long each file took (tests/support/file_seconds.txt)
+seconds: jar ## make test, and note how long each file took (tests/support/runs/file_seconds.txt)
 	PYDELTA_WRITE_SECONDS=1 $(RUN) $(TOGETHER) tests/unit tests/property tests/acceptance tests/spark
 
 unit: jar ## unit and property tests only: no Spark
@@ -88,6 +93,20 @@ connect41 connect42 connect421: connect%: .venv-spark%/.ready jar ## the tests o
 capabilities: $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## what docs/ say of each version of Spark, tried on each of them
 	$(foreach venv,$(VENV) $(SPARKS:%=.venv-spark%),$(call with_env,$(venv)) $(PYTEST) tests/spark/test_spark_capabilities.py \
 		tests/spark/test_rule_odd_values.py &&) true
+
+# Each Python is searched for on PATH, then among those of pyenv and uv.
+pythons: java ## a fixed part of the tests on each Python from 3.11 to 3.14 that this machine has; K= narrows it
+	@missing=; for version in $(PYTHONS); do \
+		python=; for each in "$$(command -v python$$version)" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python \
+			"$${XDG_DATA_HOME:-$$HOME/.local/share}"/uv/python/cpython-$$version.*/bin/python; do \
+			test "$$("$$each" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" != $$version || { python="$$each"; break; }; \
+		done; \
+		test -n "$$python" || { missing="$$missing $$version"; continue; }; \
+		echo "== Python $$version: $$python"; \
+		$(MAKE) --no-print-directory .venv-python$$version/.ready PYTHON="$$python" && \
+		.venv-python$$version/bin/python -m spark_plugin.java.build && \
+		$(call with_env,.venv-python$$version) $(PYTEST) -q -n 2 $(PYTHONS_TESTS) || exit 1; \
+	done; test -z "$$missing" || echo "== NOT RUN, because they are not on this machine: Python$$missing"
 
 canary: $(CANARY)/.ready jar ## the Spark tests on the newest Spark that the registry has, pre-releases too
 	@$(CANARY)/bin/python -c "import pyspark; print('Spark', pyspark.__version__)"
@@ -113,7 +132,7 @@ applications: jar ## Spark applications of their own: Connect servers, two write
 	PYDELTA_ALL="$(ALL)" $(RUN) $(PYTEST) tests/applications
 
 emulators: ## servers that speak the protocols of object stores, built once a version into ~/.cache/pydelta-emulators
-	@"$(PYTHON)" -m tests.support.emulator_programs
+	@"$(PYTHON)" -m tests.support.servers.emulator_programs
 
 storage: emulators jar ## object stores, on emulators; SEED= and ROUNDS= choose lost replies, and how many
 	PYDELTA_STORAGE_ROUNDS="$(ROUNDS)" $(RUN) $(PYTEST) tests/storage
@@ -148,11 +167,14 @@ nightly: ## hours: every sampled case, new random seeds, all of interop and appl
 # The wheel is installed with the exact versions of constraints.txt into an environment that has nothing else, not even pip: what is
 # found there is what it depends on.
 # Wheel and sdist contain the jars of all versions of Spark. The sdist has the Java sources too.
-dist: $(DIST)/.ready $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## wheel and sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
-	for python in $(VENV)/bin/python .venv-spark41/bin/python .venv-spark42/bin/python; do $$python -m spark_plugin.java.build --force || exit 1; done
+# The zip file is the wheel by another name: spark-submit --py-files takes no wheel.
+dist: $(DIST)/.ready $(JARS_OF:%=build/spark-jars/%/.ready) java ## wheel, zip, sdist, and an SBOM of what the wheel depends on (CycloneDX), in dist/
+	for version in $(JARS_OF); do \
+		$(DIST)/bin/python -m spark_plugin.java.build --force --spark-jars build/spark-jars/$$version || exit 1; done
 	rm -rf dist build/lib build/bdist.* build/sbom  # setuptools takes what is left in build/lib into the wheel
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
-	$(VENV)/bin/python tests/support/dist_contents.py dist
+	cp "$$(ls dist/*.whl)" "$$(ls dist/*.whl | sed 's/-py3-none-any.whl/.zip/')"
+	$(DIST)/bin/python tests/support/documents/dist_contents.py dist
 	"$(PYTHON)" -m venv --without-pip build/sbom
 	$(DIST)/bin/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
 		"$$(ls dist/*.whl)[spark]"
@@ -161,7 +183,7 @@ dist: $(DIST)/.ready $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## whee
 	@ls dist
 
 clean: ## remove the environments and what tools left behind
-	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark%) $(CANARY) $(DIST) $(DOCS) spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark%) $(CANARY) $(DIST) $(DOCS) .venv-python* spark_plugin/jars build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 peer: $(PEER)/.ready jar ## the environment of the peers, with Spark 4.2: delta-spark and deltalake
@@ -179,6 +201,16 @@ $(SPARKS:%=.venv-spark%/.ready): .venv-spark%/.ready: pyproject.toml constraints
 	@mkdir -p build && sed 's/^pyspark==.*/pyspark==$(PYSPARK_$*)/' constraints.txt > build/constraints-spark$*.txt
 	@$(call make_venv,.venv-spark$*,build/constraints-spark$*.txt,dev)
 
+.venv-python%/.ready: pyproject.toml constraints.txt
+	@$(call make_venv,.venv-python$*,constraints.txt,dev)
+
+# javac needs the jars of a Spark and nothing else of it: they are in the sdist of its pyspark.
+build/spark-jars/%/.ready: | $(DIST)/.ready
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(DIST)/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --dest $(@D) pyspark==$*
+	tar -xzf $(@D)/pyspark-*.tar.gz -C $(@D) --strip-components=3 --wildcards "*/deps/jars/*.jar" && rm $(@D)/pyspark-*.tar.gz
+	@touch $@
+
 $(DIST)/.ready: pyproject.toml constraints.txt
 	@$(call make_venv,$(DIST),constraints.txt,dist)
 
@@ -193,10 +225,10 @@ $(CANARY)/.ready: pyproject.toml constraints.txt
 	$(CANARY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade "pyspark[sql,connect]" \
 		-c build/constraints-canary.txt
 
-$(PEER)/jars/.ready: tests/support/peer/pom.xml | $(PEER)/.ready
+$(PEER)/jars/.ready: tests/support/peers/java/pom.xml | $(PEER)/.ready
 	@command -v mvn >/dev/null || { echo "Maven (mvn) is needed to fetch delta-spark's jars." >&2; exit 1; }
 	rm -rf $(PEER)/jars
-	mvn -q -B -f tests/support/peer/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
+	mvn -q -B -f tests/support/peers/java/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
 		-DoutputDirectory="$(CURDIR)/$(PEER)/jars" -DexcludeGroupIds=org.apache.spark,org.scala-lang
 	@touch $@
 

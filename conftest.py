@@ -1,4 +1,4 @@
-"""What all tests share: marks that come from the folder, how random tests run, the acceptance tables, one Spark session."""
+"""Shared by all tests: marks from the folder, the settings of random tests, the acceptance tables, one Spark session."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import hypothesis
 import pytest
 
 from spark_plugin.java.build import BuildError, build
-from tests.support import delta_spark, sampling
-from tests.support.corpus import unpack
-from tests.support.file_seconds import SecondsOfFiles, slowest_files_first
-from tests.support.seeds import run_seed
-from tests.support.settings import restore
-from tests.support.warm_daemon import WARM_SITE
+from tests.support.peers import delta_spark
+from tests.support.runs import sampling
+from tests.support.runs.file_seconds import SecondsOfFiles, slowest_files_first
+from tests.support.runs.seeds import run_seed
+from tests.support.spark.settings import restore
+from tests.support.spark.warm_daemon import WARM_SITE
+from tests.support.tables.corpus import unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent
 TESTS = ROOT / "tests"
 
-# No deadline: the time of one example says nothing on a shared machine. A failure prints what replays it. The examples are
-# the same at each run, so that the verdict on a change is of the change; a seed of the run makes others (support/seeds.py).
+# No deadline: the time of one example means nothing on a shared machine. A failure prints what replays it. The examples are the
+# same in each run, so that the verdict on a change depends on the change; a seed of the run makes others (support/runs/seeds.py).
 hypothesis.settings.register_profile("pydelta", deadline=None, print_blob=True, derandomize=run_seed() is None)
 hypothesis.settings.load_profile("pydelta")
 
-# Spark's workers and a Connect server are started from here and take their environment from this process.
+# Spark's workers and a Connect server start from here and get the environment of this process.
 os.environ["TZ"] = "UTC"
 time.tzset()
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every worker would compile all modules anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise every worker would compile all modules again
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYDELTA_CACHE_DIR"] = ""  # each test of the cache has its own
-os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "all"  # what only warns its users must not pass here
-# No power is lost: waiting for the disk would be a third of the time of tests that commit.
+os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "all"  # failures that users only see as a warning must fail here
+# No power is lost: waiting for the disk would take a third of the time of tests that commit.
 pytest.MonkeyPatch().setattr(os, "fsync", lambda descriptor: None)
 
 
@@ -61,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _build_jar() -> None:
-    """The jar of the Java sources as they are now, for the pyspark of this environment. Tests without Spark run without it."""
+    """The jar of the current Java sources, for the pyspark of this environment. Tests without Spark run without it."""
     try:
         build()
     except BuildError as error:
@@ -76,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if _is_xdist_worker(session.config):  # all of them collect all files, and say the same
+    if _is_xdist_worker(session.config):  # all of them collect all files, and print the same
         session.config.workeroutput["sampled"] = sampling.summary()  # type: ignore[attr-defined]
 
 
@@ -87,7 +88,7 @@ def pytest_testnodedown(node: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out of the run is said, and how to have it."""
+    """Prints what the run left out, and how to include it."""
     lines = sampling.summary() or _sampled_by_workers
     if lines:
         terminalreporter.section(f"sampled: PYDELTA_SAMPLE={sampling.sample_number()}, make nightly takes all")
@@ -107,30 +108,30 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     """The acceptance tables, unpacked once for all processes of a run; tests read them and change nothing."""
     base = tmp_path_factory.getbasetemp()
     directory = (base.parent if _is_xdist_worker(pytestconfig) else base) / "corpus"
-    done = directory.with_suffix(".unpacked")
+    marker = directory.with_suffix(".unpacked")
     with open(directory.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
-        if not done.exists():
+        if not marker.exists():
             unpack(directory)
-            done.touch()
+            marker.touch()
     return directory
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A registered local session in UTC, until the last test. Tests that change its settings put them back.
+    """A registered local session in UTC, until the last test. Tests that change its settings restore them.
 
-    With PYDELTA_PEER_JARS (make interop) the format `delta` is delta-spark's. With PYDELTA_MASTER (make cluster) it has
-    the executors of that cluster.
+    With PYDELTA_PEER_JARS (make interop) the format `delta` is delta-spark's. With PYDELTA_MASTER (make cluster) it uses the
+    executors of that cluster.
     """
     from pyspark.sql import SparkSession
 
-    from delta_py.storage import cached_objects
+    from delta_py.storage.cache import cached_objects
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
-    # Tests run much code once: the compiler that takes its time would take it from them (an eighth of the Spark tests').
-    # Without it Java keeps 48 MB for compiled code. Midway in the tests they are full, and code is compiled ever anew.
+    # Tests run much code once: the compiler that optimizes more would take its time from them (an eighth of the Spark tests').
+    # Without it Java has 48 MB for compiled code. In the middle of the tests they are full, and code is compiled again and again.
     java_options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     builder = SparkSession.builder.master(os.environ.get("PYDELTA_MASTER", "local[2]")).appName("pydelta tests")
     settings = {
@@ -147,7 +148,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Tables of tests are small: the driver would read most of them, and few tests would have tasks that read. With
         # PYDELTA_DRIVER_READS=true it does; tests/spark/test_driver_reads.py always has it on.
         "spark.pydelta.driverReads.enabled": os.environ.get("PYDELTA_DRIVER_READS", "false"),
-        # With PYDELTA_DRIVER_PLANNING=false workers plan the scans of all tests; with true young logs are kept too.
+        # With PYDELTA_DRIVER_PLANNING=false workers plan the scans of all tests; with true young logs are cached too.
         **({"spark.pydelta.driverPlanning.enabled": planning} if planning else {}),
         **delta_spark.settings(),
     }
@@ -159,7 +160,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     if planning == "true":
-        cached_objects._SETTLED_MS = 50  # tables of tests are young, and what is read of their logs shall be kept too
+        cached_objects._SETTLED_MS = 50  # tables of tests are young, and their logs must be cached too
     register(session)
     yield session
     session.stop()
@@ -167,7 +168,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def plain_plans(spark: SparkSession) -> Iterator[None]:
-    """For files that test what becomes of a table, and not how Spark plans: it compiles no code for queries that run once."""
+    """For files that test the effect on a table, and not how Spark plans: it compiles no code for queries that run once."""
     settings = {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -196,7 +197,7 @@ def conf(spark: SparkSession) -> Iterator[Callable[[Mapping[str, str]], None]]:
 
 @pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits that lose a race try the next version at once."""
+    """Commits that lose a race try the next version immediately."""
     from delta_py.commit.attempts import RetryPolicy
 
     monkeypatch.setattr(RetryPolicy, "wait_seconds", lambda self, attempt, **_: 0.0)
@@ -204,7 +205,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def publication_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ratified commits are published by their writers, before they go on."""
+    """Writers publish ratified commits before they continue."""
     from delta_py.storage import publication
 
     monkeypatch.setattr(publication, "later", lambda store: store.publish())
@@ -212,5 +213,5 @@ def publication_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def harmless_post_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Storage and data may fail what follows a commit, as they do for users; mistakes of pydelta's still fail the test."""
+    """Storage and data may fail the steps after a commit, as they do for users; mistakes of pydelta still fail the test."""
     monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", "mistakes")

@@ -1,5 +1,5 @@
-"""Appends of one row to one table in a process of its own, with auto compaction or without; prints JSON: seconds of each append,
-and how many files there are at the end.
+"""Append single rows to one table in a fresh process, with auto compaction or without it; print JSON: the seconds of each append
+and the number of files at the end.
 
     python benchmarks/auto_compact_run.py /tmp/t --appends 1000 --auto
 """
@@ -24,15 +24,17 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--appends", type=int, default=1000)
     parser.add_argument("--auto", action="store_true")
-    given = parser.parse_args()
-    write_delta(given.path, pa.table({"id": [0]}), configuration={"delta.autoOptimize.autoCompact": str(given.auto).lower()})
+    arguments = parser.parse_args()
+    write_delta(
+        arguments.path, pa.table({"id": [0]}), configuration={"delta.autoOptimize.autoCompact": str(arguments.auto).lower()}
+    )
     seconds = []
-    for number in range(1, given.appends):
+    for number in range(1, arguments.appends):
         row, began = pa.table({"id": [number]}), time.perf_counter()
-        write_delta(given.path, row, mode="append")
+        write_delta(arguments.path, row, mode="append")
         seconds.append(time.perf_counter() - began)
-    table = DeltaTable(given.path)
-    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(given.appends)), "rows are lost or doubled"
+    table = DeltaTable(arguments.path)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(arguments.appends)), "rows are lost or doubled"
     print(json.dumps({"seconds": seconds, "files": table.files().num_rows}))
 
 

@@ -1,8 +1,10 @@
-"""A store to measure: an emulator of S3 behind a proxy that delays requests and notes what was asked and when.
+"""A store to measure: an emulator of S3 behind a proxy that delays requests, and records them with their times.
 
     with bench_store() as store:
-        store.send(directory, "t")                  # past the proxy
-        with store.asked("t") as asked: ...         # Asked.of(asked): what other processes asked meanwhile of the table
+        store.send(directory, "t")                  # without the proxy
+        with store.asked("t") as asked: ...         # Asked.of(asked): the requests of other processes about the table
+
+Other processes use the proxy: `environment` has its address.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from urllib.parse import unquote
 
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
-from tests.support.cutting_proxy import CuttingProxy, Exchange, Request
-from tests.support.emulator_programs import ToolError
-from tests.support.emulators import KINDS, Emulator, boto3_client, running
+from tests.support.servers.cutting_proxy import CuttingProxy, Exchange, Request
+from tests.support.servers.emulator_programs import ToolError
+from tests.support.servers.emulators import KINDS, Emulator, boto3_client, running
 
 _BUCKET = "bench"
 _COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")
@@ -30,7 +32,7 @@ _COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")
 
 @contextlib.contextmanager
 def bench_store() -> Iterator[BenchStore]:
-    """Raises SystemExit where the emulator is not installed."""
+    """Raises SystemExit if the emulator is not installed."""
     try:
         with running(KINDS["s3"]) as emulator, TimedProxy(emulator.port) as proxy:
             emulator.make_container(_BUCKET)
@@ -46,18 +48,18 @@ class BenchStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """How stores_run.py and source_run.py find it, through the proxy."""
+        """The variables with which stores_run.py and source_run.py reach it through the proxy."""
         return {"PYDELTA_BENCH_STORE": json.dumps(self.emulator.settings(self.proxy.endpoint))}
 
     def url(self, table: str) -> str:
         return f"s3://{_BUCKET}/{table}"
 
     def open(self, table: str) -> ObjectStore:
-        """Past the proxy."""
+        """Without the proxy."""
         return open_store(self.url(table), self.emulator.options())
 
     def send(self, directory: Path, table: str) -> None:
-        """The files of a directory as a table, past the proxy."""
+        """Upload the files of a directory as a table, without the proxy."""
         client: Any = boto3_client("s3", self.emulator.endpoint)
         for path in sorted(directory.rglob("*")):
             if path.is_file():
@@ -65,7 +67,7 @@ class BenchStore:
 
     @contextlib.contextmanager
     def delayed(self, seconds: float) -> Iterator[None]:
-        """Each request takes so much longer."""
+        """Delay each request by this time."""
         self.proxy.latency_seconds = seconds
         try:
             yield
@@ -74,11 +76,11 @@ class BenchStore:
 
     @contextlib.contextmanager
     def asked(self, table: str) -> Iterator[list[TimedExchange]]:
-        """The exchanges about one table that end within, once it has ended."""
-        found: list[TimedExchange] = []
+        """The exchanges about one table that end within the context; the list is complete when the context ends."""
+        exchanges: list[TimedExchange] = []
         begin = len(self.proxy.timed)
-        yield found
-        found += [timed for timed in self.proxy.timed[begin:] if _is_about(timed.exchange.request, table)]
+        yield exchanges
+        exchanges += [timed for timed in self.proxy.timed[begin:] if _is_about(timed.exchange.request, table)]
 
 
 # ---------------------------------------------------------------- what was asked
@@ -105,12 +107,12 @@ class TimedProxy(CuttingProxy):
         super().handle(request, _Noting(connection, lambda: self._note(request, begin)))
 
     def _note(self, request: Request, begin: float) -> None:
-        exchange = next(known for known in reversed(self.exchanges) if known.request is request)
+        exchange = next(exchange for exchange in reversed(self.exchanges) if exchange.request is request)
         self.timed.append(TimedExchange(exchange, begin, time.monotonic()))
 
 
 class _Noting:
-    """A connection to a client. `note` is called before an answer goes out: what the client asks then comes later."""
+    """A connection to a client. It calls `note` before it sends an answer, so the client's next request comes later."""
 
     def __init__(self, connection: Any, note: Callable[[], None]) -> None:
         self._connection, self._note = connection, note
@@ -122,8 +124,8 @@ class _Noting:
 
 @dataclass(frozen=True)
 class Asked:
-    """What an operation asked of a table. log, data: requests by kind, for files of the log and others, up to the commit; then
-    the commit, and what follows it. round_trips: how many requests waited for one another."""
+    """The requests of an operation on a table. log, data: requests by kind, for files of the log and others, up to the commit;
+    then the commit, and the requests after it. round_trips: how many requests had to wait for one another."""
 
     log: Counter[str]
     data: Counter[str]
@@ -150,7 +152,7 @@ class Asked:
 
 
 def round_trips(spans: Sequence[tuple[float, float]]) -> int:
-    """The largest number of requests of which each began when the one before it was answered."""
+    """The largest number of requests in a chain, each of which began after the answer of the one before."""
     count, last_end = 0, float("-inf")
     for begin, end in sorted(spans, key=lambda span: span[1]):
         if begin >= last_end:

@@ -1,4 +1,6 @@
-"""Pictures: the ratios to delta-spark, one bar a workload and a line where both take the same time; and lines side by side."""
+"""Pictures: the ratios to delta-spark, with one bar for each workload and a line where both take the same time; and line charts
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ _COLORS = ("#2a7f62", "#3b6fb5", "#b5543c", "#8a6d3b")
 
 
 def line_charts(charts: Mapping[str, Mapping[str, Mapping[float, float]]], x_name: str, caption: str) -> str:
-    """SVG text of charts side by side. charts: by title, lines by name, y by x. x is shown by its logarithm, y from 0 on."""
+    """SVG text of charts side by side. charts: by title, lines by name, y by x. The x axis is logarithmic, the y axis starts at
+    0."""
     width, height = len(charts) * (_PLOT_WIDTH + _LEFT + 20), _PLOT_HEIGHT + _TOP + 90
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
@@ -57,25 +60,25 @@ def line_charts(charts: Mapping[str, Mapping[str, Mapping[float, float]]], x_nam
     return "\n".join(parts) + "\n"
 
 
-def _plot(left: int, title: str, lines: Mapping[str, Mapping[float, float]], x_name: str) -> Iterator[str]:
+def _plot(left_edge: int, title: str, lines: Mapping[str, Mapping[float, float]], x_name: str) -> Iterator[str]:
     xs = sorted({x for line in lines.values() for x in line})
     highest = max((y for line in lines.values() for y in line.values()), default=1) or 1
     low, span = math.log(xs[0]), math.log(xs[-1] / xs[0]) or 1
     bottom = _TOP + _PLOT_HEIGHT
 
     def at(x: float, y: float) -> tuple[float, float]:
-        return left + (math.log(x) - low) / span * _PLOT_WIDTH, bottom - y / highest * _PLOT_HEIGHT
+        return left_edge + (math.log(x) - low) / span * _PLOT_WIDTH, bottom - y / highest * _PLOT_HEIGHT
 
-    yield f'<text x="{left}" y="{_TOP - 16}" font-size="13">{escape(title)}</text>'
-    yield f'<path d="M{left} {_TOP}V{bottom}H{left + _PLOT_WIDTH}" fill="none" stroke="#444"/>'
+    yield f'<text x="{left_edge}" y="{_TOP - 16}" font-size="13">{escape(title)}</text>'
+    yield f'<path d="M{left_edge} {_TOP}V{bottom}H{left_edge + _PLOT_WIDTH}" fill="none" stroke="#444"/>'
     for y in (0, highest / 2, highest):
-        yield f'<text x="{left - 6}" y="{at(xs[0], y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>'
+        yield f'<text x="{left_edge - 6}" y="{at(xs[0], y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>'
     for x in xs:
         yield f'<text x="{at(x, 0)[0]:.1f}" y="{bottom + 16}" text-anchor="middle">{x:g}</text>'
-    yield f'<text x="{left + _PLOT_WIDTH / 2}" y="{bottom + 32}" text-anchor="middle">{escape(x_name)}</text>'
+    yield f'<text x="{left_edge + _PLOT_WIDTH / 2}" y="{bottom + 32}" text-anchor="middle">{escape(x_name)}</text>'
     for number, (name, line) in enumerate(lines.items()):
         color, points = _COLORS[number % len(_COLORS)], [at(x, y) for x, y in sorted(line.items())]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
         yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points)
-        yield f'<text x="{left + number * 100}" y="{bottom + 50}" fill="{color}">{escape(name)}</text>'
+        yield f'<text x="{left_edge + number * 100}" y="{bottom + 50}" fill="{color}">{escape(name)}</text>'

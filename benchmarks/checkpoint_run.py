@@ -1,11 +1,11 @@
-"""One measurement in a fresh process: write a checkpoint of a table's newest version, and print what it took as JSON.
+"""One measurement in a fresh process: write a checkpoint of a table's newest version, and print time and memory as JSON.
 
     python benchmarks/make_log_table.py /tmp/t --files 300000
     python benchmarks/checkpoint_run.py WRITER /tmp/t [--both-forms]
 
-WRITER: pydelta, deltalake. --both-forms: the table's properties about statistics are dropped first, by a commit, so that
-pydelta makes the struct of statistics from their text as well. Seconds are for opening the table and writing the checkpoint,
-without the import of the library, which is given beside; peak memory is the whole process's.
+WRITER: pydelta, deltalake. --both-forms: first a commit removes the table's properties about statistics, so that pydelta makes
+the struct of statistics from their text as well. Seconds are for opening the table and writing the checkpoint, without the import
+of the library, which is reported separately. Peak memory is that of the whole process.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ def main() -> None:
     parser.add_argument("writer", choices=WRITERS)
     parser.add_argument("path")
     parser.add_argument("--both-forms", action="store_true")
-    given = parser.parse_args()
-    if given.both_forms:
-        drop_properties(given.path)
+    arguments = parser.parse_args()
+    if arguments.both_forms:
+        drop_properties(arguments.path)
     start = time.perf_counter()
-    run = WRITERS[given.writer](given.path)
+    run = WRITERS[arguments.writer](arguments.path)
     imported = time.perf_counter()
     run()
-    done, peak_mb = time.perf_counter(), peak_memory_mb()
+    end, peak_mb = time.perf_counter(), peak_memory_mb()
     import pyarrow.parquet as pq
 
-    names = [name for name in os.listdir(os.path.join(given.path, "_delta_log")) if ".checkpoint." in name]
-    written = os.path.join(given.path, "_delta_log", max(names))
+    names = [name for name in os.listdir(os.path.join(arguments.path, "_delta_log")) if ".checkpoint." in name]
+    written = os.path.join(arguments.path, "_delta_log", max(names))
     adds = pq.ParquetFile(written).read(["add.path"])["add"]
     result = {
-        "writer": given.writer,
+        "writer": arguments.writer,
         "files": len(adds) - adds.null_count,
-        "seconds": round(done - imported, 3),
+        "seconds": round(end - imported, 3),
         "import_seconds": round(imported - start, 3),
         "peak_mb": round(peak_mb, 1),
         "checkpoint_mb": round(os.path.getsize(written) / 1e6, 1),

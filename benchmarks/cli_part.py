@@ -1,5 +1,6 @@
-"""The part `cli`: how long `pydelta` takes for an answer about a small table, from the start of its process, beside a program of
-deltalake that looks at the same table."""
+"""The part `cli`: how long `pydelta` takes for an answer about a small table, from the start of its process. It is compared with
+a program of deltalake that reads the same table.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +28,25 @@ def cli_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     if not Path(table).exists():
         for number in range(10):
             write_delta(table, pa.table({"id": [number], "name": [f"n{number}"]}), mode="append")
-    own = [sys.executable, "-m", "pydelta_cli"]
+    pydelta_command = [sys.executable, "-m", "pydelta_cli"]
     commands: dict[str, Sequence[str]] = {
         "`python -c pass`": [sys.executable, "-c", "pass"],
         "`import pyarrow`": [sys.executable, "-c", "import pyarrow"],
         "deltalake, schema": [sys.executable, "-c", _SCHEMA_OF_DELTALAKE, table],
-        "`pydelta --help`": [*own, "--help"],
-        "`pydelta schema`": [*own, "schema", table],
-        "`pydelta history`": [*own, "history", table],
-        "`pydelta detail`": [*own, "detail", table],
-        "`pydelta show`": [*own, "show", table],
-        "`pydelta files --filter`": [*own, "files", table, "--filter", "id > 5"],
+        "`pydelta --help`": [*pydelta_command, "--help"],
+        "`pydelta schema`": [*pydelta_command, "schema", table],
+        "`pydelta history`": [*pydelta_command, "history", table],
+        "`pydelta detail`": [*pydelta_command, "detail", table],
+        "`pydelta show`": [*pydelta_command, "show", table],
+        "`pydelta files --filter`": [*pydelta_command, "files", table, "--filter", "id > 5"],
     }
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(_RUNS):
         for name, command in commands.items():
-            taken[name].append(_seconds(command))
-    # The first run of each compiles what was not compiled yet.
+            times[name].append(_seconds(command))
+    # The first run of each compiles modules that are not compiled yet.
     rows = []
-    for name, runs in taken.items():
+    for name, runs in times.items():
         seconds, cpu_seconds = zip(*runs, strict=True)
         rows.append([name, *(f"{value:.2f} s" for value in (statistics.median(seconds[1:]), min(seconds), min(cpu_seconds)))])
     return Part(
@@ -54,15 +55,15 @@ def cli_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
             "",
             table_text(["what", "median", "quickest", "least CPU"], rows),
             "",
-            f"Target for commands that need no Spark: {_TARGET_SECONDS} s. The runs took turns. CPU says more where others kept "
-            "the machine busy. What takes the time is in docs/design-notes.md, under What the start of a command costs.",
+            f"Target for commands that need no Spark: {_TARGET_SECONDS} s. The runs took turns. CPU seconds say more if other "
+            "work kept the machine busy. docs/design-notes.md explains the time, under What the start of a command costs.",
             "",
         ]
     )
 
 
 def _seconds(command: Sequence[str]) -> tuple[float, float]:
-    """From the start of the process to its end, and of CPU."""
+    """Seconds from the start of the process to its end, and its CPU seconds."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begun, cpu_before = time.perf_counter(), _cpu_seconds()
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
@@ -70,6 +71,6 @@ def _seconds(command: Sequence[str]) -> tuple[float, float]:
 
 
 def _cpu_seconds() -> float:
-    """Of all processes that this one started and that ended."""
+    """CPU seconds of all processes that this one started and that ended."""
     used = getrusage(RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

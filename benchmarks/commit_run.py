@@ -1,11 +1,11 @@
-"""Commits of one small file on this machine's disk, without Spark; prints what was measured as JSON.
+"""Commits of one small file on this machine's disk, without Spark; prints the measurements as JSON.
 
     python benchmarks/commit_run.py latency WRITER DIRECTORY --commits 200
     python benchmarks/commit_run.py race WRITER DIRECTORY --processes 8 --seconds 10
 
-WRITER: pydelta, deltalake. latency: milliseconds of each append of one row in one process, data file, commit and what follows
-it included. race: processes that append to one table as fast as they can; commits a second in all, and whether every commit
-is there once.
+WRITER: pydelta, deltalake. latency: milliseconds of each append of one row in one process, including the data file, the commit
+and the steps after it. race: processes append to one table as fast as they can; the commits per second of all of them, and
+whether every commit is in the table once.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def one_row(number: int) -> pa.Table:
 
 
 def latency(writer: str, path: str, commits: int) -> dict[str, Any]:
-    append, taken = WRITERS[writer](path), []
+    append, milliseconds = WRITERS[writer](path), []
     for number in range(commits + 1):
         start = time.perf_counter()
         append(one_row(number))
-        taken.append((time.perf_counter() - start) * 1000)
-    ordered = sorted(taken[1:])  # the first creates the table and imports what is imported late
+        milliseconds.append((time.perf_counter() - start) * 1000)
+    ordered = sorted(milliseconds[1:])  # the first append creates the table and runs late imports
     return {"p50_ms": statistics.median(ordered), "p95_ms": ordered[len(ordered) * 95 // 100], "max_ms": ordered[-1]}
 
 
@@ -68,32 +68,34 @@ def race(writer: str, path: str, processes: int, seconds: float) -> dict[str, An
     ]
     for process in started:
         process.start()
-    done = dict(counts.get(timeout=seconds + 120) for _ in started)
+    commits_by_process = dict(counts.get(timeout=seconds + 120) for _ in started)
     for process in started:
         process.join()
-    return {"commits_per_second": sum(done.values()) / seconds, "least": min(done.values()), "most": max(done.values())} | _check(
-        path, done
-    )
+    return {
+        "commits_per_second": sum(commits_by_process.values()) / seconds,
+        "least": min(commits_by_process.values()),
+        "most": max(commits_by_process.values()),
+    } | _check(path, commits_by_process)
 
 
 def _append_on(writer: str, path: str, number: int, seconds: float, ready: Any, counts: Any) -> None:
-    append, rows, done = WRITERS[writer](path), one_row(number), 0
+    append, rows, commits = WRITERS[writer](path), one_row(number), 0
     ready.wait()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         append(rows)
-        done += 1
-    counts.put((number, done))
+        commits += 1
+    counts.put((number, commits))
 
 
-def _check(path: str, done: dict[int, int]) -> dict[str, Any]:
-    """Each commit's row is in the table once, and each version is one commit."""
+def _check(path: str, commits_by_process: dict[int, int]) -> dict[str, Any]:
+    """Check that each commit's row is in the table once, and that each version is one commit."""
     from delta_py import DeltaTable
 
     table = DeltaTable(path)
-    found = Counter(table.to_arrow()["writer"].to_pylist())
-    assert found == Counter({-1: 1, **done}), f"{found} rows of {done} commits"
-    assert table.version == sum(done.values())
+    rows_by_writer = Counter(table.to_arrow()["writer"].to_pylist())
+    assert rows_by_writer == Counter({-1: 1, **commits_by_process}), f"{rows_by_writer} rows of {commits_by_process} commits"
+    assert table.version == sum(commits_by_process.values())
     return {"versions": table.version}
 
 
@@ -105,13 +107,13 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10)
-    given = parser.parse_args()
-    path = tempfile.mkdtemp(prefix="pydelta-bench-", dir=given.directory)
+    arguments = parser.parse_args()
+    path = tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.directory)
     try:
-        if given.what == "latency":
-            result = latency(given.writer, path, given.commits)
+        if arguments.what == "latency":
+            result = latency(arguments.writer, path, arguments.commits)
         else:
-            result = race(given.writer, path, given.processes, given.seconds)
+            result = race(arguments.writer, path, arguments.processes, arguments.seconds)
     finally:
         shutil.rmtree(path)
     print(json.dumps(result))

@@ -18,8 +18,8 @@ ROOT = HERE.parent
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale of
-    the TPC-H-like warehouse, commits of a log that nothing has summed up, batches of a stream, commits behind which one waits;
+    """The sizes of all parts: numbers of files for state, rows for scans, runs of each, commits and seconds of races; the scale
+    of the TPC-H-like warehouse, commits of a log without a checkpoint, batches of a stream, commits before its idle triggers;
     rows in a row group of a file in an object store, row groups of a large one; files of the largest log; columns of the wide
     tables."""
 
@@ -40,7 +40,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Part:
-    """What a part of the benchmark found. text: lines of Markdown. ratios: pydelta's time over delta-spark's, by workload."""
+    """The result of one part of the benchmark. text: lines of Markdown. ratios: pydelta's time over delta-spark's, by
+    workload."""
 
     text: list[str]
     ratios: Mapping[str, float] = field(default_factory=dict)
@@ -52,21 +53,21 @@ class Part:
 
 
 def environments(peer: Path) -> list[tuple[Path, str]]:
-    """The Pythons that are there, and the formats that their Spark knows."""
-    found = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
-    return [(python, formats) for python, formats in found if python.exists()]
+    """The available Pythons, and the formats that their Spark knows."""
+    pairs = [(Path(sys.executable), "parquet,pydelta"), (peer / "bin" / "python", "parquet,pydelta,delta")]
+    return [(python, formats) for python, formats in pairs if python.exists()]
 
 
 def peer_python(peer: Path) -> Path:
-    """Raises SystemExit where there is no delta-spark to measure beside."""
+    """Raises SystemExit if there is no delta-spark to compare with."""
     python = peer / "bin" / "python"
     if not python.exists():
         raise SystemExit(f"There is no environment with delta-spark at {peer}: `make bench` makes one.")
     return python
 
 
-# How a session is set: with Spark's and delta-spark's defaults, or as somebody would who knows how many cores there are
-# (session.py). The ratio that counts is to a tuned peer, in a session that is tuned for both.
+# The settings of a session: the defaults of Spark and delta-spark, or the settings of somebody who knows the number of cores
+# (session.py). The ratio that counts compares two tuned sessions.
 DEFAULTS, TUNED = "defaults", "tuned"
 SETTINGS = (DEFAULTS, TUNED)
 
@@ -82,7 +83,7 @@ def spark_environment(python: Path, peer: Path, settings: str = TUNED) -> dict[s
 
 
 def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
-    """The log of a table with so many files, made where it is not there yet."""
+    """The log of a table with this number of files; made if it does not exist yet."""
     from benchmarks.make_log_table import make_table
 
     table = directory / f"log-{files}-{commits}"
@@ -92,7 +93,7 @@ def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
 
 
 def query_tables(directory: Path, sizes: Sizes) -> Path:
-    """The directory of make_query_tables' tables, made where it is not there yet."""
+    """The directory of make_query_tables' tables; made if it does not exist yet."""
     from benchmarks.make_query_tables import make_tables
 
     tables = directory / "queries"
@@ -102,12 +103,12 @@ def query_tables(directory: Path, sizes: Sizes) -> Path:
 
 
 def run_json(command: Sequence[str], environment: dict[str, str] | None = None) -> Any:
-    """Run a command to its end; its last line is JSON."""
+    """Run a command to its end, and parse its last line as JSON."""
     whole_environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=whole_environment, cwd=ROOT)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed with exit status {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=whole_environment, cwd=ROOT)
+    if process.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed with exit status {process.returncode}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

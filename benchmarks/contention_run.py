@@ -1,10 +1,10 @@
-"""Transactions over two tables that are in each other's way; prints what was measured as JSON, one entry a case.
+"""Transactions over two tables that get in each other's way; prints the measurements as JSON, one entry for each case.
 
     python benchmarks/contention_run.py DIRECTORY [--ledger URL] --sizes 1 10 100 --hot 0 0.9 --processes 4 --seconds 6
 
-Each transaction adds 1 to some accounts, and appends a row to the entries. size: how many accounts. hot: the share of them that
-is drawn from 10 of the 2,000 accounts; the others are drawn from all. Accounts lie in 50 files with deletion vectors: two
-transactions are in each other's way where they change the same account. What is aborted counts as such and is not repeated.
+Each transaction adds 1 to some accounts, and appends a row to the entries. size: the number of accounts. hot: the share of them
+that is drawn from 10 of the 2,000 accounts; the others are drawn from all. Accounts are in 50 files with deletion vectors: two
+transactions conflict if they change the same account. An aborted transaction counts as aborted and is not repeated.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def case(directory: str, ledger: str, size: int, hot: float, processes: int, sec
     started = [context.Process(target=_change, args=each) for each in arguments]
     for process in started:
         process.start()
-    done = [counts.get(timeout=seconds + 120) for _ in started]
+    counts_by_process = [counts.get(timeout=seconds + 120) for _ in started]
     for process in started:
         process.join()
-    commits, aborts = (sum(column) for column in zip(*done, strict=True))
+    commits, aborts = (sum(column) for column in zip(*counts_by_process, strict=True))
     options = {"coordinator": ledger}
     total = sum(DeltaTable(table, storage_options=options).to_arrow()["balance"].to_pylist())
     changed = sum(DeltaTable(entries, storage_options=options).to_arrow()["changed"].to_pylist())
@@ -94,12 +94,12 @@ def main() -> None:
     parser.add_argument("--hot", type=float, nargs="+", default=[0.0, 0.5, 0.9])
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=6)
-    given = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="pydelta-bench-", dir=given.directory)
-    ledger = f"sqlite://{directory}/ledger.db" if given.ledger == "sqlite" else given.ledger
+    arguments = parser.parse_args()
+    directory = tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.directory)
+    ledger = f"sqlite://{directory}/ledger.db" if arguments.ledger == "sqlite" else arguments.ledger
     try:
-        cases = [(size, hot) for hot in given.hot for size in given.sizes]
-        results = [case(directory, ledger, size, hot, given.processes, given.seconds) for size, hot in cases]
+        cases = [(size, hot) for hot in arguments.hot for size in arguments.sizes]
+        results = [case(directory, ledger, size, hot, arguments.processes, arguments.seconds) for size, hot in cases]
     finally:
         publication.finish()
         shutil.rmtree(directory)

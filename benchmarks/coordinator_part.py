@@ -1,4 +1,4 @@
-"""The part `coordinator`: commits of coordinated tables beside ordinary ones and deltalake's, and transactions."""
+"""The part `coordinator`: commits of coordinated tables, compared with ordinary ones and deltalake's, and transactions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.chart import line_charts
 from benchmarks.common import HERE, Part, Sizes, run_json, table_text
-from tests.support import postgres
-from tests.support.emulator_programs import DYNAMODB_LOCAL, ToolError
+from tests.support.servers import postgres
+from tests.support.servers.emulator_programs import DYNAMODB_LOCAL, ToolError
 
 CONTENTION = HERE / "contention.svg"
 _TARGETS = (
@@ -17,15 +17,15 @@ _TARGETS = (
     "tables; the commit of a transaction over 3 tables at most 1.5x that over one."
 )
 _FINDINGS = (
-    "Where the time goes (2026-11-27, AMD EPYC, 2 cores, both busy): a commit of one row takes 17 ms of CPU, so that "
-    "no number of writers makes more than some 115 a second, and 200 would need 10 ms. Of these opening the table "
-    "takes 4, the data file 5, staging 2.7 (two fsyncs), ratifying 1.7, the checksum 2.7, and a checkpoint 22 each "
-    "tenth time. The ledgers themselves take more than that, as their own table shows. Each table of a transaction is "
-    "opened at its moment, staged and followed by a checksum on its own, 4.7 ms of CPU; what the tables share is 2.2 "
-    "ms. Writers of one table that lost a race take turns since this day, with SQLite: 8 of them made 39 commits a "
-    "second before, and 62 to 107 in several short runs behind it, beside 67 to 75 without a ledger. PostgreSQL was "
-    "measured with turns too, which hold connections and are not there any more: without them 8 writers make 28 "
-    "commits a second at one table (22 before contended writers asked where others are), and 52 at ten."
+    "Where the time goes (2026-11-27, AMD EPYC, 2 cores, both busy): a commit of one row takes 17 ms of CPU, so writers make at "
+    "most about 115 commits a second, however many they are; 200 would need 10 ms. Opening the table takes 4 ms of the 17, the "
+    "data file 5, staging 2.7 (two fsyncs), ratifying 1.7, the checksum 2.7, and a checkpoint 22 at every tenth commit. The "
+    "ledgers themselves can take more commits, as their own table shows. For each table of a transaction, opening, staging and "
+    "the checksum are separate, 4.7 ms of CPU; the shared part is 2.2 ms. Since this day, writers of one table that lost a race "
+    "take turns, with SQLite: 8 of them made 39 commits a second before, and 62 to 107 in several short runs since then; "
+    "without a ledger it is 67 to 75. PostgreSQL was also measured with turns. They hold connections and were removed: without "
+    "them 8 writers make 28 commits a second at one table (22 before contended writers asked for the newest version), and 52 at "
+    "ten."
 )
 
 
@@ -46,22 +46,22 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         ledgers |= {"DynamoDB (emulator)": "dynamodb"} if _has_dynamodb() else {}
         for name, url in ledgers.items():
             ledger = [] if url is None else ["--ledger", url]
-            found = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
-            latency.append([name, *(f"{found[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
+            result = run_json([*command, "latency", str(directory), *ledger, "--commits", str(sizes.commits)])
+            latency.append([name, *(f"{result[key]:.1f} ms" for key in ("p50_ms", "p95_ms", "max_ms"))])
             for processes, threads, tables in ((8, 1, 1), (1, 8, 1), (2, 4, 1), (8, 1, 10)):
                 writers = ["--processes", str(processes), "--threads", str(threads), "--tables", str(tables)]
-                found = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
-                of_each = [f"{found[key]:.0f}" for key in ("commits_per_second", "least", "most", "failed")]
+                result = run_json([*command, "race", str(directory), *ledger, *writers, "--seconds", str(sizes.race_seconds)])
+                of_each = [f"{result[key]:.0f}" for key in ("commits_per_second", "least", "most", "failed")]
                 races.append([name, f"{processes} x {threads}", str(tables), *of_each])
             if url not in (None, "deltalake"):
                 for tables in (1, 10):
                     writers = ["--processes", "8", "--tables", str(tables), "--seconds", str(sizes.race_seconds)]
-                    found = run_json([*command, "alone", str(directory), *ledger, *writers])
-                    alone.append([name, str(tables), f"{found['commits_per_second']:.0f}"])
-                found = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
+                    result = run_json([*command, "alone", str(directory), *ledger, *writers])
+                    alone.append([name, str(tables), f"{result['commits_per_second']:.0f}"])
+                result = run_json([*command, "transactions", str(directory), *ledger, "--commits", str(sizes.commits // 4)])
                 keys = ("one_ms", "three_ms", "one_commit_ms", "three_commit_ms")
-                ratio = found["three_commit_ms"] / found["one_commit_ms"]
-                transactions.append([name, *(f"{found[key]:.1f} ms" for key in keys), f"{ratio:.2f}x"])
+                ratio = result["three_commit_ms"] / result["one_commit_ms"]
+                transactions.append([name, *(f"{result[key]:.1f} ms" for key in keys), f"{ratio:.2f}x"])
     text = [
         "## Commits of coordinated tables, one row each, without Spark",
         "",
@@ -74,7 +74,7 @@ def coordinator_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
             races,
         ),
         "",
-        "## The ledgers by themselves: 8 processes ratify commits, without files of tables",
+        "## The ledgers alone: 8 processes ratify commits, without files of tables",
         "",
         table_text(["ledger", "tables", "commits a second"], alone),
         "",
@@ -111,10 +111,10 @@ def _contention(directory: Path, sizes: Sizes) -> list[str]:
     return [
         "## Transactions in each other's way",
         "",
-        "4 processes, SQLite. A transaction changes so many of 2,000 accounts, of which a share is drawn from 10 hot ones, and "
-        "appends to a second table.",
+        "4 processes, SQLite. A transaction changes this number of 2,000 accounts, a share of which is drawn from 10 hot ones, "
+        "and appends to a second table.",
         "",
-        f"![throughput and aborts over the size of a transaction]({CONTENTION.name})",
+        f"![throughput and aborts by the size of a transaction]({CONTENTION.name})",
         "",
         table_text(["hot", "accounts", "committed a second", "aborted"], rows),
         "",

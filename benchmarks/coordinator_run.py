@@ -1,19 +1,19 @@
-"""Commits of coordinated tables on this machine's disk, without Spark; prints what was measured as JSON.
+"""Commits of coordinated tables on this machine's disk, without Spark; prints the measurements as JSON.
 
     python benchmarks/coordinator_run.py latency DIRECTORY [--ledger URL] --commits 200
     python benchmarks/coordinator_run.py race DIRECTORY [--ledger URL] --processes 8 --threads 1 --tables 1 --seconds 10
     python benchmarks/coordinator_run.py alone DIRECTORY --ledger URL --processes 8 --tables 1 --seconds 10
     python benchmarks/coordinator_run.py transactions DIRECTORY --ledger URL --commits 50
 
-latency: milliseconds of each append of one row in one process, data file, commit and what follows it included. race: processes,
-each with threads, that append as fast as they can, each to the next of some tables; commits a second in all. alone: what the
-ledger itself can take: processes that ask where a table is and have the next version ratified, in turns, without files of tables.
-transactions: milliseconds of a transaction that appends a row to one table, and of one over three tables, by turns; whole, and of
-its commit alone.
+latency: milliseconds of each append of one row in one process, including the data file, the commit and the steps after it. race:
+processes, each with threads, append as fast as they can, and visit the tables in turn; the commits per second of all of them.
+alone: the capacity of the ledger itself: processes ask where a table is and have the next version ratified, in turns, without
+files of tables. transactions: milliseconds of a transaction that appends a row to one table, and of one over three tables, in
+turns; of the whole transaction, and of its commit alone.
 
-Without a ledger the tables are not coordinated. URL may be `sqlite`, for a file beside the tables, `dynamodb`, for an emulator on
-this machine (make emulators), or `deltalake`, for deltalake's own writer, without a ledger. An append that deltalake gives up
-counts as none, and is told.
+Without a ledger the tables are not coordinated. URL may be `sqlite`, for a file next to the tables, `dynamodb`, for an emulator
+on this machine (make emulators), or `deltalake`, for deltalake's own writer, without a ledger. An append that deltalake gives up
+does not count as a commit, and is reported.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from delta_py.protocol.paths import staged_commit_name
 from delta_py.storage import publication
 from delta_py.storage.store_options import StorageOptions
 from delta_py.transactions import DeltaTransaction
-from tests.support.emulators import DYNAMODB, dynamodb_ledger_url, running
+from tests.support.servers.emulators import DYNAMODB, dynamodb_ledger_url, running
 
 ROW = pa.table({"id": [1], "text": ["x"]})
 _PEER = "deltalake"
 
 
 def made(path: str, ledger: str | None) -> Callable[[], bool]:
-    """What appends a row to a table, which is there, and says whether it did."""
+    """A function that appends a row to an existing table, and returns whether it succeeded."""
     if ledger == _PEER:
         return lambda: _appended_by_peer(path)
     options = StorageOptions.of({} if ledger is None else {"coordinator": ledger})
@@ -90,34 +90,43 @@ def milliseconds(step: Callable[[], Any]) -> float:
 def latency(directory: str, ledger: str | None, commits: int) -> dict[str, float]:
     append = made(create(f"{directory}/t", ledger), ledger)
     append()
-    taken = sorted(milliseconds(append) for _ in range(commits))
-    return {"p50_ms": statistics.median(taken), "p95_ms": taken[len(taken) * 95 // 100], "max_ms": taken[-1]}
+    append_times = sorted(milliseconds(append) for _ in range(commits))
+    return {
+        "p50_ms": statistics.median(append_times),
+        "p95_ms": append_times[len(append_times) * 95 // 100],
+        "max_ms": append_times[-1],
+    }
 
 
 def race(
     directory: str, ledger: str | None, processes: int, threads: int, tables: int, seconds: float
 ) -> dict[str, float]:
     paths = [create(f"{directory}/t{number}", ledger) for number in range(tables)]
-    done, failed = _at_once(_append_on, processes, paths, ledger, threads, seconds)
+    commit_counts, failed = _at_once(_append_on, processes, paths, ledger, threads, seconds)
     url = _url(ledger)
     options = {} if url is None else {"coordinator": url}
     rows = sum(DeltaTable(path, storage_options=options).to_arrow().num_rows for path in paths)
-    assert rows == tables + sum(done), f"{rows} rows of {sum(done)} commits"
-    return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done), "failed": failed}
+    assert rows == tables + sum(commit_counts), f"{rows} rows of {sum(commit_counts)} commits"
+    return {
+        "commits_per_second": sum(commit_counts) / seconds,
+        "least": min(commit_counts),
+        "most": max(commit_counts),
+        "failed": failed,
+    }
 
 
 def alone(directory: str, ledger: str, processes: int, tables: int, seconds: float) -> dict[str, float]:
     places = [f"{directory}/t{number}" for number in range(tables)]
     for place in places:
         open_ledger(ledger).register(place, 0, place)
-    done, _ = _at_once(_ratify_on, processes, places, ledger, 1, seconds)
+    commit_counts, _ = _at_once(_ratify_on, processes, places, ledger, 1, seconds)
     tails = [open_ledger(ledger).tail(place) for place in places]
-    assert sum(tail.version for tail in tails if tail is not None) == sum(done)
-    return {"commits_per_second": sum(done) / seconds, "least": min(done), "most": max(done)}
+    assert sum(tail.version for tail in tails if tail is not None) == sum(commit_counts)
+    return {"commits_per_second": sum(commit_counts) / seconds, "least": min(commit_counts), "most": max(commit_counts)}
 
 
 def _at_once(work: Any, processes: int, paths: list[str], ledger: str | None, threads: int, seconds: float) -> tuple[Any, int]:
-    """How many commits each process made, and how many failed in all."""
+    """The number of commits of each process, and of all failures."""
     context = multiprocessing.get_context("spawn")
     ready, counts = context.Barrier(processes), context.Queue()
     started = [
@@ -125,10 +134,10 @@ def _at_once(work: Any, processes: int, paths: list[str], ledger: str | None, th
     ]
     for process in started:
         process.start()
-    found = [counts.get(timeout=seconds + 120) for _ in started]
+    results = [counts.get(timeout=seconds + 120) for _ in started]
     for process in started:
         process.join()
-    return [done for done, _ in found], sum(failed for _, failed in found)
+    return [commits for commits, _ in results], sum(failed for _, failed in results)
 
 
 def _append_on(
@@ -139,35 +148,35 @@ def _append_on(
     end = time.monotonic() + seconds
 
     def work(thread: int) -> tuple[int, int]:
-        done = failed = 0
+        commits = failed = 0
         while time.monotonic() < end:
-            if appends[(number + thread + done) % len(appends)]():
-                done += 1
+            if appends[(number + thread + commits) % len(appends)]():
+                commits += 1
             else:
                 failed += 1
-        return done, failed
+        return commits, failed
 
     with ThreadPoolExecutor(threads) as pool:
         counted = list(pool.map(work, range(threads)))
-    counts.put((sum(done for done, _ in counted), sum(failed for _, failed in counted)))
+    counts.put((sum(commits for commits, _ in counted), sum(failed for _, failed in counted)))
 
 
 def _ratify_on(places: list[str], ledger: str, number: int, threads: int, seconds: float, ready: Any, counts: Any) -> None:
-    opened, done = open_ledger(ledger), 0
+    opened, commits = open_ledger(ledger), 0
     ready.wait()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        place = places[(number + done) % len(places)]
+        place = places[(number + commits) % len(places)]
         with opened.turn([place]):
             tail = opened.tail(place)
             assert tail is not None
             version = tail.version + 1
-            with contextlib.suppress(VersionTakenError):  # where the ledger has no turns
-                opened.ratify([Ratified(place, version, staged_commit_name(version, f"{number}-{done}"), 1, 1)])
-                done += 1
-        if done % 20 == 0:  # a tail grows until it is acknowledged
+            with contextlib.suppress(VersionTakenError):  # if the ledger has no turns
+                opened.ratify([Ratified(place, version, staged_commit_name(version, f"{number}-{commits}"), 1, 1)])
+                commits += 1
+        if commits % 20 == 0:  # the tail grows until it is acknowledged
             opened.acknowledge(place, version)
-    counts.put((done, 0))
+    counts.put((commits, 0))
 
 
 def transactions(directory: str, ledger: str, commits: int) -> dict[str, float]:
@@ -182,9 +191,9 @@ def transactions(directory: str, ledger: str, commits: int) -> dict[str, float]:
         return (time.perf_counter() - start) * 1000, commit
 
     timed(paths)
-    taken = [(*timed(paths[:1]), *timed(paths)) for _ in range(commits)]
+    times = [(*timed(paths[:1]), *timed(paths)) for _ in range(commits)]
     names = ("one_ms", "one_commit_ms", "three_ms", "three_commit_ms")
-    return {name: statistics.median(column) for name, column in zip(names, zip(*taken, strict=True), strict=True)}
+    return {name: statistics.median(column) for name, column in zip(names, zip(*times, strict=True), strict=True)}
 
 
 def main() -> None:
@@ -197,25 +206,25 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tables", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
-    given = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="pydelta-bench-", dir=given.directory)
-    ledger = given.ledger or (None if given.what != "transactions" else f"sqlite://{directory}/ledger.db")
+    arguments = parser.parse_args()
+    directory = tempfile.mkdtemp(prefix="pydelta-bench-", dir=arguments.directory)
+    ledger = arguments.ledger or (None if arguments.what != "transactions" else f"sqlite://{directory}/ledger.db")
     if ledger == "sqlite":
         ledger = f"sqlite://{directory}/ledger.db"
     emulators = contextlib.ExitStack()
     try:
         if ledger == "dynamodb":
             ledger = dynamodb_ledger_url(emulators.enter_context(running(DYNAMODB)))
-        if given.what == "latency":
-            result = latency(directory, ledger, given.commits)
-        elif given.what == "alone":
+        if arguments.what == "latency":
+            result = latency(directory, ledger, arguments.commits)
+        elif arguments.what == "alone":
             assert ledger is not None
-            result = alone(directory, ledger, given.processes, given.tables, given.seconds)
-        elif given.what == "race":
-            result = race(directory, ledger, given.processes, given.threads, given.tables, given.seconds)
+            result = alone(directory, ledger, arguments.processes, arguments.tables, arguments.seconds)
+        elif arguments.what == "race":
+            result = race(directory, ledger, arguments.processes, arguments.threads, arguments.tables, arguments.seconds)
         else:
             assert ledger is not None
-            result = transactions(directory, ledger, given.commits)
+            result = transactions(directory, ledger, arguments.commits)
     finally:
         publication.finish()
         emulators.close()

@@ -1,4 +1,4 @@
-"""The part `dml`: DELETE, UPDATE and MERGE beside delta-spark, a session of its own for each operation and writer."""
+"""The part `dml`: DELETE, UPDATE and MERGE compared with delta-spark, with one session for each operation and writer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.common import HERE, SETTINGS, Part, Sizes, peer_python, query_tables, run_json, spark_environment, table_text
 
-# Of pydelta's time over delta-spark's. The names are dml_run's.
+# The highest ratio of pydelta's time to delta-spark's. The names are dml_run's.
 TARGETS = {
     "delete 1 %, deletion vectors": 1.0,
     "delete 1 %, rewriting": 1.2,
@@ -34,21 +34,21 @@ def operations_part(
     peer: Path,
     all_settings: Sequence[str] = SETTINGS,
 ) -> Part:
-    """Operations of dml_run by both writers, with the settings. targets: of pydelta's time over delta-spark's."""
+    """Operations of dml_run by both writers, with the settings. targets: the highest ratio of pydelta's time to delta-spark's."""
     python = peer_python(peer)
     tables = query_tables(directory, sizes)
     rows, ratios = [], {}
     for (operation, target), settings in product(targets.items(), all_settings):
-        found = {writer: _run(operation, writer, tables, sizes, python, peer, settings) for writer in ("delta", "pydelta")}
-        left = {writer: result["left"] for writer, result in found.items()}
-        assert left["delta"] == left["pydelta"], f"{operation} leaves other rows: {left}"
-        medians = {writer: statistics.median(result["seconds"]) for writer, result in found.items()}
-        ratios[operation] = ratio = medians["pydelta"] / medians["delta"]  # the last one: tuned
+        results = {writer: _run(operation, writer, tables, sizes, python, peer, settings) for writer in ("delta", "pydelta")}
+        checksums = {writer: result["left"] for writer, result in results.items()}
+        assert checksums["delta"] == checksums["pydelta"], f"{operation} leaves other rows: {checksums}"
+        medians = {writer: statistics.median(result["seconds"]) for writer, result in results.items()}
+        ratios[operation] = ratio = medians["pydelta"] / medians["delta"]  # the last settings: tuned
         times = [f"{medians[writer]:.2f} s" for writer in ("delta", "pydelta")]
-        peaks = [f"{found[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
+        peaks = [f"{results[writer]['peak_mb']:.0f} MB" for writer in ("delta", "pydelta")]
         rows.append([operation, settings, *times, f"{ratio:.2f}x", f"at most {target}x", *peaks])
     head = ["operation", "settings", "delta-spark", "pydelta", "ratio", "target", "delta-spark, peak", "pydelta, peak"]
-    note = "Peak: of the session and all its processes (Pss), with a JVM heap of at most 4 GB that Spark fills as it likes."
+    note = "Peak: memory of the session and all its processes (Pss). Spark may fill a JVM heap of up to 4 GB."
     return Part([title, "", table_text(head, rows), "", note, ""], ratios)
 
 

@@ -1,10 +1,10 @@
-"""One kind of DML, OPTIMIZE or Z-order by one writer in a Spark session of its own; prints the seconds of each run and the peak
-of memory as JSON.
+"""One kind of DML, OPTIMIZE or Z-order by one writer in its own Spark session; prints the seconds of each run and the peak memory
+as JSON.
 
     python benchmarks/dml_run.py "update 1 %" --writer pydelta --tables DIRECTORY --rows 8000000 --rounds 3
 
 DIRECTORY is made by make_query_tables.py. Each run changes a copy of a table whose data files are links to the table's. The
-writer `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. The first run warms up and does not count.
+writer `delta` is delta-spark; its jars are in the directory PYDELTA_PEER_JARS. The first run warms up and does not count.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _merge(table: Any, source: DataFrame, condition: str) -> None:
 
 
 def merge_by_conditions(table: Any, spark: SparkSession, rows: int) -> None:
-    """Of the rows that match, a tenth is deleted, and about half is updated; a third of the others is inserted."""
+    """A tenth of the matching rows is deleted, about half is updated, and a third of the other rows is inserted."""
     builder = table.alias("t").merge(merge_source(spark, rows).alias("s"), "t.id = s.id")
     builder = builder.whenMatchedDelete("s.b % 10 = 0").whenMatchedUpdate("t.a % 2 = 0", {"x": "s.x"})
     builder.whenNotMatchedInsertAll("s.b % 3 = 0").execute()
@@ -73,7 +73,7 @@ def optimize(table: Any, spark: SparkSession, rows: int) -> None:
 
 
 def z_order(*columns: str) -> Callable[[Any, SparkSession, int], None]:
-    """In files of about 16 MB, so that there is something to skip."""
+    """The files have about 16 MB, so that queries can skip some."""
 
     def run(table: Any, spark: SparkSession, rows: int) -> None:
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(16 << 20))
@@ -83,7 +83,7 @@ def z_order(*columns: str) -> Callable[[Any, SparkSession, int], None]:
 
 
 def merge_source(spark: SparkSession, rows: int) -> DataFrame:
-    """SOURCE_ROWS rows (fewer for small tables), every second one with an id of the table, spread evenly over it."""
+    """SOURCE_ROWS rows (fewer for small tables). Every second row has an id of the table; these ids are spread evenly over it."""
     count = min(SOURCE_ROWS, rows // 4)
     half = count // 2
     return (
@@ -135,14 +135,14 @@ def main() -> None:
             try:
                 copy_table(arguments.tables / operation.table, copy, vectors=operation.vectors)
                 table = delta_table.forPath(spark, str(copy))
-                taken = timed(lambda table=table: operation.run(table, spark, arguments.rows))
-                left = checksum(spark, arguments.writer, copy)
+                run_seconds = timed(lambda table=table: operation.run(table, spark, arguments.rows))
+                row_checksum = checksum(spark, arguments.writer, copy)
             finally:
                 shutil.rmtree(copy.parent)
-            print(f"round {round_number}, {arguments.operation}, {arguments.writer}: {taken:.2f} s", file=sys.stderr)
+            print(f"round {round_number}, {arguments.operation}, {arguments.writer}: {run_seconds:.2f} s", file=sys.stderr)
             if round_number:
-                seconds.append(taken)
-    print(json.dumps({"seconds": seconds, "peak_mb": watch.peak_mb, "left": left, "spark": spark.version}))
+                seconds.append(run_seconds)
+    print(json.dumps({"seconds": seconds, "peak_mb": watch.peak_mb, "left": row_checksum, "spark": spark.version}))
     spark.stop()
 
 
@@ -155,16 +155,16 @@ def table_class(writer: str) -> Any:
 
 
 def copy_table(source: Path, target: Path, *, vectors: bool) -> None:
-    """A table that may be changed: its log is copied, its data files are links."""
+    """A table that may be changed: its log is copied, and its data files are links."""
     shutil.copytree(source, target, copy_function=_link_or_copy)
     first = target / "_delta_log" / f"{0:020d}.json"
-    wanted = str(vectors).lower()
+    new_value = str(vectors).lower()
     text = first.read_text()
-    for said in ("true", "false"):
-        text = text.replace(f'"delta.enableDeletionVectors":"{said}"', f'"delta.enableDeletionVectors":"{wanted}"')
-    assert f'"delta.enableDeletionVectors":"{wanted}"' in text
+    for old_value in ("true", "false"):
+        text = text.replace(f'"delta.enableDeletionVectors":"{old_value}"', f'"delta.enableDeletionVectors":"{new_value}"')
+    assert f'"delta.enableDeletionVectors":"{new_value}"' in text
     first.write_text(text)
-    for checksum_file in (target / "_delta_log").glob("*.crc"):  # they speak of the properties before
+    for checksum_file in (target / "_delta_log").glob("*.crc"):  # they have the properties from before
         checksum_file.unlink()
 
 
@@ -176,7 +176,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def checksum(spark: SparkSession, writer: str, table: Path) -> list[str]:
-    """Numbers that tell whether both writers leave the same rows. x is summed as a decimal, exactly."""
+    """Numbers that show whether both writers leave the same rows. x is summed as a decimal, exactly."""
     frame = spark.read.format(writer).load(str(table))
     row = frame.selectExpr("count(name)", "sum(id)", "sum(CAST(x AS DECIMAL(28,12)))", "sum(a)").first()
     return [str(value) for value in row]
@@ -186,9 +186,9 @@ def checksum(spark: SparkSession, writer: str, table: Path) -> list[str]:
 
 
 class MemoryWatch:
-    """The peak of the memory that this process and all that it started hold together, looked at ten times a second.
+    """The peak memory of this process and all processes that it started, sampled ten times a second.
 
-    peak_mb: Pss, which counts memory that processes share once; the JVM's heap counts as far as it was touched.
+    peak_mb: Pss, which counts shared memory once. The JVM's heap counts as far as the JVM has used it.
     """
 
     def __init__(self) -> None:
@@ -215,12 +215,12 @@ def _family(root: int) -> set[int]:
         if entry.isdigit():
             try:
                 parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
-            except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            except (FileNotFoundError, ProcessLookupError):  # the process has ended
                 continue
-    family, found = set[int](), {root}
-    while found:
-        family |= found
-        found = {pid for pid, parent in parents.items() if parent in found} - family
+    family, generation = set[int](), {root}
+    while generation:
+        family |= generation
+        generation = {pid for pid, parent in parents.items() if parent in generation} - family
     return family
 
 

@@ -1,4 +1,4 @@
-"""The part `first`: the first query of a session, from the start of its process to its rows, beside delta-spark."""
+"""The part `first`: the first query of a session, from the start of its process to its rows, compared with delta-spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def first_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     new, old = Path(sys.executable), peer_python(peer)
     kinds = [(python, "spark", SELECT_1) for python in (old, new)]
     kinds += [(python, name, query) for query in QUERIES for python, name in ((old, "delta"), (old, "pydelta"), (new, "pydelta"))]
-    taken: dict[tuple[Path, str, str], list[float]] = {kind: [] for kind in kinds}
+    seconds_by_kind: dict[tuple[Path, str, str], list[float]] = {kind: [] for kind in kinds}
     versions: dict[Path, str] = {}
     answers: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:
@@ -31,11 +31,13 @@ def first_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
                 python, _, query = kind
                 begun = time.time()
                 environment = {**spark_environment(python, peer, TUNED), "PYDELTA_CACHE_DIR": cache}
-                found = _run(*kind, table, sizes.scan_rows, environment)
-                versions[python] = found["spark"]
-                assert answers.setdefault(query, found["rows"]) == found["rows"], f"{kind}: {found['rows']}, not {answers[query]}"
-                taken[kind] += [found["at"] - begun] if round_number else []
-    medians = {kind: statistics.median(seconds) for kind, seconds in taken.items()}
+                result = _run(*kind, table, sizes.scan_rows, environment)
+                versions[python] = result["spark"]
+                assert answers.setdefault(query, result["rows"]) == result["rows"], (
+                    f"{kind}: {result['rows']}, not {answers[query]}"
+                )
+                seconds_by_kind[kind] += [result["at"] - begun] if round_number else []
+    medians = {kind: statistics.median(seconds) for kind, seconds in seconds_by_kind.items()}
     rows = [[query, name, versions[python], f"{seconds:.2f} s"] for (python, name, query), seconds in medians.items()]
     ratios = {query: medians[old, "pydelta", query] / medians[old, "delta", query] for query in QUERIES}
     beside = " and ".join(f"{query} {ratio:.2f}x" for query, ratio in ratios.items())
@@ -44,7 +46,8 @@ def first_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         "",
         table_text(["query", "by", "Spark", "median"], rows),
         "",
-        f"Of delta-spark's time: {beside} (target: at most {_TARGET}x). `spark` is Spark alone: no reader of tables saves that.",
+        f"Of delta-spark's time: {beside} (target: at most {_TARGET}x). "
+        "`spark` is Spark alone: no reader of tables can avoid this time.",
         "",
     ]
     return Part(text, {f"first query, {query}": ratio for query, ratio in ratios.items()})

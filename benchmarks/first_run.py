@@ -1,9 +1,9 @@
-"""The first query of a session, in a process of its own; prints its rows, and when they were there, as JSON.
+"""The first query of a session, in a fresh process; prints its rows, and the time when they were there, as JSON.
 
     python benchmarks/first_run.py TABLE --format pydelta --query count --rows 8000000
 
-TABLE is make_query_tables.py's `plain`. `spark` is Spark alone, for the query `select 1`; `delta` is delta-spark, whose jars lie
-in the directory PYDELTA_PEER_JARS. Who started the process knows when: first_part.py.
+TABLE is make_query_tables.py's `plain`. `spark` is Spark alone, for the query `select 1`; `delta` is delta-spark, whose jars are
+in the directory PYDELTA_PEER_JARS. first_part.py starts the process and knows the start time.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     arguments = parser.parse_args()
     spark = session([arguments.format])
-    found = [list(row) for row in asked(spark, arguments).collect()]
-    print(json.dumps({"rows": found, "at": time.time(), "spark": spark.version}))
+    rows = [list(row) for row in asked(spark, arguments).collect()]
+    print(json.dumps({"rows": rows, "at": time.time(), "spark": spark.version}))
     spark.stop()
 
 

@@ -1,9 +1,9 @@
-"""What a trigger that finds nothing new costs in Python, the driver's side of a stream; prints the seconds of each as JSON.
+"""The cost in Python of a trigger without new data, on the driver's side of a stream; prints the seconds of each as JSON.
 
     python benchmarks/idle_run.py TABLE --triggers 200
 
-TABLE is made by make_log_table.py. The stream begins behind its newest version; no Spark session is needed: the calls are those
-that Spark makes of the source's Python process at each trigger.
+TABLE is made by make_log_table.py. The stream begins after its newest version. No Spark session is needed: the calls are those
+that Spark makes to the source's Python process at each trigger.
 """
 
 from __future__ import annotations

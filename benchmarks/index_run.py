@@ -3,8 +3,8 @@
     python benchmarks/index_run.py --files 10000 --rows 1000
     python benchmarks/index_run.py --files 10000 --rows 1000 --spark
 
-The seconds are of `DeltaTable(path).to_arrow(filter="id = ...")`, from the log on, or of the same query through Spark: medians of
-three lookups without and of all with an index, and of these the first, for which no footer is in memory.
+The seconds are those of `DeltaTable(path).to_arrow(filter="id = ...")`, including the log, or of the same query through Spark:
+medians of three lookups without an index and of all lookups with it, and of these the first, for which no footer is in memory.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000, help="of a file")
     parser.add_argument("--lookups", type=int, default=20)
     parser.add_argument("--spark", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/table"
-        ids = make_table(path, given.files, given.rows)
-        wanted = [int(ids[place]) for place in np.linspace(0, len(ids) - 1, given.lookups).astype(int)]
-        print(json.dumps(measured(path, wanted, through_spark(path) if given.spark else by_python(path))))
+        ids = make_table(path, arguments.files, arguments.rows)
+        wanted_ids = [int(ids[place]) for place in np.linspace(0, len(ids) - 1, arguments.lookups).astype(int)]
+        print(json.dumps(measured(path, wanted_ids, through_spark(path) if arguments.spark else by_python(path))))
 
 
 def make_table(path: str, files: int, rows: int) -> Any:
@@ -66,14 +66,14 @@ def through_spark(path: str) -> Lookup:
     return lambda value: len(spark.read.format("pydelta").load(path).filter(f"id = {value}").collect())
 
 
-def measured(path: str, wanted: list[int], lookup: Lookup) -> dict[str, Any]:
-    lookup(wanted[0])
-    without = [seconds(lookup, value) for value in wanted[:3]]
+def measured(path: str, values: list[int], lookup: Lookup) -> dict[str, Any]:
+    lookup(values[0])
+    without = [seconds(lookup, value) for value in values[:3]]
     start = time.perf_counter()
     DeltaTable(path).index.create("id")
     created = time.perf_counter() - start
-    first, *later = [seconds(lookup, value) for value in wanted]
-    opened = [DeltaTable(path).scan(filter=f"id = {value}").report.files_kept for value in wanted]
+    first, *later = [seconds(lookup, value) for value in values]
+    opened = [DeltaTable(path).scan(filter=f"id = {value}").report.files_kept for value in values]
     (index,) = DeltaTable(path).index.list().to_pylist()
     return {
         "files": index["files"],
@@ -89,9 +89,9 @@ def measured(path: str, wanted: list[int], lookup: Lookup) -> dict[str, Any]:
 
 def seconds(lookup: Lookup, value: int) -> float:
     start = time.perf_counter()
-    found = lookup(value)
+    row_count = lookup(value)
     took = time.perf_counter() - start
-    assert found >= 1, value
+    assert row_count >= 1, value
     return took
 
 

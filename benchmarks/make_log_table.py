@@ -1,11 +1,11 @@
-"""Make the log of a table with very many files, without the data files: for measuring how fast state is loaded.
+"""Make the log of a table with very many files, without the data files, to measure how fast its state is loaded.
 
     python benchmarks/make_log_table.py /tmp/t --files 300000
     python benchmarks/make_log_table.py /tmp/t --files 10000000 --columns 3 --stats struct --parts 20 --kind sidecars
 
-The checkpoint is built from Arrow arrays, a row group at a time, so that its size has no bound. Column `id` is clustered: file
-i holds ids [1000 i, 1000 i + 999], so that a predicate on one id leaves one file. Each commit after the checkpoint adds 10
-files and removes 5 older ones.
+The checkpoint is built from Arrow arrays, one row group at a time, so its size is not limited by memory. Column `id` is
+clustered: file i holds ids [1000 i, 1000 i + 999], so a predicate on one id selects one file. Each commit after the checkpoint
+adds 10 files and removes 5 older ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def make_table(
 ) -> None:
     """Write the log of a table into `path` (which is emptied): a checkpoint at version 0 and `commits` commits.
 
-    parts: files that the checkpoint's adds are spread over. sidecars: these are the sidecars of a V2 checkpoint instead of the
+    parts: the number of files with the checkpoint's adds. sidecars: these are the sidecars of a V2 checkpoint instead of the
     parts of a classic one.
     """
     shutil.rmtree(path, ignore_errors=True)
@@ -120,10 +120,12 @@ def _commit_actions(names: list[tuple[str, str]], total: int, version: int) -> l
         }
         for p, s in zip(paths, stats, strict=True)
     ]
-    gone = _paths(np.arange((version - 1) * REMOVES_PER_COMMIT, version * REMOVES_PER_COMMIT, dtype=np.int64)).to_pylist()
+    removed_paths = _paths(
+        np.arange((version - 1) * REMOVES_PER_COMMIT, version * REMOVES_PER_COMMIT, dtype=np.int64)
+    ).to_pylist()
     removes = [
         {"remove": {"path": p, "deletionTimestamp": _T0 + version, "dataChange": True, "extendedFileMetadata": False}}
-        for p in gone
+        for p in removed_paths
     ]
     info = {"timestamp": _T0 + version, "operation": "WRITE", "operationParameters": {"mode": "Append"}}
     return [{"commitInfo": info}, *adds, *removes]
@@ -133,7 +135,7 @@ def _commit_actions(names: list[tuple[str, str]], total: int, version: int) -> l
 
 
 def _paths(index: np.ndarray) -> pa.Array:
-    """Names as Spark makes them: the digits of a file's UUID are scattered by multiplying with an odd number."""
+    """Names as Spark makes them: multiplying by an odd number scatters the digits of a file's UUID."""
     scattered = (index.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)).astype(str)
     part = pc.utf8_lpad(pa.array(index % 100_000).cast(pa.string()), 5, "0")
     tail = pc.utf8_lpad(pa.array(scattered), 20, "0")
@@ -245,8 +247,8 @@ class _Shape:
 
 
 def _write_parts(log: str, head: list[dict[str, object]], shape: _Shape, total: int, parts: int) -> dict[str, object]:
-    """A classic checkpoint: the protocol and metadata in a row group of their own in the first file, then the adds. Returns what
-    `_last_checkpoint` says of it beside its version and size."""
+    """A classic checkpoint: the protocol and metadata in a separate row group of the first file, then the adds. Returns the
+    fields of `_last_checkpoint` other than version and size."""
     protocol = pa.array([head[1]["protocol"], None], _PROTOCOL_TYPE)
     metadata = pa.array([None, _as_arrow_metadata(head[2]["metaData"])], _METADATA_TYPE)
     add_type = _adds(shape, np.arange(1, dtype=np.int64)).type
@@ -263,7 +265,7 @@ def _write_parts(log: str, head: list[dict[str, object]], shape: _Shape, total: 
 
 
 def _write_sidecars(log: str, head: list[dict[str, object]], shape: _Shape, total: int, parts: int) -> dict[str, object]:
-    """A V2 checkpoint with JSON for its top level. Returns as _write_parts."""
+    """A V2 checkpoint with a JSON file at its top level. Returns the same as _write_parts."""
     os.makedirs(os.path.join(log, "_sidecars"))
     add_type = _adds(shape, np.arange(1, dtype=np.int64)).type
     actions = [{"checkpointMetadata": {"version": 0}}, *head[1:]]
@@ -282,12 +284,12 @@ def _write_sidecars(log: str, head: list[dict[str, object]], shape: _Shape, tota
 
 
 def _shares(total: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Where each part begins and ends."""
+    """The start and the end of each part."""
     return pairwise(total * part // parts for part in range(parts + 1))
 
 
 def _groups(shape: _Shape, start: int, stop: int) -> Iterator[pa.Array]:
-    """The adds of the files start to stop (not included), a row group at a time."""
+    """The adds of the files from start to stop (excluded), one row group at a time."""
     for first in range(start, stop, shape.row_group_rows):
         yield _adds(shape, np.arange(first, min(first + shape.row_group_rows, stop), dtype=np.int64))
 
@@ -368,17 +370,17 @@ def main() -> None:
     parser.add_argument("--row-group-rows", type=int, default=100_000)
     parser.add_argument("--parts", type=int, default=1, help="files that the checkpoint's adds are spread over")
     parser.add_argument("--kind", choices=["classic", "sidecars"], default="classic", help="of the checkpoint")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     make_table(
-        given.path,
-        files=given.files,
-        columns=given.columns,
-        commits=given.commits,
-        stats_json=given.stats != "struct",
-        stats_struct=given.stats != "json",
-        row_group_rows=given.row_group_rows,
-        parts=given.parts,
-        sidecars=given.kind == "sidecars",
+        arguments.path,
+        files=arguments.files,
+        columns=arguments.columns,
+        commits=arguments.commits,
+        stats_json=arguments.stats != "struct",
+        stats_struct=arguments.stats != "json",
+        row_group_rows=arguments.row_group_rows,
+        parts=arguments.parts,
+        sidecars=arguments.kind == "sidecars",
     )
 
 

@@ -1,4 +1,4 @@
-"""Make the tables that query_run.py asks: plain rows, the same partitioned, and a small warehouse like TPC-H's.
+"""Make the tables for the queries of query_run.py: plain rows, the same partitioned, and a small warehouse like TPC-H's.
 
     python benchmarks/make_query_tables.py DIRECTORY --rows 8000000 --scale 0.5
 
@@ -9,10 +9,10 @@
     small        the same rows in 200 files
     large        such rows as Spark's own writer lays them out: sorted by id, 4 files of one row group
     parted       the same in 4 partitions
-    tpch/...     region, nation, customer, supplier, part, orders, lineitem: the columns that the queries use, scale 1 being
-                 6 million lines as in TPC-H; the values are drawn plainly, so that results are not TPC-H's
+    tpch/...     region, nation, customer, supplier, part, orders, lineitem: the columns that the queries use. Scale 1 is
+                 6 million lines as in TPC-H; the values are drawn evenly, so results are not TPC-H's
 
-The rows are the same at every run.
+The rows are the same in every run.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _drawn(random: np.random.Generator, values: list[str], rows: int) -> pa.Arra
 
 
 def _money(random: np.random.Generator, rows: int, low_cents: int, high_cents: int) -> pa.Array:
-    """decimal(12,2), evenly drawn from [low, high)."""
+    """decimal(12,2), drawn evenly from [low, high)."""
     cents = pa.array(random.integers(low_cents, high_cents, rows)).cast(pa.decimal128(21, 0))
     return pa.Array.from_buffers(pa.decimal128(12, 2), rows, cents.buffers())
 

@@ -1,9 +1,9 @@
-"""Make a table of plain rows in two versions: 0 whole, 1 with a share of the rows deleted by deletion vectors.
+"""Make a table of plain rows in two versions: 0 is complete, in 1 deletion vectors delete a share of the rows.
 
     python benchmarks/make_scan_table.py DIRECTORY --rows 8000000
 
-The rows are the same at every run. The data files are the same in both versions, so that a scan of version 1 beside a
-scan of version 0 shows what deletion vectors cost, and Spark's own Parquet reader can read DIRECTORY/*.parquet.
+The rows are the same in every run. Both versions have the same data files. So the difference between their scans is what deletion
+vectors cost, and Spark's own Parquet reader can read DIRECTORY/*.parquet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIELDS = [
 
 
 def make_table(directory: str, rows: int = 8_000_000, deleted_share: float = 0.1) -> int:
-    """Write the table into `directory`, which is emptied. Returns the number of rows left in version 1."""
+    """Write the table into `directory`, which is emptied. Returns the number of rows in version 1."""
     shutil.rmtree(directory, ignore_errors=True)
     per_file = rows // FILES
     adds = [_write_file(directory, _name(number), number, per_file, {"row_group_size": 1 << 17}) for number in range(FILES)]
@@ -49,11 +49,12 @@ def make_table(directory: str, rows: int = 8_000_000, deleted_share: float = 0.1
 
 
 def make_large_files(directory: str, rows: int, *, partitioned: bool) -> None:
-    """Write a table of such rows in one version, as Spark's own writer lays it out, into `directory`, which is emptied: four
-    files of one row group with an index of its pages. partitioned: each file is a partition of the column `part`, 0 to 3."""
+    """Write a table of the same kind of rows in one version into `directory`, which is emptied. Its layout is that of Spark's own
+    writer: four files of one row group with an index of its pages. partitioned: each file is a partition of the column `part`, 0
+    to 3."""
     shutil.rmtree(directory, ignore_errors=True)
     per_file, adds = rows // LARGE_FILES, list[dict[str, Any]]()
-    layout = {"row_group_size": per_file, "write_page_index": True}  # and pages of 20,000 rows, as is usual for pyarrow 26
+    layout = {"row_group_size": per_file, "write_page_index": True}  # and pages of 20,000 rows, the default of pyarrow 26
     for number in range(LARGE_FILES):
         name = f"part={number}/{_name(number)}" if partitioned else _name(number)
         add = _write_file(directory, name, number, per_file, layout)
@@ -83,7 +84,7 @@ def _write_first_commit(directory: str, adds: list[dict[str, Any]], partition: s
 
 
 def _write_file(directory: str, name: str, number: int, rows: int, layout: dict[str, Any]) -> dict[str, Any]:
-    """number: of the file, from which its rows follow. layout: options of pyarrow's writer."""
+    """number: the number of the file, which determines its rows. layout: options of pyarrow's writer."""
     random = np.random.default_rng(number)
     ids = np.arange(number * rows, (number + 1) * rows, dtype=np.int64)
     cents = pa.array(random.integers(0, 10**9, rows)).cast(pa.decimal128(21, 0))
@@ -116,7 +117,7 @@ def _write_file(directory: str, name: str, number: int, rows: int, layout: dict[
 
 
 def _deletions(directory: str, adds: list[dict[str, Any]], rows: int, share: float) -> list[dict[str, Any]]:
-    """Remove and add actions that give each file a deletion vector; one DV file holds them all."""
+    """Remove and add actions that give each file a deletion vector; one DV file holds all of them."""
     random = np.random.default_rng(1)
     bitmaps = [from_row_indexes(np.flatnonzero(random.random(rows) < share)) for _ in adds]
     file_id = UUID("b5a1a8f0-0000-4000-8000-000000000003")

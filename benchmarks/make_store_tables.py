@@ -39,11 +39,11 @@ LOG_COLUMNS = pa.schema(
     ]
 )
 _DATA_FILE = "part-00000.parquet"
-_T0_MS = 1_700_000_000_000  # footers of files that were just written are not kept
+_T0_MS = 1_700_000_000_000  # footers of recently written files are not cached
 
 
 def make_log_of_pydelta(directory: str, files: int = 1000) -> None:
-    """A table of so many files in `directory`, which is emptied. File i holds ids from ROWS_PER_FILE * i on."""
+    """A table with this number of files in `directory`, which is emptied. The ids of file i start at ROWS_PER_FILE * i."""
     shutil.rmtree(directory, ignore_errors=True)
     properties = {"delta.checkpointInterval": "100"}
     rows = log_rows(0, files * ROWS_PER_FILE)
@@ -54,7 +54,7 @@ def make_log_of_pydelta(directory: str, files: int = 1000) -> None:
 
 
 def log_rows(first: int, count: int) -> pa.Table:
-    """Rows of LOG_COLUMNS with ids from `first` on."""
+    """Rows of LOG_COLUMNS; their ids start at `first`."""
     ids = pa.array(np.arange(first, first + count))
     dates = (ids.to_numpy() % 10_000).astype(np.int32)
     of_type = {
@@ -70,8 +70,8 @@ def log_rows(first: int, count: int) -> pa.Table:
 
 
 def make_file_table(store: ObjectStore, *, columns: int, groups: int, group_rows: int) -> int:
-    """A table of one file in an empty store, with row groups of so many rows; returns the bytes of the file. Columns are c0, c1
-    and so on, of doubles that nothing makes shorter. A row group at a time is in memory."""
+    """A table of one file in an empty store, with row groups of this number of rows; returns the bytes of the file. Columns are
+    c0, c1 and so on, of doubles that do not compress. Only one row group at a time is in memory."""
     schema = pa.schema([(f"c{number}", pa.float64()) for number in range(columns)])
     random = np.random.default_rng(7)
     with store.open_output(_DATA_FILE) as sink:
@@ -110,13 +110,13 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=10)
     parser.add_argument("--groups", type=int, default=10)
     parser.add_argument("--group-rows", type=int, default=62_500)
-    given = parser.parse_args()
-    if given.what == "log":
-        make_log_of_pydelta(given.directory, given.files)
+    arguments = parser.parse_args()
+    if arguments.what == "log":
+        make_log_of_pydelta(arguments.directory, arguments.files)
     else:
-        shutil.rmtree(given.directory, ignore_errors=True)
-        store = LocalStore(given.directory)
-        make_file_table(store, columns=given.columns, groups=given.groups, group_rows=given.group_rows)
+        shutil.rmtree(arguments.directory, ignore_errors=True)
+        store = LocalStore(arguments.directory)
+        make_file_table(store, columns=arguments.columns, groups=arguments.groups, group_rows=arguments.group_rows)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/open_run.py TABLE --id 105500 --rounds 3
 
-TABLE is made by make_log_table.py; one file of it holds the id. It has no data files: the query is planned, to its list of
-files, and not run. Before each cold run delta-spark's cache of tables is emptied, and pydelta's cache of statistics on disk.
+TABLE is made by make_log_table.py; one file of it holds the id. It has no data files: the query is planned, to its list of files,
+and not run. Before each cold run delta-spark's cache of tables is emptied, and pydelta's cache of statistics on disk.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def main() -> None:
             spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
             shutil.rmtree(cache, ignore_errors=True)
             for kind in ("cold", "warm"):
-                taken = timed(lambda reader=reader: plan(spark, arguments.table, reader, arguments.id))
-                print(f"round {round_number}, {reader}, {kind}: {taken:.2f} s", file=sys.stderr)
+                plan_seconds = timed(lambda reader=reader: plan(spark, arguments.table, reader, arguments.id))
+                print(f"round {round_number}, {reader}, {kind}: {plan_seconds:.2f} s", file=sys.stderr)
                 if round_number:
-                    seconds[kind][reader].append(taken)
+                    seconds[kind][reader].append(plan_seconds)
     print(json.dumps(seconds))
     spark.stop()
     shutil.rmtree(cache, ignore_errors=True)
 
 
-def plan(spark: SparkSession, table: str, reader: str, wanted: int) -> None:
-    frame = spark.read.format(reader).load(table).filter(f"id = {wanted}")
+def plan(spark: SparkSession, table: str, reader: str, wanted_id: int) -> None:
+    frame = spark.read.format(reader).load(table).filter(f"id = {wanted_id}")
     tasks = frame._jdf.queryExecution().toRdd().getNumPartitions()
     assert tasks == 1, f"{reader} reads the table in {tasks} tasks, and one file is enough"
 

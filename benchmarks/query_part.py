@@ -1,4 +1,4 @@
-"""The parts `query` and `open`: queries, and opening tables of many files, beside delta-spark and Spark's Parquet reader."""
+"""The parts `query` and `open`: queries, and opening tables of many files, compared with delta-spark and Spark's Parquet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.common import (
 from benchmarks.make_log_table import REMOVES_PER_COMMIT, ROWS_PER_FILE
 from benchmarks.query_run import LARGE, queries
 
-# Of pydelta's time over delta-spark's.
+# The highest ratio of pydelta's time to delta-spark's.
 TARGETS = {
     "count": 1.0,
     **dict.fromkeys(("point lookup by a sorted key", "range, 1 % of ids", "partition filter"), 0.7),
@@ -34,16 +34,16 @@ TARGETS = {
     "scan after deletes": 0.6,
 }
 TARGETS |= {query.name: TARGETS[query.name.removeprefix(LARGE)] for query in queries(0) if query.name.startswith(LARGE)}
-# The sum of the TPC-H-like queries, to Spark's Parquet reader.
+# The highest ratio of the sum of the TPC-H-like queries to Spark's Parquet reader.
 TARGET_OF_SUM = 1.05
 THREADS, LOOKUPS = 16, 1000
 
 
 def query_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     tables = query_tables(directory, sizes)
-    found = environments(peer)
-    parts = [_queries(tables, sizes, python, readers, peer) for python, readers in found]
-    parts += [_lookups(tables, sizes, python, peer) for python, readers in found if "delta" in readers.split(",")]
+    pythons = environments(peer)
+    parts = [_queries(tables, sizes, python, readers, peer) for python, readers in pythons]
+    parts += [_lookups(tables, sizes, python, peer) for python, readers in pythons if "delta" in readers.split(",")]
     return Part.of_all(parts)
 
 
@@ -85,13 +85,13 @@ def _sum_text(medians: Mapping[str, Mapping[str, float]]) -> str:
     def total(reader: str) -> float:
         return sum(seconds[reader] for seconds in warehouse)
 
-    said = f"All TPC-H-like queries: {total('pydelta') / total('parquet'):.2f}x of Spark's Parquet reader"
+    text = f"All TPC-H-like queries: {total('pydelta') / total('parquet'):.2f}x of Spark's Parquet reader"
     beside = f", {total('pydelta') / total('delta'):.2f}x of delta-spark" if "delta" in warehouse[0] else ""
-    return f"{said} (target: at most {TARGET_OF_SUM}x){beside}."
+    return f"{text} (target: at most {TARGET_OF_SUM}x){beside}."
 
 
 def _row(query: str, seconds: Mapping[str, float]) -> list[str]:
-    """target: of the ratio to delta-spark, tuned."""
+    """target: the highest ratio to delta-spark, tuned."""
     target = TARGETS.get(query)
     return [
         query,
@@ -118,36 +118,44 @@ def _ratio(seconds: Mapping[str, float], peer: str, reader: str = "pydelta") -> 
 def _lookups(tables: Path, sizes: Sizes, python: Path, peer: Path) -> Part:
     command = [str(python), str(HERE / "threads_run.py"), str(tables), "--rows", str(sizes.scan_rows), "--threads", str(THREADS)]
     result = run_json([*command, "--queries", str(LOOKUPS)], spark_environment(python, peer, TUNED))
-    rows = [_lookups_row(reader, found) for reader, found in result["found"].items()]
+    rows = [_lookups_row(reader, times) for reader, times in result["found"].items()]
     title = f"## {LOOKUPS:,} point lookups by a sorted key from {THREADS} threads, Spark {result['spark']}, tuned"
     return Part([title, "", table_text(["reader", "queries/s", "p50", "p99"], rows), ""])
 
 
-def _lookups_row(reader: str, found: Mapping[str, list[float]]) -> list[str]:
-    cuts = statistics.quantiles(found["latencies"], n=100)
-    return [reader, f"{len(found['latencies']) / sum(found['seconds']):.1f}", f"{cuts[49]:.2f} s", f"{cuts[98]:.2f} s"]
+def _lookups_row(reader: str, times: Mapping[str, list[float]]) -> list[str]:
+    cuts = statistics.quantiles(times["latencies"], n=100)
+    return [reader, f"{len(times['latencies']) / sum(times['seconds']):.1f}", f"{cuts[49]:.2f} s", f"{cuts[98]:.2f} s"]
 
 
 # ---------------------------------------------------------------- opening
 
 
 def open_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    """Only where delta-spark is there: the times of one reader alone are the part `state`."""
+    """Runs only if delta-spark is available: the part `state` has the times of one reader alone."""
     python = peer_python(peer)
     many = sizes.commits_without_checkpoint
     tables = {f"{files:,} files": (files, 20) for files in (10, 10_000, *sizes.state_files)} | {f"{many:,} commits": (10, many)}
     rows, ratios = [], {}
     for name, (files, commits) in tables.items():
-        wanted = (commits * REMOVES_PER_COMMIT + files // 2) * ROWS_PER_FILE + ROWS_PER_FILE // 2
+        wanted_id = (commits * REMOVES_PER_COMMIT + files // 2) * ROWS_PER_FILE + ROWS_PER_FILE // 2
         table = log_table(directory, files, commits=commits)
-        command = [str(python), str(HERE / "open_run.py"), str(table), "--id", str(wanted), "--rounds", str(min(sizes.runs, 3))]
+        command = [
+            str(python),
+            str(HERE / "open_run.py"),
+            str(table),
+            "--id",
+            str(wanted_id),
+            "--rounds",
+            str(min(sizes.runs, 3)),
+        ]
         for settings in SETTINGS:
             seconds = run_json(command, spark_environment(python, peer, settings))
             cold, warm = ({reader: statistics.median(s) for reader, s in seconds[kind].items()} for kind in ("cold", "warm"))
             ratio = cold["pydelta"] / cold["delta"]
             times = [f"{medians[reader]:.2f} s" for medians in (cold, warm) for reader in ("delta", "pydelta")]
             rows.append([name, settings, *times, f"{ratio:.2f}x"])
-            ratios[f"open {name}"] = ratio  # the last one: tuned
+            ratios[f"open {name}"] = ratio  # the last settings: tuned
     head = ["table", "settings", "delta-spark, first", "pydelta, first", "delta-spark, again", "pydelta, again", "first, ratio"]
     note = "Target: the first opening of 300,000 files at most 0.3x. `first`: nothing of the table is in delta-spark's cache."
     title = "## Opening a table and planning a query that needs one file, in a running Spark 4.2.0 session"

@@ -1,11 +1,11 @@
-"""Queries in one Spark session, the readers taking turns at each; prints the seconds of each round as JSON.
+"""Queries in one Spark session; the readers take turns at each; prints the seconds of each round as JSON.
 
     python benchmarks/query_run.py DIRECTORY --readers parquet,pydelta[,delta] --rounds 5
 
-DIRECTORY is made by make_query_tables.py. The reader `parquet` reads the same data files without the log, and so has no
-deleted rows. `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. `pydelta-python` and `pydelta-native` are
-pydelta without Spark's own Parquet reader and with it, whatever the default is. Each run makes its DataFrames anew, as a new
-query does. All readers must give the same rows; the first round warms up and does not count.
+DIRECTORY is made by make_query_tables.py. The reader `parquet` reads the same data files without the log, so it has no deleted
+rows. `delta` is delta-spark; its jars are in the directory PYDELTA_PEER_JARS. `pydelta-python` and `pydelta-native` are pydelta
+without Spark's own Parquet reader and with it, whatever the default is. Each run makes its DataFrames again, as a new query does.
+All readers must return the same rows; the first round warms up and does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.session import session, timed
-from spark_plugin.roads import DISABLE_CONF, PREFER_CONF
+from spark_plugin.options.roads import DISABLE_CONF, PREFER_CONF
 
 ROADS = {"pydelta-python": (DISABLE_CONF, "parquet"), "pydelta-native": (PREFER_CONF, "parquet")}
 WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "lineitem")
@@ -30,7 +30,8 @@ WAREHOUSE = ("region", "nation", "customer", "supplier", "part", "orders", "line
 
 @dataclass(frozen=True)
 class Query:
-    """sql: with make_query_tables' names as tables; None: all rows of `plain`, or of another table, to the noop sink."""
+    """sql: with make_query_tables' names as tables. If it is None, all rows of `plain`, or of another table, go to the noop
+    sink."""
 
     name: str
     sql: str | None
@@ -86,7 +87,7 @@ def queries(rows: int) -> list[Query]:
     ]
 
 
-# The questions of TPC-H's queries of these numbers, over make_query_tables' columns.
+# TPC-H's queries of these numbers, over make_query_tables' columns.
 TPCH = {
     "1": """SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), sum(l_extendedprice * (1 - l_discount)),
         sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), avg(l_quantity), avg(l_discount), count(*)
@@ -130,14 +131,14 @@ def main() -> None:
     arguments = parser.parse_args()
     readers = arguments.readers.split(",")
     spark = session({reader.partition("-")[0] for reader in readers})
-    wanted = [query for query in queries(arguments.rows) if arguments.only in query.name]
-    seconds = {query.name: measured(spark, query, arguments.directory, readers, arguments.rounds) for query in wanted}
+    chosen_queries = [query for query in queries(arguments.rows) if arguments.only in query.name]
+    seconds = {query.name: measured(spark, query, arguments.directory, readers, arguments.rounds) for query in chosen_queries}
     print(json.dumps({"seconds": seconds, "spark": spark.version}))
     spark.stop()
 
 
 def measured(spark: SparkSession, query: Query, directory: Path, readers: list[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each counted round by reader. Raises AssertionError when readers give other rows."""
+    """Seconds of each counted round by reader. Raises AssertionError if readers return different rows."""
     taking_part = [reader for reader in readers if reader != "parquet" or query.on_parquet]
     seconds: dict[str, list[float]] = {reader: [] for reader in taking_part}
     answers: dict[str, Any] = {}
@@ -152,16 +153,16 @@ def measured(spark: SparkSession, query: Query, directory: Path, readers: list[s
             def run(reader: str = reader) -> None:
                 answers[reader] = answer(spark, query, directory, reader)
 
-            taken = timed(run)
+            run_seconds = timed(run)
             if round_number:
-                seconds[reader].append(taken)
-            print(f"round {round_number}, {query.name}, {reader}: {taken:.2f} s", file=sys.stderr)
+                seconds[reader].append(run_seconds)
+            print(f"round {round_number}, {query.name}, {reader}: {run_seconds:.2f} s", file=sys.stderr)
     assert all(rows == answers[taking_part[0]] for rows in answers.values()), f"{query.name}: {answers}"
     return seconds
 
 
 def answer(spark: SparkSession, query: Query, directory: Path, reader: str) -> list[str] | None:
-    """The rows, as sorted texts; None where they went to the noop sink."""
+    """The rows, as sorted texts; None if they went to the noop sink."""
     if query.sql is None:
         read(spark, directory / query.whole, reader).write.format("noop").mode("overwrite").save()
         return None

@@ -1,4 +1,4 @@
-"""The part `roads`: queries with each road and without it, which shows what a road is worth."""
+"""The part `roads`: queries with each road and without it, which show what a road is worth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.common import HERE, TUNED, Part, Sizes, query_tables, run_json, spark_environment, table_text
 from benchmarks.roads_run import DEFAULTS
-from spark_plugin.roads import Road
+from spark_plugin.options.roads import Road
 
 KEPT_FROM = 0.10
 """A road stays if the queries that take it run at least so much of their time longer without it."""
@@ -30,7 +30,7 @@ def roads_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 
 def road_lines(seconds: Seconds) -> list[str]:
     """A table of the roads and one of the queries, as lines of Markdown."""
-    medians = {query: {mode: statistics.median(taken) for mode, taken in modes.items()} for query, modes in seconds.items()}
+    medians = {query: {mode: statistics.median(times) for mode, times in modes.items()} for query, modes in seconds.items()}
     roads = [road for road in Road if any(road in modes for modes in medians.values())]
     head = ["road", "queries that take it", "time without it", "least", "most", "verdict"]
     body = [[road, *_row(_ratios(medians, road))] for road in roads]
@@ -51,17 +51,17 @@ def _times(modes: Mapping[str, float], shown: Sequence[str]) -> list[str]:
 
 def _ratios(medians: Mapping[str, Mapping[str, float]], road: Road) -> dict[str, float]:
     """By query: the time without the road over the time with it."""
-    taken = {query: modes for query, modes in medians.items() if road in modes and _reads_by(modes, road)}
-    return {query: modes[road] / _with(modes, road) for query, modes in taken.items()}
+    chosen = {query: modes for query, modes in medians.items() if road in modes and _reads_by(modes, road)}
+    return {query: modes[road] / _with(modes, road) for query, modes in chosen.items()}
 
 
 def _reads_by(modes: Mapping[str, float], road: Road) -> bool:
-    """Queries that the log or the driver answers are counted as columns too, but read none."""
+    """Queries that the log or the driver answers are counted under `columns` too, but read none."""
     return road is not Road.COLUMNS or not {Road.LOG, Road.DRIVER} & modes.keys()
 
 
 def _with(modes: Mapping[str, float], road: Road) -> float:
-    """Spark's Parquet reader needs columns, so that columns are compared without it."""
+    """Spark's Parquet reader needs columns, so the modes without columns are compared with the mode without this reader."""
     return modes.get(Road.PARQUET, modes[DEFAULTS]) if road is Road.COLUMNS else modes[DEFAULTS]
 
 

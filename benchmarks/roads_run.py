@@ -2,9 +2,9 @@
 
     python benchmarks/roads_run.py DIRECTORY --rows 8000000 --rounds 5 --small 1000
 
-DIRECTORY is made by make_query_tables.py; small tables are added to it. A first run of a query shows which roads it takes. Then
-it runs with the defaults and without each of these roads, and all runs must give the same rows. --small: how many small queries
-run in each mode, shared by their kinds. Other queries run --rounds times in each mode.
+DIRECTORY is made by make_query_tables.py; small tables are added to it. The first run of a query shows which roads it takes. Then
+it runs with the defaults and without each of these roads, and all runs must return the same rows. --small: the number of small
+queries in each mode, divided among their kinds. Other queries run --rounds times in each mode.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.query_run import WAREHOUSE, queries
 from benchmarks.session import session, timed
+from spark_plugin.options.roads import DISABLE_CONF, Road
 from spark_plugin.pruning import status
-from spark_plugin.roads import DISABLE_CONF, Road
 
 DEFAULTS = "defaults"
 WITHOUT = {road: str(road) for road in Road if road is not Road.ROWS} | {Road.COLUMNS: f"{Road.PARQUET},{Road.COLUMNS}"}
@@ -52,7 +52,7 @@ SMALL = {
 
 @dataclass(frozen=True)
 class Workload:
-    """rounds: how often it counts in each mode."""
+    """rounds: how many runs count in each mode."""
 
     name: str
     sql: str | None
@@ -70,11 +70,11 @@ def main() -> None:
     arguments = parser.parse_args()
     spark = session({"pydelta"})
     make_small_tables(spark, arguments.directory)
-    found = {}
+    results = {}
     for workload in workloads(arguments):
         if arguments.only in workload.name:
-            found[workload.name] = measured(spark, workload, arguments.directory)
-    print(json.dumps({"seconds": found, "spark": spark.version}))
+            results[workload.name] = measured(spark, workload, arguments.directory)
+    print(json.dumps({"seconds": results, "spark": spark.version}))
     spark.stop()
 
 
@@ -86,7 +86,7 @@ def workloads(arguments: argparse.Namespace) -> Iterator[Workload]:
 
 
 def make_small_tables(spark: SparkSession, directory: Path) -> None:
-    """Of plain's columns: 100,000 rows in one file, 1,000 in one, and 100,000 sorted rows in 100 files."""
+    """Tables with plain's columns: 100,000 rows in one file, 1,000 in one, and 100,000 sorted rows in 100 files."""
     if (directory / "files").exists():
         return
     rows = spark.read.format("pydelta").load(str(directory / "plain"))
@@ -96,7 +96,7 @@ def make_small_tables(spark: SparkSession, directory: Path) -> None:
 
 
 def measured(spark: SparkSession, workload: Workload, directory: Path) -> dict[str, list[float]]:
-    """Seconds of each counted round with the defaults, and by the road that is disabled. Raises AssertionError when the rows
+    """Seconds of each counted round with the defaults, and by the road that is disabled. Raises AssertionError if the rows
     differ."""
     spark.conf.unset(DISABLE_CONF)
     rows = answer(spark, workload, directory)
@@ -111,20 +111,20 @@ def measured(spark: SparkSession, workload: Workload, directory: Path) -> dict[s
     for round_number in range(workload.rounds + 1):
         for mode, disabled in modes.items():
             spark.conf.set(DISABLE_CONF, disabled)
-            taken = timed(lambda: check(workload, rows, answer(spark, workload, directory)))
+            run_seconds = timed(lambda: check(workload, rows, answer(spark, workload, directory)))
             if round_number:
-                seconds[mode].append(taken)
-    medians = {mode: round(sorted(taken)[len(taken) // 2], 3) for mode, taken in seconds.items()}
+                seconds[mode].append(run_seconds)
+    medians = {mode: round(sorted(times)[len(times) // 2], 3) for mode, times in seconds.items()}
     print(f"{workload.name}: {medians}", file=sys.stderr, flush=True)
     return seconds
 
 
-def check(workload: Workload, expected: object, found: object) -> None:
-    assert found == expected, f"{workload.name}: {expected}, {found}"
+def check(workload: Workload, expected: object, actual: object) -> None:
+    assert actual == expected, f"{workload.name}: {expected}, {actual}"
 
 
 def answer(spark: SparkSession, workload: Workload, directory: Path) -> list[str] | None:
-    """The rows, as sorted texts; None where they went to the noop sink."""
+    """The rows, as sorted texts; None if they went to the noop sink."""
     if workload.sql is None:
         load(spark, directory / workload.whole).write.format("noop").mode("overwrite").save()
         return None

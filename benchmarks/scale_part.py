@@ -1,5 +1,6 @@
-"""The part `scale`: a table of ten million files, opened and pruned to one. deltalake, which holds all of them, needs some 18 GB
-for it, so that it has no turn; `state` has both on smaller tables."""
+"""The part `scale`: a table of ten million files, opened and pruned to one. deltalake is left out: it holds all files in memory
+and needs about 18 GB. `state` has both on smaller tables.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Scans of one table in one Spark session, the readers taking turns; prints the seconds of each round as JSON.
+"""Scans of one table in one Spark session; the readers take turns; prints the seconds of each round as JSON.
 
     python benchmarks/scan_run.py TABLE --rows 8000000 --readers parquet,pydelta --rounds 5
 
-TABLE is made by make_scan_table.py. Every scan but the first of each kind counts. delta-spark is measured by query_run.py.
+TABLE is made by make_scan_table.py. Every scan but the first of each kind counts. query_run.py measures delta-spark.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in scans}
     for round_number in range(arguments.rounds + 1):
         for name, scan in scans.items():
-            taken = timed(lambda scan=scan: scan().write.format("noop").mode("overwrite").save())
-            print(f"round {round_number}, {name}: {taken:.2f} s", file=sys.stderr)
+            scan_seconds = timed(lambda scan=scan: scan().write.format("noop").mode("overwrite").save())
+            print(f"round {round_number}, {name}: {scan_seconds:.2f} s", file=sys.stderr)
             if round_number > 0:
-                seconds[name].append(taken)
+                seconds[name].append(scan_seconds)
     print(json.dumps({"seconds": seconds, "counts": counts, "spark": spark.version}))
     spark.stop()
 
@@ -70,7 +70,7 @@ def pydelta_scans(spark: SparkSession, table: str, predicate: str) -> dict[str, 
 
 
 def narrow(rows: int) -> str:
-    """Keeps one row in a hundred: a run of ids in the middle of the table."""
+    """A predicate for one row in a hundred: a run of ids in the middle of the table."""
     return f"id >= {rows // 2} AND id < {rows // 2 + rows // 100}"
 
 

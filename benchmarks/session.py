@@ -1,4 +1,4 @@
-"""What the programs that measure in Spark share: the session, and time."""
+"""The session and the clock of the programs that measure in Spark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 
 def session(formats: Collection[str]) -> SparkSession:
-    """With as many task threads as the machine has cores. formats: those that are to be known; the jars of delta-spark (`delta`)
-    lie in the directory PYDELTA_PEER_JARS. PYDELTA_BENCH_SETTINGS=tuned: with few partitions of shuffles (instead of 200) and of
-    the state of delta-spark's tables (instead of 50), as suits few cores."""
+    """A session with as many task threads as the machine has cores. formats: those that it has to know; the jars of delta-spark
+    (`delta`) are in the directory PYDELTA_PEER_JARS. PYDELTA_BENCH_SETTINGS=tuned: with few partitions for shuffles (instead of
+    200) and for the state of delta-spark's tables (instead of 50), which suits few cores."""
     builder = (
         SparkSession.builder.master(f"local[{os.cpu_count()}]")
         .config("spark.driver.memory", "4g")

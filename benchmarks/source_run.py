@@ -2,8 +2,8 @@
 
     python benchmarks/source_run.py URL --rounds 5
 
-URL is a table by make_store_tables.py. PYDELTA_BENCH_STORE is the store, as JSON: the options of pydelta by name. Neither keeps a
-footer. The first round warms up and does not count.
+URL is a table by make_store_tables.py. PYDELTA_BENCH_STORE is the store, as JSON: the options of pydelta by name. Neither caches
+a footer. The first round warms up and does not count.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     store = json.loads(os.environ["PYDELTA_BENCH_STORE"])
     os.environ["PYDELTA_CACHE_DIR"] = ""
-    table = DeltaTable(given.url, storage_options=store)
+    table = DeltaTable(arguments.url, storage_options=store)
     (path,) = table.files()["path"].to_pylist()
-    files, place = s3_files(store), f"{given.url}/{path}".removeprefix("s3://")
+    files, place = s3_files(store), f"{arguments.url}/{path}".removeprefix("s3://")
     readers = {"sdk": over_sdk(table), "file": by_file(files, place), "dataset": by_dataset(files, place)}
-    print(json.dumps(measured(readers, table.schema().names, given.rounds)))
+    print(json.dumps(measured(readers, table.schema().names, arguments.rounds)))
 
 
 def over_sdk(table: DeltaTable) -> Read:
@@ -53,7 +53,7 @@ def s3_files(store: Mapping[str, str]) -> S3FileSystem:
 
 
 def by_file(files: S3FileSystem, place: str) -> Read:
-    """Decoded on one thread, as pydelta does."""
+    """Decodes on one thread, as pydelta does."""
 
     def read(columns: list[str]) -> int:
         with files.open_input_file(place) as source, pq.ParquetFile(source, pre_buffer=True) as file:
@@ -63,7 +63,7 @@ def by_file(files: S3FileSystem, place: str) -> Read:
 
 
 def by_dataset(files: S3FileSystem, place: str) -> Read:
-    """Decoded on as many threads as there are cores: with one it would fetch one after the other too."""
+    """Decodes on as many threads as there are cores: with one thread it would also fetch one range after the other."""
     options = ds.ParquetFragmentScanOptions(pre_buffer=True)
     form = ds.ParquetFileFormat(default_fragment_scan_options=options)
     return lambda columns: int(ds.dataset(place, filesystem=files, format=form).to_table(columns=columns).num_rows)
@@ -72,18 +72,18 @@ def by_dataset(files: S3FileSystem, place: str) -> Read:
 def measured(readers: Mapping[str, Read], names: list[str], rounds: int) -> dict[str, dict[str, list[dict[str, float]]]]:
     """By columns, then reader: seconds and seconds of CPU, all threads, of each counted round."""
     choices = {"one column": names[:1], "three columns": names[:6:2], "all columns": names}
-    found: dict[str, dict[str, list[dict[str, float]]]] = {title: {name: [] for name in readers} for title in choices}
+    results: dict[str, dict[str, list[dict[str, float]]]] = {title: {name: [] for name in readers} for title in choices}
     for number in range(rounds + 1):
         for title, columns in choices.items():
             counts = {}
             for name, read in readers.items():
                 start, cpu_start = time.perf_counter(), time.process_time()
                 counts[name] = read(columns)
-                taken = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start}
+                times = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start}
                 if number:
-                    found[title][name].append(taken)
+                    results[title][name].append(times)
             assert len(set(counts.values())) == 1, counts
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What SQL costs before a query runs; prints JSON of milliseconds, medians of turns.
+"""What SQL costs before a query runs; prints medians in milliseconds as JSON.
 
     python benchmarks/sql_run.py TABLE --format pydelta --rounds 200
     python benchmarks/sql_run.py TABLE --format delta --rounds 200
 
-register: `register(spark)` in a session that has just begun (pydelta alone). select: `spark.sql("select 1")`. spark: the same
-by Spark's own method, in turns (pydelta alone). sql: ``SELECT * FROM <format>.`<table>` ``. load: `read.format(...).load(...)`.
+register: `register(spark)` in a new session (only pydelta). select: `spark.sql("select 1")`. spark: the same by Spark's own
+method, in turns (only pydelta). sql: ``SELECT * FROM <format>.`<table>` ``. load: `read.format(...).load(...)`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("--format", required=True, choices=("pydelta", "delta"))
     parser.add_argument("--rounds", type=int, default=200)
-    given = parser.parse_args()
-    spark = session([] if given.format == "pydelta" else [given.format])
+    arguments = parser.parse_args()
+    spark = session([] if arguments.format == "pydelta" else [arguments.format])
     spark.sql("select 1").collect()
-    found = {}
+    results = {}
     plain = spark.sql
-    if given.format == "pydelta":
-        own = type(spark).sql
-        plain = lambda text: own(spark, text)  # noqa: E731
-        found["register"] = milliseconds(lambda: registered(spark))
-    print(json.dumps({**found, **in_turns(spark, given.table, given.format, given.rounds, plain)}))
+    if arguments.format == "pydelta":
+        unrouted_sql = type(spark).sql
+        plain = lambda text: unrouted_sql(spark, text)  # noqa: E731
+        results["register"] = milliseconds(lambda: registered(spark))
+    print(json.dumps({**results, **in_turns(spark, arguments.table, arguments.format, arguments.rounds, plain)}))
 
 
 def registered(spark: SparkSession) -> None:
@@ -56,11 +56,11 @@ def in_turns(
         "sql": lambda: spark.sql(f"SELECT * FROM {source}.`{table}`"),
         "load": lambda: spark.read.format(source).load(table),
     }
-    taken: dict[str, list[float]] = {name: [] for name in runs}
+    milliseconds_by_name: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
-            taken[name].append(milliseconds(run))
-    return {name: statistics.median(times[rounds // 10 :]) for name, times in taken.items()}
+            milliseconds_by_name[name].append(milliseconds(run))
+    return {name: statistics.median(times[rounds // 10 :]) for name, times in milliseconds_by_name.items()}
 
 
 def milliseconds(run: Callable[[], object]) -> float:

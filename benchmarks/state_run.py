@@ -1,11 +1,10 @@
-"""One measurement in a fresh process: open a table, prune by one statistics column, and print what it took as JSON.
+"""One measurement in a fresh process: open a table, prune by one statistics column, and print time and memory as JSON.
 
     python benchmarks/state_run.py READER TABLE VALUE
 
 READER: pydelta (pydelta-again is the same: bench.py gives it a cache); deltalake-actions (its add actions as Arrow, compared by
-pyarrow); deltalake-query (its query planner).
-The predicate is `id = VALUE`. Seconds leave out the import of the library, which is given beside; peak memory is the
-whole process's.
+pyarrow); deltalake-query (its query planner). The predicate is `id = VALUE`. Seconds leave out the import of the library, which
+is reported separately. Peak memory is that of the whole process.
 """
 
 from __future__ import annotations

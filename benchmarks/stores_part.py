@@ -1,5 +1,6 @@
-"""The part `stores`: pydelta and a table in S3. Which requests it makes beside deltalake, how deep in round trips, and how fast;
-the SDK as a source of Parquet beside pyarrow's own client; memory that reading takes."""
+"""The part `stores`: pydelta and a table in S3. It counts requests and round trips and measures time, compared with deltalake;
+compares the SDK as a source of Parquet with pyarrow's own client; and measures the memory that reads need.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def stores_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     with bench_store() as store:
         _make_tables(store, directory, sizes)
         requests = [
-            found for case in CASES for engine in _ENGINES for found in _measured(store, directory, case, engine, sizes.runs)
+            result for case in CASES for engine in _ENGINES for result in _measured(store, directory, case, engine, sizes.runs)
         ]
         sources = {latency: _sources(store, latency, sizes.runs) for latency in (0.0, _SOURCE_LATENCY_SECONDS)}
         readings = _readings(store, min(sizes.runs, 3))
@@ -42,8 +43,8 @@ def stores_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 def _make_tables(store: BenchStore, directory: Path, sizes: Sizes) -> None:
     make_log_of_pydelta(str(directory / "log"), _FILES)
     make_table(str(directory / "log-of-others"), files=_FILES, commits=COMMITS)
-    for name, made in (("log", "log"), ("log-of-others", "log-of-others"), ("warm-log", "log")):
-        store.send(directory / made, name)
+    for name, source in (("log", "log"), ("log-of-others", "log-of-others"), ("warm-log", "log")):
+        store.send(directory / source, name)
     for name, columns in (("file", 10), ("warm-file", 4)):
         make_file_table(store.open(name), columns=columns, groups=_GROUPS, group_rows=sizes.store_group_rows)
     large = store.open("large-file")
@@ -60,8 +61,8 @@ def _run(store: BenchStore, engine: str, operation: str, table: str, warm_table:
 
 @dataclass(frozen=True)
 class Case:
-    """table: its name. warm_table: of the same kind, for what a process does once. targets: of what pydelta asks for, the first
-    time and with what the cache directory has from that. is_new: each run has the table as it was made.
+    """table: its name. warm_table: a table of the same kind, for what a process does once. targets: for the requests of pydelta,
+    with an empty cache directory and with the one that the first run filled. is_new: each run gets a new copy of the table.
     """
 
     title: str
@@ -77,7 +78,7 @@ class Case:
 
 _OPENED = "1 GET, 1 LIST, the checkpoint's ranges, the commits in parallel; 6 deep"
 _OPENED_AGAIN = "1 GET, 1 LIST"
-_APPENDED = "no LIST after the data file, 1 PUT for the commit, 3 deep with what follows"
+_APPENDED = "no LIST after the data file, 1 PUT for the commit, 3 deep with the steps after it"
 _COLUMN = "footer and the column's ranges"
 _COLUMN_AGAIN = "the column's ranges"
 
@@ -92,7 +93,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """target: of what is asked for. seconds: medians, without latency and with _LATENCY_SECONDS a request."""
+    """target: for the requests. seconds: medians, without latency and with _LATENCY_SECONDS for each request."""
 
     title: str
     reader: str
@@ -102,53 +103,56 @@ class Measured:
 
     @property
     def row(self) -> list[str]:
-        asked = self.asked
-        requests = [_counts(kinds) for kinds in (asked.log, asked.data, asked.commit, asked.afterwards)]
-        sizes = [f"{asked.down_bytes:,}", f"{asked.up_bytes:,}"]
-        taken = [f"{seconds * 1000:.0f} ms" for seconds in self.seconds]
-        return [self.title, self.reader, *requests, str(asked.round_trips), *sizes, *taken, self.target]
+        asked_requests = self.asked
+        requests = [
+            _counts(kinds)
+            for kinds in (asked_requests.log, asked_requests.data, asked_requests.commit, asked_requests.afterwards)
+        ]
+        sizes = [f"{asked_requests.down_bytes:,}", f"{asked_requests.up_bytes:,}"]
+        times = [f"{seconds * 1000:.0f} ms" for seconds in self.seconds]
+        return [self.title, self.reader, *requests, str(asked_requests.round_trips), *sizes, *times, self.target]
 
 
 def _measured(store: BenchStore, directory: Path, case: Case, engine: str, runs: int) -> list[Measured]:
-    """One for each of the case's names. Of what is asked for the most frequent is told, with latency: only then do requests that
-    could go together also do so on a busy machine."""
+    """One result for each of the case's names. Of several sets of requests, the most frequent one with latency is reported: only
+    with latency do requests that can run in parallel also do so on a busy machine."""
     seconds: dict[tuple[str, float], list[float]] = {}
-    asked: dict[str, list[Asked]] = {name: [] for name in case.names(engine)}
+    requests: dict[str, list[Asked]] = {name: [] for name in case.names(engine)}
     for latency in (0.0, _LATENCY_SECONDS):
         for number in range(runs):
             table = f"{case.table}-{engine}-{latency}-{number}" if case.is_new else case.table
             if case.is_new:
                 store.send(directory / case.table, table)
             with tempfile.TemporaryDirectory(prefix="pydelta-bench-") as cache, store.delayed(latency):
-                for name in asked:
+                for name in requests:
                     with store.asked(table) as exchanges:
                         run = _run(store, engine, case.operation, table, case.warm_table, cache)
                     assert case.operation != "open" or run["count"] == 1, f"{name} keeps {run['count']} files, not 1"
                     seconds.setdefault((name, latency), []).append(run["seconds"])
                     if latency:
-                        asked[name].append(Asked.of(exchanges))
+                        requests[name].append(Asked.of(exchanges))
     return [
         Measured(
             case.title,
             name,
             target if engine == "pydelta" else "",
-            max(asked[name], key=asked[name].count),
+            max(requests[name], key=requests[name].count),
             (statistics.median(seconds[name, 0.0]), statistics.median(seconds[name, _LATENCY_SECONDS])),
         )
-        for name, target in zip(asked, case.targets, strict=False)
+        for name, target in zip(requests, case.targets, strict=False)
     ]
 
 
-def requests_text(found: Sequence[Measured]) -> list[str]:
+def requests_text(results: Sequence[Measured]) -> list[str]:
     head = ["operation", "by", "log", "data files", "the commit", "after it", "round trips", "bytes down", "bytes up"]
     head += ["without latency", f"{_LATENCY_SECONDS * 1000:.0f} ms a request", "target: at most"]
     return [
-        "## Requests of an object store (an emulator of S3), beside deltalake",
+        "## Requests to an object store (an emulator of S3), compared with deltalake",
         "",
-        table_text(head, [measured.row for measured in found]),
+        table_text(head, [measured.row for measured in results]),
         "",
         f"Logs: a checkpoint of {_FILES:,} files and {COMMITS} commits after it. pydelta-again: with the cache directory of an "
-        "earlier process. Round trips: the longest row of requests that wait for one another. What a process does once for a "
+        "earlier process. Round trips: the longest chain of requests that wait for one another. One-time work of a process for a "
         f"store is done before. One column: of a file of {_GROUPS} row groups; opening the table is counted too. More targets: "
         "no more requests, bytes and time than deltalake.",
         "",
@@ -169,15 +173,15 @@ def _sources(store: BenchStore, latency: float, runs: int) -> Any:
 
 
 def sources_text(sources: Mapping[float, Any]) -> list[str]:
-    """sources: what source_run.py prints, by latency."""
+    """sources: the output of source_run.py, by latency."""
     rows = []
-    for latency, found in sources.items():
-        for title, runs in found.items():
+    for latency, results in sources.items():
+        for title, runs in results.items():
             medians = {
                 name: [statistics.median(run[what] for run in runs[name]) for what in ("seconds", "cpu_seconds")] for name in runs
             }
             ratio = medians["sdk"][0] / min(medians["file"][0], medians["dataset"][0])
-            times = [f"{taken * 1000:.0f} ms" for taken in (*medians["sdk"], *medians["file"], *medians["dataset"])]
+            times = [f"{seconds * 1000:.0f} ms" for seconds in (*medians["sdk"], *medians["file"], *medians["dataset"])]
             rows.append([title, f"{latency * 1000:.0f} ms", *times, f"{ratio:.2f}x"])
     head = ["read", "latency a request"]
     head += [text for name in ("pydelta, SDK", "pyarrow, ParquetFile", "pyarrow, dataset") for text in (name, "its CPU")]
@@ -195,16 +199,16 @@ def sources_text(sources: Mapping[float, Any]) -> list[str]:
 
 
 def _readings(store: BenchStore, runs: int) -> dict[str, list[Any]]:
-    """Of the large file, the engines taking turns."""
-    found: dict[str, list[Any]] = {engine: [] for engine in _ENGINES}
+    """Reads the large file; the engines take turns."""
+    results: dict[str, list[Any]] = {engine: [] for engine in _ENGINES}
     for _ in range(runs):
         for engine in _ENGINES:
-            found[engine].append(_run(store, engine, "rows", "large-file", "warm-file", ""))
-    return found
+            results[engine].append(_run(store, engine, "rows", "large-file", "warm-file", ""))
+    return results
 
 
 def memory_text(readings: Mapping[str, Sequence[Any]], size_bytes: int) -> list[str]:
-    """readings: what stores_run.py prints, by engine."""
+    """readings: the output of stores_run.py, by engine."""
     rows = []
     for engine, runs in readings.items():
         seconds, peak_mb = statistics.median(run["seconds"] for run in runs), max(run["peak_mb"] for run in runs)

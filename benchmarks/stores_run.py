@@ -1,10 +1,11 @@
-"""One operation on a table in S3 in a fresh process; prints what it took as JSON.
+"""One operation on a table in S3 in a fresh process; prints its time and memory as JSON.
 
     python benchmarks/stores_run.py READER OPERATION URL WARM_URL
 
 READER: pydelta, deltalake. OPERATION: open (and prune by an id to one file), append (one row), column (read it), rows (read all).
-PYDELTA_BENCH_STORE is the store, as JSON: the options of pydelta by name. First the same is done with the table at WARM_URL, so
-that neither imports count nor what a process does once for a store: making a client, trying whether it keeps conditions.
+PYDELTA_BENCH_STORE is the store, as JSON: the options of pydelta by name. First the same is done with the table at WARM_URL. So
+imports do not count, nor what a process does once for a store: making a client, testing whether the store supports conditional
+writes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from benchmarks.make_store_tables import log_rows
 from benchmarks.state_run import peak_memory_mb
-from tests.support.store_peers import peer_options
+from tests.support.peers.store_peers import peer_options
 
 Operation = Callable[[str, Mapping[str, str]], int]
 """URL and options of the store -> how many files or rows there were."""

@@ -1,4 +1,6 @@
-"""The part `stream`: from table to table or to nowhere, beside delta-spark; and what a trigger costs that finds nothing new."""
+"""The part `stream`: from table to table or to the noop sink, compared with delta-spark; and the cost of a trigger without new
+data.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from benchmarks.common import (
     table_text,
 )
 
-_PEER_BATCHES = 100  # they take delta-spark over a second each
+_PEER_BATCHES = 100  # each takes delta-spark more than a second
 
 
 def stream_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
@@ -32,10 +34,10 @@ def stream_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
         command = [str(python), str(HERE / "stream_run.py"), str(tables), "--format", writer]
         command += ["--rows", str(sizes.scan_rows), "--rounds", str(min(sizes.runs, 3))]
         batches = sizes.small_batches if writer == "pydelta" else min(sizes.small_batches, _PEER_BATCHES)
-        found = run_json([*command, "--small-batches", str(batches)], spark_environment(python, peer, settings))
-        medians[settings, writer] = [statistics.median(found[name]) for name in ("whole", "large", "filtered")]
-        share = max(1, len(found["small"]) // 10)
-        first, last = (statistics.median(part) for part in (found["small"][share : 2 * share], found["small"][-share:]))
+        result = run_json([*command, "--small-batches", str(batches)], spark_environment(python, peer, settings))
+        medians[settings, writer] = [statistics.median(result[name]) for name in ("whole", "large", "filtered")]
+        share = max(1, len(result["small"]) // 10)
+        first, last = (statistics.median(part) for part in (result["small"][share : 2 * share], result["small"][-share:]))
         times = [f"{seconds:.2f} s" for seconds in medians[settings, writer]]
         rows.append([f"{writer}, {settings}", *times, f"{first * 1000:.0f} ms", f"{last * 1000:.0f} ms"])
     ratios = {
@@ -67,7 +69,7 @@ def _idle_text(directory: Path, sizes: Sizes, python: Path) -> str:
     table = log_table(directory, files, commits=sizes.idle_commits)
     seconds = run_json([str(python), str(HERE / "idle_run.py"), str(table)])["seconds"]
     return (
-        f"A trigger that finds nothing new, behind {sizes.idle_commits:,} commits of a table of {files:,} files: "
+        f"A trigger without new data, after {sizes.idle_commits:,} commits of a table of {files:,} files: "
         f"{statistics.median(seconds) * 1000:.1f} ms of Python, at most {max(seconds) * 1000:.1f} (median and longest of "
         f"{len(seconds)}; target: under 50 ms)."
     )

@@ -1,12 +1,12 @@
-"""Streams out of tables by one format in a Spark session of its own; prints seconds as JSON.
+"""Streams from tables by one format in a separate Spark session; prints seconds as JSON.
 
     python benchmarks/stream_run.py TABLES --format pydelta --rows 8000000 --small-batches 1000 --rounds 3
 
-TABLES is made by make_query_tables.py. whole: all rows of `plain`, 16 files, to a table, in batches of 2 files. large,
-filtered: all rows of `large`, 4 files, and the hundredth of them with the least ids, to the noop sink, in batches of 2 files;
-from the start of the query to its end. small: a table of one small file a commit to a table, in batches of one file; the
-seconds of a batch, as Spark's progress says them. `delta` is delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. The
-first runs warm up and do not count.
+TABLES is made by make_query_tables.py. whole: all rows of `plain`, 16 files, to a table, in batches of 2 files. large, filtered:
+all rows of `large`, 4 files, and the hundredth of them with the smallest ids, to the noop sink, in batches of 2 files; from the
+start of the query to its end. small: a table of one small file per commit, to a table, in batches of one file; the seconds of a
+batch from Spark's progress. `delta` is delta-spark; its jars are in the directory PYDELTA_PEER_JARS. The first runs warm up and
+do not count.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def main() -> None:
     try:
         for number in range(arguments.rounds + 1):
             sink = directory / f"whole-{number}"
-            taken = {
+            times = {
                 "whole": timed(lambda sink=sink: stream(spark, arguments.format, arguments.tables / "plain", sink, files=2)),
                 "large": timed(lambda: stream(spark, arguments.format, arguments.tables / "large", None, files=2)),
                 "filtered": timed(
                     lambda: stream(spark, arguments.format, arguments.tables / "large", None, files=2, condition=f"id < {first}")
                 ),
             }
-            print(f"round {number}, {arguments.format}: {taken}", file=sys.stderr)
+            print(f"round {number}, {arguments.format}: {times}", file=sys.stderr)
             assert spark.read.format(arguments.format).load(str(sink)).count() == arguments.rows
             shutil.rmtree(sink)
-            for name in taken if number else ():
-                seconds[name].append(taken[name])
+            for name in times if number else ():
+                seconds[name].append(times[name])
         small = small_batches(spark, arguments.format, directory, arguments.small_batches)
     finally:
         shutil.rmtree(directory)
@@ -66,7 +66,7 @@ def main() -> None:
 def stream(
     spark: SparkSession, source_format: str, source: Path, sink: Path | None, files: int, condition: str = "true"
 ) -> StreamingQuery:
-    """Run a stream until it has everything. sink: None for the noop sink."""
+    """Run a stream until it has read everything. sink: None for the noop sink."""
     frame: DataFrame = spark.readStream.format(source_format).option("maxFilesPerTrigger", files).load(str(source))
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = frame.filter(condition).writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)

@@ -1,9 +1,9 @@
-"""Point lookups in one Spark session from many threads, the readers taking turns; prints the seconds of each as JSON.
+"""Point lookups in one Spark session from many threads; the readers take turns; prints the seconds of each as JSON.
 
     python benchmarks/threads_run.py DIRECTORY --rows 8000000 --readers pydelta,delta --queries 1000 --threads 16
 
-DIRECTORY is made by make_query_tables.py. Each query makes its DataFrame anew and asks for another id of the sorted table. The
-answers are compared with what the ids must give. Two turns a reader, behind one that warms up and does not count.
+DIRECTORY is made by make_query_tables.py. Each query makes its DataFrame again and looks up another id of the sorted table. The
+answers are compared with the expected ones. Each reader has two turns, after one that warms up and does not count.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ def main() -> None:
     readers = arguments.readers.split(",")
     spark = session(set(readers))
     table, drawn = str(arguments.directory / "plain"), random.Random(16)
-    found: dict[str, dict[str, list[float]]] = {reader: {"seconds": [], "latencies": []} for reader in readers}
+    results: dict[str, dict[str, list[float]]] = {reader: {"seconds": [], "latencies": []} for reader in readers}
     for turn in range(TURNS + 1):
         ids = [drawn.randrange(arguments.rows) for _ in range(arguments.queries // TURNS if turn else arguments.threads * 4)]
         for reader in readers if turn % 2 else reversed(readers):
             began = time.perf_counter()
             latencies = answer_all(spark, table, reader, ids, arguments.threads)
-            taken = time.perf_counter() - began
-            print(f"turn {turn}, {reader}: {len(ids)} queries in {taken:.1f} s", file=sys.stderr)
+            elapsed = time.perf_counter() - began
+            print(f"turn {turn}, {reader}: {len(ids)} queries in {elapsed:.1f} s", file=sys.stderr)
             if turn:
-                found[reader]["seconds"].append(taken)
-                found[reader]["latencies"] += latencies
-    print(json.dumps({"found": found, "spark": spark.version}))
+                results[reader]["seconds"].append(elapsed)
+                results[reader]["latencies"] += latencies
+    print(json.dumps({"found": results, "spark": spark.version}))
     spark.stop()
 
 
 def answer_all(spark: SparkSession, table: str, reader: str, ids: list[int], threads: int) -> list[float]:
-    """Of each query how long it took, in seconds."""
+    """The seconds of each query."""
 
-    def lookup(wanted: int) -> float:
+    def lookup(wanted_id: int) -> float:
         def run() -> None:
-            rows = spark.read.format(reader).load(table).filter(f"id = {wanted}").collect()
-            assert [row.id for row in rows] == [wanted], (reader, wanted, rows)
+            rows = spark.read.format(reader).load(table).filter(f"id = {wanted_id}").collect()
+            assert [row.id for row in rows] == [wanted_id], (reader, wanted_id, rows)
 
         return timed(run)
 

@@ -1,10 +1,10 @@
-"""One VACUUM of a table with very many files, in a process of its own; prints JSON: seconds, peak memory, files deleted.
+"""One VACUUM of a table with very many files, in a fresh process; prints JSON: seconds, peak memory, files deleted.
 
     python benchmarks/vacuum_run.py lite /tmp/t --files 1000000 --removed 10000
     python benchmarks/vacuum_run.py full /tmp/t --files 200000
 
-lite: a checkpoint of so many files that are not there, and a commit that removed some, which are, empty. The store has no listing
-of directories. full: so many empty files, half of which the log does not know.
+lite: a checkpoint of this many files that do not exist, and a commit that removed some empty files that exist. The store cannot
+list directories. full: this many empty files, half of which the log does not know.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _YEAR_SECONDS = 365 * 86_400
 
 
 class Unlisted(LocalStore):
-    """No directories but the log's can be listed."""
+    """A store that lists only the log's directory."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Unlisted(LocalStore):
 
 
 def make(kind: str, path: str, files: int, removed: int) -> None:
-    """In a process that ends before the measurement: its memory does not count."""
+    """Makes it in a process that ends before the measurement: its memory does not count."""
     make_table(path, files=files if kind == "lite" else files // 2, columns=2, commits=0)
     paths = Snapshot.load(LocalStore(path)).files()["path"].to_pylist()
     then = time.time() - _YEAR_SECONDS
@@ -66,9 +66,9 @@ def measure(kind: str, path: str) -> dict[str, object]:
     store = Unlisted(path) if kind == "lite" else LocalStore(path)
     imported_mb = _peak_mb()
     began = time.perf_counter()
-    done = vacuum(store, VacuumRequest(kind=VacuumKind[kind.upper()]))
+    outcome = vacuum(store, VacuumRequest(kind=VacuumKind[kind.upper()]))
     seconds = time.perf_counter() - began
-    return {"seconds": seconds, "peak_mb": _peak_mb(), "imported_mb": imported_mb, "deleted": done.deleted}
+    return {"seconds": seconds, "peak_mb": _peak_mb(), "imported_mb": imported_mb, "deleted": outcome.deleted}
 
 
 def _peak_mb() -> float:
@@ -81,13 +81,13 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--files", type=int, default=1_000_000)
     parser.add_argument("--removed", type=int, default=10_000)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     child = os.fork()
     if child == 0:
-        make(given.kind, given.path, given.files, given.removed)
+        make(arguments.kind, arguments.path, arguments.files, arguments.removed)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, "the table was not made"
-    print(json.dumps(measure(given.kind, given.path)))
+    print(json.dumps(measure(arguments.kind, arguments.path)))
 
 
 if __name__ == "__main__":

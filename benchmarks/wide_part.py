@@ -1,4 +1,4 @@
-"""The part `wide`: tables of two-row files and up to 5,000 columns, without Spark, beside deltalake in the same run."""
+"""The part `wide`: tables of two-row files and up to 5,000 columns, without Spark, compared with deltalake in the same run."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _WARM_COLUMNS = 20
 
 
 class Engine(ABC):
-    """What is measured, by one library. Each method works on the table at a path."""
+    """The measured operations, by one library. Each method works on the table at a path."""
 
     @abstractmethod
     def create(self, path: str, rows: pa.Table) -> None: ...
@@ -49,11 +49,11 @@ class Engine(ABC):
 
     @abstractmethod
     def update(self, path: str) -> None:
-        """Where c0 is 0, c5 becomes c6 + 1."""
+        """Sets c5 to c6 + 1 where c0 is 0."""
 
     @abstractmethod
     def merge(self, path: str, rows: pa.Table) -> None:
-        """By c0: all columns are updated, or the row is inserted."""
+        """Matches rows by c0: all columns of a match are updated, other rows are inserted."""
 
     @abstractmethod
     def compact(self, path: str) -> None: ...
@@ -142,7 +142,7 @@ def rows_of(columns: int, first: int = 0) -> pa.Table:
 
 
 def measured(engine: Engine, path: str, columns: int) -> dict[str, float]:
-    """CPU seconds of each operation, in the order in which they are done to one new table. Checks what they leave."""
+    """CPU seconds of each operation, in the order in which they run on one new table. Checks their results."""
     rows = rows_of(columns)
     seconds: dict[str, float] = {}
 
@@ -165,7 +165,7 @@ def measured(engine: Engine, path: str, columns: int) -> dict[str, float]:
     assert engine.read(path)["c5"].to_pylist().count(7) == 3
     timed("merge", lambda: engine.merge(path, rows_of(columns, first=1)))
     assert sorted(engine.read(path)["c0"].to_pylist()) == [0, 0, 0, 1, 1, 1, 2]
-    for _ in range(2):  # whatever the engine's changes have left, there are several files
+    for _ in range(2):  # several files, whatever the engine's changes have left
         engine.append(path, rows)
     timed("compact", lambda: engine.compact(path))
     assert engine.read(path).num_rows == 11

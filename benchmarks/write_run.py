@@ -1,10 +1,10 @@
-"""Writes in one Spark session, the writers taking turns; prints the seconds of each round as JSON.
+"""Writes in one Spark session; the writers take turns; prints the seconds of each round as JSON.
 
     python benchmarks/write_run.py SOURCE --writers parquet,pydelta[,delta] --rounds 3 --appends 25
 
-SOURCE is a directory of Parquet files (make_scan_table.py makes one), whose rows each writer writes to a new place, in the
-same codec, zstd, and then partitioned by kind. Then each format gets so many appends of one row. The writer `delta` is
-delta-spark; its jars lie in the directory PYDELTA_PEER_JARS. Every write but the first of each kind counts.
+SOURCE is a directory of Parquet files (make_scan_table.py makes one). Each writer writes its rows to a new place, with the same
+codec, zstd, and then partitioned by kind. Then each format gets this many appends of one row. The writer `delta` is delta-spark;
+its jars are in the directory PYDELTA_PEER_JARS. Every write but the first of each kind counts.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def main() -> None:
     seconds: dict[str, list[float]] = {}
 
     def measure(name: str, round_number: int, run: Callable[[], None]) -> None:
-        taken = timed(run)
-        print(f"round {round_number}, {name}: {taken:.2f} s", file=sys.stderr)
+        run_seconds = timed(run)
+        print(f"round {round_number}, {name}: {run_seconds:.2f} s", file=sys.stderr)
         if round_number > 0:
-            seconds.setdefault(name, []).append(taken)
+            seconds.setdefault(name, []).append(run_seconds)
 
     try:
         for round_number in range(arguments.rounds + 1):

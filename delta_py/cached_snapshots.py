@@ -32,7 +32,7 @@ from delta_py.log.segment import LogFile, LogSegment, load_segment
 from delta_py.object_stores.open_store import coordination_of
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import FileStats
-from delta_py.storage.content_identity import digest_of, has_change_times, is_settled
+from delta_py.storage.cache.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path
 

@@ -36,6 +36,14 @@ class DeltaError(Exception):
     error_class: str = "DELTA_ERROR"
     sql_state: str = "XXKDS"
 
+    def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **others: Any) -> None:
+        """A subclass names the condition and the SQLSTATE in its first line, unless they are those of its base."""
+        super().__init_subclass__(**others)
+        if error_class is not None:
+            cls.error_class = error_class
+        if sql_state is not None:
+            cls.sql_state = sql_state
+
     def __init__(self, message: str, *, error_class: str | None = None, sql_state: str | None = None, **parameters: Any) -> None:
         if error_class is not None:
             self.error_class = error_class
@@ -100,214 +108,134 @@ for _name in LOGGERS:
 # ---------------------------------------------------------------- finding tables and versions
 
 
-class TableNotFoundError(DeltaError):
+class TableNotFoundError(DeltaError, error_class="DELTA_MISSING_DELTA_TABLE", sql_state="42P01"):
     """The path is missing (DELTA_PATH_DOES_NOT_EXIST) or holds no table (DELTA_MISSING_DELTA_TABLE)."""
 
-    error_class = "DELTA_MISSING_DELTA_TABLE"
-    sql_state = "42P01"
 
-
-class TableAlreadyExistsError(DeltaError):
+class TableAlreadyExistsError(DeltaError, error_class="DELTA_PATH_EXISTS", sql_state="42K04"):
     """A create found a table, or data, at the path (DELTA_PATH_EXISTS, TABLE_OR_VIEW_ALREADY_EXISTS)."""
 
-    error_class = "DELTA_PATH_EXISTS"
-    sql_state = "42K04"
 
-
-class VersionNotFoundError(DeltaError):
+class VersionNotFoundError(DeltaError, error_class="DELTA_VERSION_NOT_FOUND", sql_state="22003"):
     """A version outside of what the log can rebuild."""
 
-    error_class = "DELTA_VERSION_NOT_FOUND"
-    sql_state = "22003"
 
-
-class TimestampOutOfRangeError(DeltaError):
+class TimestampOutOfRangeError(DeltaError, error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT", sql_state="42816"):
     """A time after the last commit (DELTA_TIMESTAMP_GREATER_THAN_COMMIT) or before the first that can be rebuilt
     (DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION)."""
 
-    error_class = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-    sql_state = "42816"
 
-
-class InvalidOptionError(DeltaError, ValueError):
+class InvalidOptionError(DeltaError, ValueError, error_class="DELTA_ILLEGAL_OPTION", sql_state="42616"):
     """An option that is unknown, cannot be parsed, or contradicts another (DELTA_ILLEGAL_OPTION,
     DELTA_ONEOF_IN_TIMETRAVEL, DELTA_UNKNOWN_OPTION)."""
-
-    error_class = "DELTA_ILLEGAL_OPTION"
-    sql_state = "42616"
 
 
 # ---------------------------------------------------------------- the table's state
 
 
-class CorruptTableError(DeltaError):
+class CorruptTableError(DeltaError, error_class="DELTA_STATE_RECOVER_ERROR"):
     """The log or a file that it names contradicts the protocol; pydelta does not guess."""
 
-    error_class = "DELTA_STATE_RECOVER_ERROR"
-    sql_state = "XXKDS"
 
-
-class LogFileNotFoundError(CorruptTableError):
+class LogFileNotFoundError(CorruptTableError, error_class="DELTA_LOG_FILE_NOT_FOUND", sql_state="42K03"):
     """A commit or checkpoint part that the version needs does not exist (DELTA_LOG_FILE_NOT_FOUND,
     DELTA_TRUNCATED_TRANSACTION_LOG, DELTA_MISSING_PART_FILES)."""
 
-    error_class = "DELTA_LOG_FILE_NOT_FOUND"
-    sql_state = "42K03"
 
-
-class VersionsNotContiguousError(CorruptTableError):
+class VersionsNotContiguousError(CorruptTableError, error_class="DELTA_VERSIONS_NOT_CONTIGUOUS", sql_state="KD00C"):
     """The commits have a gap."""
 
-    error_class = "DELTA_VERSIONS_NOT_CONTIGUOUS"
-    sql_state = "KD00C"
 
-
-class LogIntegrityError(CorruptTableError):
+class LogIntegrityError(CorruptTableError, error_class="DELTA_TXN_LOG_FAILED_INTEGRITY"):
     """The state rebuilt from the log disagrees with the version checksum."""
 
-    error_class = "DELTA_TXN_LOG_FAILED_INTEGRITY"
-    sql_state = "XXKDS"
 
-
-class DeletionVectorError(CorruptTableError):
+class DeletionVectorError(CorruptTableError, error_class="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"):
     """A deletion vector's bytes fail their checksum, size or cardinality (DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH,
     DELTA_DELETION_VECTOR_SIZE_MISMATCH, DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH,
     DELTA_DELETION_VECTOR_INVALID_ROW_INDEX)."""
 
-    error_class = "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"
-    sql_state = "XXKDS"
 
-
-class RowCountMismatchError(DeltaError):
+class RowCountMismatchError(DeltaError, error_class="DELTA_NUM_RECORDS_MISMATCH"):
     """The rows that an operation read, kept, deleted and wrote do not add up; it is not committed."""
 
-    error_class = "DELTA_NUM_RECORDS_MISMATCH"
-    sql_state = "XXKDS"
 
-
-class DataFileError(DeltaError):
+class DataFileError(DeltaError, error_class="DELTA_FILE_NOT_FOUND_DETAILED", sql_state="42K03"):
     """A data file is missing or cannot be decoded."""
 
-    error_class = "DELTA_FILE_NOT_FOUND_DETAILED"
-    sql_state = "42K03"
 
-
-class StorageError(DeltaError):
+class StorageError(DeltaError, error_class="DELTA_STORAGE_ERROR", sql_state="58030"):
     """The object store failed, and retries did not help."""
 
-    error_class = "DELTA_STORAGE_ERROR"
-    sql_state = "58030"
 
-
-class StoreUnavailableError(DeltaError, OSError):
+class StoreUnavailableError(DeltaError, OSError, error_class="DELTA_STORAGE_UNAVAILABLE", sql_state="58030"):
     """The object store did not answer, in spite of retries. It is not known whether a write was done."""
-
-    error_class = "DELTA_STORAGE_UNAVAILABLE"
-    sql_state = "58030"
 
 
 # ---------------------------------------------------------------- protocol and schema
 
 
-class UnsupportedTableFeatureError(DeltaError):
+class UnsupportedTableFeatureError(DeltaError, error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ", sql_state="56038"):
     """The protocol requires something that this version of pydelta does not support (DELTA_UNSUPPORTED_FEATURES_FOR_READ,
     DELTA_UNSUPPORTED_FEATURES_FOR_WRITE, DELTA_INVALID_PROTOCOL_VERSION)."""
 
-    error_class = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
-    sql_state = "56038"
 
-
-class SchemaMismatchError(DeltaError):
+class SchemaMismatchError(DeltaError, error_class="DELTA_METADATA_MISMATCH", sql_state="42KDG"):
     """The data or a request does not fit the table's schema (DELTA_METADATA_MISMATCH, DELTA_COLUMN_NOT_FOUND_IN_SCHEMA,
     DELTA_DUPLICATE_COLUMNS_FOUND, ...)."""
 
-    error_class = "DELTA_METADATA_MISMATCH"
-    sql_state = "42KDG"
 
-
-class InvariantViolationError(DeltaError):
+class InvariantViolationError(DeltaError, error_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", sql_state="23001"):
     """A row about to be written breaks NOT NULL, a CHECK constraint, a generated column or a length limit."""
 
-    error_class = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    sql_state = "23001"
 
-
-class UnsupportedOperationError(DeltaError):
+class UnsupportedOperationError(DeltaError, error_class="DELTA_OPERATION_NOT_SUPPORTED", sql_state="0AKDC"):
     """The requested operation is not supported; nothing was done."""
 
-    error_class = "DELTA_OPERATION_NOT_SUPPORTED"
-    sql_state = "0AKDC"
 
-
-class ExpressionError(DeltaError):
+class ExpressionError(DeltaError, error_class="DELTA_UNSUPPORTED_EXPRESSION", sql_state="0A000"):
     """An expression cannot be parsed, or uses a function that cannot be evaluated exactly as Spark does."""
 
-    error_class = "DELTA_UNSUPPORTED_EXPRESSION"
-    sql_state = "0A000"
 
-
-class ChangeDataFeedError(DeltaError):
+class ChangeDataFeedError(DeltaError, error_class="DELTA_MISSING_CHANGE_DATA", sql_state="KD002"):
     """A change feed that cannot be served (DELTA_MISSING_CHANGE_DATA, DELTA_NO_START_FOR_CDC_READ,
     DELTA_INVALID_CDC_RANGE, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE)."""
-
-    error_class = "DELTA_MISSING_CHANGE_DATA"
-    sql_state = "KD002"
 
 
 # ---------------------------------------------------------------- commits
 
 
-class DeltaConcurrentModificationException(DeltaError):
+class DeltaConcurrentModificationException(DeltaError, error_class="DELTA_CONCURRENT_WRITE", sql_state="2D521"):
     """Base of all conflicts with another writer: this operation committed nothing; run it again."""
-
-    error_class = "DELTA_CONCURRENT_WRITE"
-    sql_state = "2D521"
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
     """Another writer took the version, and no rule allows this commit to follow it."""
 
-    error_class = "DELTA_CONCURRENT_WRITE"
 
-
-class MetadataChangedException(DeltaConcurrentModificationException):
+class MetadataChangedException(DeltaConcurrentModificationException, error_class="DELTA_METADATA_CHANGED"):
     """Another writer changed the table's metadata."""
 
-    error_class = "DELTA_METADATA_CHANGED"
 
-
-class ProtocolChangedException(DeltaConcurrentModificationException):
+class ProtocolChangedException(DeltaConcurrentModificationException, error_class="DELTA_PROTOCOL_CHANGED"):
     """Another writer changed the protocol, or created the table."""
 
-    error_class = "DELTA_PROTOCOL_CHANGED"
 
-
-class ConcurrentAppendException(DeltaConcurrentModificationException):
+class ConcurrentAppendException(DeltaConcurrentModificationException, error_class="DELTA_CONCURRENT_APPEND"):
     """Another writer added files that this operation would have read."""
 
-    error_class = "DELTA_CONCURRENT_APPEND"
 
-
-class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException, error_class="DELTA_CONCURRENT_DELETE_READ"):
     """Another writer removed a file that this operation read."""
 
-    error_class = "DELTA_CONCURRENT_DELETE_READ"
 
-
-class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException, error_class="DELTA_CONCURRENT_DELETE_DELETE"):
     """Another writer removed a file that this operation removes too."""
 
-    error_class = "DELTA_CONCURRENT_DELETE_DELETE"
 
-
-class ConcurrentTransactionException(DeltaConcurrentModificationException):
+class ConcurrentTransactionException(DeltaConcurrentModificationException, error_class="DELTA_CONCURRENT_TRANSACTION"):
     """Another writer recorded a transaction id that this operation read."""
 
-    error_class = "DELTA_CONCURRENT_TRANSACTION"
 
-
-class CommitOutcomeUnknownError(DeltaError):
+class CommitOutcomeUnknownError(DeltaError, error_class="DELTA_COMMIT_OUTCOME_UNKNOWN", sql_state="08007"):
     """The store neither confirmed nor refused the commit; the written files are kept. Look at the history."""
-
-    error_class = "DELTA_COMMIT_OUTCOME_UNKNOWN"
-    sql_state = "08007"

@@ -4,9 +4,9 @@
         ...
         step(1)                         # from any thread
 
-A bar on stderr, if that is a terminal, rich is installed (`pip install pydelta[progress]`), and the environment does not set
-PYDELTA_PROGRESS=0. It appears after half a second, and disappears when the command ends. If several commands run at once, only
-the first one has a bar. Nothing is written otherwise.
+A bar on stderr, if that is a terminal, rich is installed (`pip install 'pydelta-lake[progress]'`), and the environment does not
+set PYDELTA_PROGRESS=0. It appears after half a second, and disappears when the command ends. If several commands run at once,
+only the first one has a bar. Nothing is written otherwise.
 """
 
 from __future__ import annotations

@@ -1,15 +1,38 @@
-"""The release of pydelta."""
+"""The release of pydelta: the name under which packages are installed, and the version."""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+DISTRIBUTION = "pydelta-lake"
+"""The name of the distribution on package indexes, where `pydelta` is another project."""
+
+UNKNOWN_VERSION = "0+unknown"
 
 
 @cache
 def own_version() -> str:
-    """`0.1.0`; `unknown` if pydelta runs without being installed."""
+    """`0.1.0`: the version of the installed distribution, or else of the checkout with this file, or else UNKNOWN_VERSION."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return version("pydelta")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
-        return "unknown"
+        return _version_of_checkout(Path(__file__).parents[1] / "pyproject.toml")
+
+
+def install_command(*extras: str) -> str:
+    """Return `pip install 'pydelta-lake[s3]'` for the extra s3, for messages to users."""
+    return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
+
+
+def _version_of_checkout(pyproject: Path) -> str:
+    import tomllib
+
+    try:
+        text = pyproject.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):  # of an installed package; of a package in a zip file
+        return UNKNOWN_VERSION
+    project = tomllib.loads(text).get("project", {})
+    return str(project["version"]) if project.get("name") == DISTRIBUTION else UNKNOWN_VERSION

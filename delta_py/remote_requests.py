@@ -8,11 +8,11 @@ A request that failed with NotAnswered is retried, with growing waits, until its
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from delta_py.backoff import Backoff
 from delta_py.errors import StoreUnavailableError
 
 T = TypeVar("T")
@@ -21,8 +21,7 @@ _log = logging.getLogger("delta_py")
 
 RETRY_SECONDS = 60.0
 _UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
-_FIRST_WAIT_SECONDS = 0.1
-_LONGEST_WAIT_SECONDS = 5.0
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 _SHORTEST_HIDDEN = 4  # a shorter text may occur anywhere by chance
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
@@ -61,7 +60,7 @@ def until_answered(
             return call()
         except NotAnswered as error:
             budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
-            wait = random.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt))
+            wait = _BACKOFF.wait_seconds(attempt)
             if clock() + wait - begin > budget:
                 raise _gave_up(what, setting, error, clock() - begin) from error
             _log.debug("%s: asked again in %.1f s: %s", what, wait, error)

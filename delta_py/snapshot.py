@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
-from delta_py.log.checkpoint_files import CheckpointUnreadableError, StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.coordination import admit

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import pyarrow as pa
 
+from delta_py.deltalake_methods import DeltalakeMethods
 from delta_py.errors import InvalidOptionError
 from delta_py.object_stores.open_store import PathLike, open_store, path_text
 from delta_py.protocol.actions import Metadata, Protocol
@@ -44,8 +45,8 @@ _READ_THREADS = 4
 
 
 @raises_storage_errors(lambda table: table.snapshot.table_root)
-class DeltaTable:
-    """One version of a table. It stays at that version; create a new one to see newer commits.
+class DeltaTable(DeltalakeMethods):
+    """One version of a table. It stays at that version until load_as_version or update_incremental move it to another one.
 
     path: a directory or URL of the table's root; `path@v12` and `path@yyyyMMddHHmmssSSS` name a version too.
     version: read this one. timestamp: read the newest version committed at or before this time (text as Spark casts
@@ -311,12 +312,13 @@ class DeltaTable:
         target_alias: str | None = None,
         *,
         truncate_nanoseconds: bool = False,
+        merge_schema: bool = False,
     ) -> TableMerger:
         """A MERGE of an Arrow source into the newest version: add clauses, then `.execute()`, which returns metrics.
 
         source: any object with an Arrow stream; it is held in memory. predicate: SQL over both sides, which are named by their
-        aliases (`source` and `target` by default). truncate_nanoseconds: cut times of the source down to the microsecond. Raises
-        as row_changes/merge.py.
+        aliases (`source` and `target` by default). truncate_nanoseconds: cut times of the source down to the microsecond.
+        merge_schema: add columns that clauses assign and only the source has. Raises as row_changes/merge.py.
         """
         from delta_py.row_changes.merge import TableMerger  # as in checkpoint
 
@@ -328,6 +330,7 @@ class DeltaTable:
             target_alias,
             time_zone=self._session_timezone,
             truncate_nanoseconds=truncate_nanoseconds,
+            merge_schema=merge_schema,
         )
 
     # ------------------------------------------------------------ changing the definition
@@ -573,13 +576,6 @@ class DeltaTable:
             timezone=self._session_timezone,
             verify_checksums=verify_checksums,
         )
-
-    def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
-        if not isinstance(filter, str):
-            return filter
-        from delta_py.expressions.parse import parse_predicate  # as in checkpoint
-
-        return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
         from delta_py.parquet.file_reader import read_files  # as in checkpoint

@@ -331,11 +331,8 @@ def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
     return Step(path, run)
 
 
-class CheckFailedError(DeltaError):
+class CheckFailedError(DeltaError, error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED", sql_state="40000"):
     """A check of `transact` did not hold; nothing was committed."""
-
-    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
-    sql_state = "40000"
 
 
 def transact(

@@ -2,8 +2,8 @@
 
     make demo
 
-It writes a partitioned Delta table in four commits through Spark, reads it with filters that skip files, travels back in
-its history, and then uses a second table from plain Python, without Spark. Everything happens in a temporary directory.
+It writes a partitioned Delta table in four commits through Spark, reads it with filters that skip files, reads older versions,
+and then uses a second table from plain Python, without Spark. Everything happens in a temporary directory.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def without_spark(weather: str, airports: str, console: Console) -> None:
     write_delta(airports, rows.filter(pc.invert(west)), mode="append")
     north = delta_py.DeltaTable(airports)
     condition = "latitude < 18"
-    found = north.to_arrow(columns=["iata", "name", "state", "latitude"], filter=condition)
-    show_rows(console, f"{north!r}: airports with {condition}", found.column_names, found.to_pylist())
+    northern_airports = north.to_arrow(columns=["iata", "name", "state", "latitude"], filter=condition)
+    show_rows(console, f"{north!r}: airports with {condition}", northern_airports.column_names, northern_airports.to_pylist())
     console.print(f"  {north.scan(filter=condition).report}\n", style="green")
 
 

@@ -27,8 +27,8 @@ if len(sys.argv) == 3:
     store, bucket = {"s3.endpoint": sys.argv[1], **keys}, sys.argv[2]
 else:
     sys.path.insert(0, os.getcwd())
-    from tests.support.emulator_programs import ToolError
-    from tests.support.emulators import KINDS, running
+    from tests.support.servers.emulator_programs import ToolError
+    from tests.support.servers.emulators import KINDS, running
 
     try:
         emulator = server.enter_context(running(KINDS["s3"]))

@@ -21,10 +21,10 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
 from delta_py.storage.storage_errors import storage_error
+from pydelta_cli.formats.standard_streams import AnswerLostError, ReaderGone, close_stdout
+from pydelta_cli.formats.terminal_text import printable
 from pydelta_cli.parameters import store_options_of
 from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
-from pydelta_cli.standard_streams import AnswerLostError, ReaderGone, close_stdout
-from pydelta_cli.terminal_text import printable
 
 Command = Callable[..., int | None]
 

@@ -17,7 +17,7 @@ from typer import Typer
 
 from pydelta_cli import compare, copies, describe, explain_files, picture, show_and_load, upkeep
 from pydelta_cli.app import Command, command_name, exit_code, make_app
-from pydelta_cli.standard_streams import mend_streams
+from pydelta_cli.formats.standard_streams import mend_streams
 
 COMMANDS: tuple[Command, ...] = (
     show_and_load.show,

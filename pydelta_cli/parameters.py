@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from delta_py.release import DISTRIBUTION
+
 Path = Annotated[str, typer.Argument(metavar="PATH", help="A table's directory or URL; PATH@v12 names a version too.")]
 Place = Annotated[str, typer.Argument(metavar="PATH", help="A table's directory or URL.")]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Read this version.")]
@@ -19,7 +21,7 @@ VerifyChecksums = Annotated[
 Where = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only these partitions: a condition on partition columns.")
 ]
-Spark = Annotated[bool, typer.Option("--spark", help="Let Spark do the work (needs pydelta[spark]).")]
+Spark = Annotated[bool, typer.Option("--spark", help=f"Let Spark do the work (needs {DISTRIBUTION}[spark]).")]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="A table property; may be repeated.")
 ]

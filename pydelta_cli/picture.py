@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pydelta_cli.formats.terminal_text import printable_json
 from pydelta_cli.parameters import At, Path, Version
 from pydelta_cli.run import Run, say
-from pydelta_cli.terminal_text import printable_json
 
 if TYPE_CHECKING:
     from delta_py.report.report import Report

@@ -18,7 +18,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile, Metadata, RemoveFile
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.types.schema import StructField, StructType, map_fields, parse_schema
-from pydelta_cli.values import text_columns
+from pydelta_cli.formats.values import text_columns
 
 if TYPE_CHECKING:
     from delta_py.table import DeltaTable

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Self
 
+from pydelta_cli.formats.terminal_text import cell, printable, printable_json, printable_lines
 from pydelta_cli.parameters import check_one_version
-from pydelta_cli.terminal_text import cell, printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
     from delta_py.storage.store import ObjectStore
@@ -84,14 +84,14 @@ class Run:
             return None
         import pyarrow as pa
 
-        from pydelta_cli.values import json_values
+        from pydelta_cli.formats.values import json_values
 
         text: str = json_values(pa.array([timestamp_ms * 1000], pa.timestamp("us", "UTC")), self.zone)[0]
         return text
 
     def rows(self, table: Any) -> list[dict[str, Any]]:
         """The rows of an Arrow table or batch, as in JSON."""
-        from pydelta_cli.values import json_rows
+        from pydelta_cli.formats.values import json_rows
 
         return list(json_rows(table, self.zone))
 
@@ -122,7 +122,7 @@ class Run:
 
     def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """rows: the text of each cell; None is shown as null."""
-        from pydelta_cli.text_tables import table_text
+        from pydelta_cli.formats.text_tables import table_text
 
         is_terminal = sys.stdout.isatty()
         is_styled = is_terminal and os.environ.get("TERM", "dumb") != "dumb"

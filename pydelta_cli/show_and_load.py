@@ -63,7 +63,7 @@ def show(
     """The first rows, of all or of those for which a filter is true."""
     import pyarrow as pa
 
-    from pydelta_cli.values import text_columns
+    from pydelta_cli.formats.values import text_columns
 
     table = run.table(path, version, at)
     reader = table.to_batches(columns_of(columns), filter, verify_checksums=verify_checksums)
@@ -86,7 +86,7 @@ def cat(
     verify_checksums: VerifyChecksums = False,
 ) -> None:
     """All rows to standard output, batch by batch. --json is --format json."""
-    from pydelta_cli import row_output
+    from pydelta_cli.formats import row_output
 
     table = run.table(path, version, at)
     reader = table.to_batches(columns_of(columns), filter, verify_checksums=verify_checksums)
@@ -129,7 +129,7 @@ def load(
 ) -> None:
     """Write the rows of a file to a table, in one commit."""
     from delta_py.row_changes.write import write_delta
-    from pydelta_cli.row_input import open_rows
+    from pydelta_cli.formats.row_input import open_rows
 
     path = run.place(path)
     present = _table_or_none(run, path)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.release import install_command
 from pydelta_cli.run import Run
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def _session(run: Run) -> Iterator[SparkSession]:
     except ImportError as error:
         raise UnsupportedOperationError(
             f"--spark needs pyspark, which cannot be imported here ({error}). Nothing was done. Install it with "
-            "pip install 'pydelta[spark]', or leave --spark out."
+            f"{install_command('spark')}, or leave --spark out."
         ) from error
     from spark_plugin import register
 

@@ -18,7 +18,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_py.storage.addresses import has_scheme
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.read_options import local_path
 
 _log = logging.getLogger("pydelta")
@@ -29,23 +30,25 @@ def read_anew(spark: Any, name: str | None, path: str | None = None) -> None:
     where the table is, to refresh all its other names; None refreshes only `name`. A failure is logged: the table has the new
     rows."""
     named = () if name is None else (name,)
-    if is_connect(spark):
+    internals = adapter_of(spark).internals
+    if internals is None:
         _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
-    elif SparkInternals(spark).holds_tables():
+    elif internals.holds_tables():
         place = None if path is None else _place(path)
-        other_names = () if place is None else (other for other, there in _held(spark) if _place(there) == place)
+        other_names = () if place is None else (other for other, there in _held(internals) if _place(there) == place)
         _refresh(spark, dict.fromkeys((*other_names, *named)))
 
 
 def read_all_anew(spark: Any) -> None:
     """Refresh all tables under the names that Spark caches; not over Spark Connect."""
-    if not is_connect(spark) and SparkInternals(spark).holds_tables():
-        _refresh(spark, dict.fromkeys(name for name, _ in _held(spark)))
+    internals = adapter_of(spark).internals
+    if internals is not None and internals.holds_tables():
+        _refresh(spark, dict.fromkeys(name for name, _ in _held(internals)))
 
 
-def _held(spark: Any) -> list[tuple[str, str]]:
+def _held(internals: SparkInternals) -> list[tuple[str, str]]:
     try:
-        return SparkInternals(spark).held_tables()
+        return internals.held_tables()
     except NotImplementedError as error:
         _log.warning("Spark may go on with the rows that it holds of a table by its other names: %s", error)
         return []

@@ -28,10 +28,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedTableFeatureError
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.scan.planning import cut_to
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType as DeltaSchema
+from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.catalog_session_settings import with_session
 from spark_plugin.options.common import (
     COMMAND,
@@ -57,7 +58,7 @@ from spark_plugin.source.pinned import Pinned, PinnedChanges, PinnedTable, Pinne
 from spark_plugin.source.read_plan import ReadPlan, plan_read
 from spark_plugin.source.readers import FORMAT as FORMAT
 from spark_plugin.source.readers import DeltaReader, TaskSource
-from spark_plugin.spark_versions import refuse_older, to_arrow_schema
+from spark_plugin.spark_versions import to_arrow_schema
 
 if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import DeltaStreamReader, PinnedStream

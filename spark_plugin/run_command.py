@@ -9,7 +9,7 @@ from typing import Any
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.wrapping import original
 from spark_plugin.options.common import COMMAND, SESSION
 from spark_plugin.options.settings import TablePath, write_settings
@@ -19,7 +19,7 @@ from spark_plugin.source.commands import carry_out
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
     """Run a command (commands.py) on a table. Over Spark Connect it returns nothing."""
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         with as_spark_raises():
             result = carry_out(table.open_store(spark), name, arguments)
         read_anew(spark, None, table.url)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
 from spark_plugin.internals.pyspark_internals import reason_of
+from spark_plugin.options.roads import DISABLE_CONF, DRIVER_PLANNING, PREFER_CONF, PRUNING, Road
 from spark_plugin.options.settings import conf, disable
-from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING, PREFER_CONF, PRUNING, Road
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

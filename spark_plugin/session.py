@@ -17,10 +17,12 @@ from spark_plugin import exceptions, pruning, sql_router
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel import sql_requests
 from spark_plugin.driver_planning.offers import offer_once
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.internals.wrapping import Method, wrap
-from spark_plugin.java.build import build
+from spark_plugin.java.build import BuildError, build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
+from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.settings import check_disabled
 from spark_plugin.self_test import switch_off_what_fails
 from spark_plugin.session_source import (
@@ -31,7 +33,7 @@ from spark_plugin.session_source import (
     register_source,
     take_over,
 )
-from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS, refuse_older
+from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.delta_names import DELTA, dataframe_formats, delta_is_ours, look_for_delta_spark
 from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark
@@ -82,8 +84,8 @@ def register(spark: SparkSession) -> None:
 
 
 def _jar_of(spark: SparkSession) -> Jar:
-    """Return the jar for the session. Wheels contain the jars. A source checkout that is installed in place (pip install -e)
-    builds a missing jar when a session first needs it."""
+    """Return the jar for the session. Wheels contain the jars. Where the Java sources are (a checkout, an installation from Git),
+    a missing jar is built when a session first needs it. Raises MissingJarError if it cannot be built."""
     if spark not in _jars:
         version = spark.version  # a Spark Connect client gets it from the server
         try:
@@ -91,9 +93,17 @@ def _jar_of(spark: SparkSession) -> Jar:
         except MissingJarError as error:
             if not error.has_sources:
                 raise
-            _log.info("Built %s", build())
-            _jars[spark] = jar_for(version)
+            _jars[spark] = _built_jar(version, error)
     return _jars[spark]
+
+
+def _built_jar(version: str, missing: MissingJarError) -> Jar:
+    """Build a missing jar for a session of this version of Spark, if that is the version of this Python's pyspark."""
+    try:
+        _log.info("Built %s", build())
+    except BuildError as error:
+        raise MissingJarError(f"{missing}. register tried this, and failed: {error}", has_sources=True) from error
+    return jar_for(version)
 
 
 def register_clone(clone: SparkSession, nonce: str) -> None:
@@ -105,7 +115,7 @@ def register_clone(clone: SparkSession, nonce: str) -> None:
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
     client's session. The wrapper registers that clone like the original session."""
-    if not is_connect(spark) or not is_registered(spark):
+    if adapter_of(spark).is_driver or not is_registered(spark):
         return function
     return partial(_in_clone, nonce_of(spark), function)
 

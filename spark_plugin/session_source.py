@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
 
 # Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
@@ -29,26 +29,19 @@ _nonces: dict[str, str] = {}  # of clones of Spark Connect sessions, by session 
 
 def register_source(spark: Any) -> None:
     """Register the source with a session, in place of the one that Spark finds by itself."""
-    identity = _identity(spark)
+    identity = adapter_of(spark).session_id
     if identity not in _registered:
-        _put(spark, source_with(nonce_of(spark)))
+        adapter_of(spark).register_source(source_with(nonce_of(spark)))
         _registered.add(identity)
 
 
 def register_second_name(spark: Any, name: str) -> None:
     """Register the source with a session under a second name too, for statements and for callers of the JVM. The methods of
     Spark's readers and writers in Python replace the name by the first."""
-    key = (_identity(spark), name)
+    key = (adapter_of(spark).session_id, name)
     if key not in _second_names:
-        _put(spark, renamed_source(source_with(nonce_of(spark)), name))
+        adapter_of(spark).register_source(renamed_source(source_with(nonce_of(spark)), name))
         _second_names.add(key)
-
-
-def _put(spark: Any, source: type[DeltaSource]) -> None:
-    if is_connect(spark):
-        spark.dataSource.register(source)
-    else:
-        SparkInternals(spark).register_source(source)
 
 
 def private(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
@@ -65,12 +58,12 @@ def hand_down(spark: Any, clone: Any) -> bool:
 
 
 def is_registered(spark: Any) -> bool:
-    return _identity(spark) in _registered
+    return adapter_of(spark).session_id in _registered
 
 
 def take_over(clone: Any, nonce: str) -> bool:
     """Do the same for a clone whose origin is a session of another process. Returns False if it was done before."""
-    identity = _identity(clone)
+    identity = adapter_of(clone).session_id
     if identity in _registered:
         return False
     _nonces[identity] = nonce
@@ -78,16 +71,13 @@ def take_over(clone: Any, nonce: str) -> bool:
     return True
 
 
-def _identity(spark: Any) -> str:
-    return str(spark.session_id) if is_connect(spark) else SparkInternals(spark).session_id
-
-
 def nonce_of(spark: Any) -> str:
     """Return the session's nonce. For a Spark Connect session it is derived from the session id, which only its clients and the
     server know. Each client process, such as one that runs foreachBatch, derives the same nonce."""
-    if not is_connect(spark):
+    adapter = adapter_of(spark)
+    if adapter.is_driver:
         return _OF_PROCESS
-    identity = _identity(spark)
+    identity = adapter.session_id
     return _nonces.get(identity) or hashlib.sha256(f"pydelta {identity}".encode()).hexdigest()
 
 

@@ -12,47 +12,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 from pyspark.sql.pandas import types as pandas_types
 
 from delta_py.errors import UnsupportedOperationError
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
-
-SUPPORTED = ((4, 1), (4, 2), (4, 3))
-"""The minor versions of Spark that pydelta is made for. Each has a jar."""
-
-
-# ---------------------------------------------------------------- versions
-
-
-def minor_version(version: str) -> tuple[int, int]:
-    """`4.2.1` -> (4, 2). Raises UnsupportedOperationError for a text that does not begin with two numbers."""
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is None:
-        raise UnsupportedOperationError(f"pydelta cannot tell which Spark this is: its version is {version!r}")
-    return int(numbers[1]), int(numbers[2])
-
-
-def supported_text() -> str:
-    """`4.1, 4.2 and 4.3`."""
-    *other_versions, newest = (f"{major}.{minor}" for major, minor in SUPPORTED)
-    return f"{', '.join(other_versions)} and {newest}"
-
-
-def refuse_older(version: str) -> None:
-    """Raise UnsupportedOperationError for a Spark that is older than all supported versions. A newer one may work."""
-    if minor_version(version) < SUPPORTED[0]:
-        oldest = ".".join(map(str, SUPPORTED[0]))
-        raise UnsupportedOperationError(
-            f"pydelta supports Spark {supported_text()}, and this is Spark {version}. Nothing was read or written. Install a "
-            f"supported version where Spark and its Python workers run: pip install 'pyspark[sql]>={oldest}'."
-        )
 
 
 # ---------------------------------------------------------------- pyspark
@@ -110,8 +81,14 @@ else:
         """The trigger AvailableNow reads the data that existed when the query started, in several batches."""
 
 
+def json_of_read_limit(limit: ReadLimit) -> str:
+    """Return what a stream's process writes to the JVM for the limit of its batches."""
+    fields: Any = limit
+    return json.dumps(asdict(fields) | {"_type": type(limit).__name__})
+
+
 def read_limit_of_json(text: str) -> ReadLimit:
-    """Parse the limit that `read_limit_as_by_worker` or PythonSourceStream.java wrote."""
+    """Parse the limit that `json_of_read_limit` or PythonSourceStream.java wrote."""
     fields = json.loads(text)
     kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (ReadAllAvailable, ReadMaxFiles, ReadMaxBytes)}
     limit: ReadLimit = kinds[fields.pop("_type")](**fields)
@@ -154,7 +131,7 @@ _CLASSES_OF_BUILTINS = "Class: org.apache.spark.sql.catalyst.expressions."
 def resolvable_rule_text(spark: Any, text: str) -> str:
     """Return the text of a rule or a default with function names that the session's Spark can resolve.
 
-    text: as delta_py/expressions/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
+    text: as expressions/sql_text/spark_rules.py prints it, with functions as ``system.builtin.`name` ``. Spark 4.1 cannot resolve
     these. It gets ``name`` alone, which is Spark's own function unless the session has registered another one by that name.
 
     Raises UnsupportedOperationError on Spark 4.1 if the session has registered another function by one of the names.
@@ -199,6 +176,7 @@ CAPABILITIES = (
         "`t CHANGES FROM VERSION 1` in SQL",
         {(4, 1): "a syntax error with a hint; `table_changes` and `readChangeFeed` work"},
     ),
+    Capability("views_of_changes", "`CREATE VIEW` over `table_changes`", {(4, 1): "temporary views only"}),
     Capability(
         "insert_clauses",
         "`INSERT ... REPLACE USING`, `REPLACE ON` and `INSERT WITH SCHEMA EVOLUTION`",

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.types.names import quoted
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.options.settings import VARIABLES, conf, is_on
 
@@ -133,8 +134,9 @@ def with_variables(spark: Any, text: str) -> str | None:
     knows."""
     if "${" not in text:
         return text
-    if not is_connect(spark):
-        return str(spark.sparkContext._jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+    parser = parser_of(spark)
+    if parser is not None:
+        return parser.with_variables(text)
     return _of_client(spark, text) if is_on(spark, VARIABLES) else text
 
 
@@ -152,6 +154,11 @@ def _of_client(spark: Any, text: str) -> str | None:
         else:
             place = variable.end()
     return None
+
+
+def parser_of(spark: Any) -> SqlInternals | None:
+    """Return None over Spark Connect, whose clients have no parser."""
+    return None if adapter_of(spark).internals is None else SqlInternals(spark)
 
 
 class SqlInternals:
@@ -175,6 +182,10 @@ class SqlInternals:
             return ParsedPlan(self, self.without_with(plan))
         except (PySparkException, Py4JJavaError):
             return None
+
+    def with_variables(self, text: str) -> str:
+        """Return the text with the values of `${setting}`. The session is active."""
+        return str(self.jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
 
     def without_with(self, plan: Any) -> Any:
         """Return the plan in which the queries of a leading WITH replace the names that refer to them. Raises

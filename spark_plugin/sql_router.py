@@ -20,20 +20,20 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.errors import ParseException
 
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.pyspark_internals import formatted_sql, reason_of, session_class
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.named_functions import function_named
+from spark_plugin.internals.pyspark_internals import reason_of, session_class
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import Method, wrap
+from spark_plugin.options.roads import SQL
 from spark_plugin.options.settings import active, conf, is_enabled, is_on
-from spark_plugin.roads import SQL
 from spark_plugin.spark_versions import hint_at_newer_clause
 from spark_plugin.sql_internals import parameters_of, with_variables
 
@@ -66,9 +66,8 @@ Handler: TypeAlias = "Callable[[SparkSession, Statement], DataFrame | None]"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """handlers: `room.module.function` in spark_plugin. They are imported when a statement is the first to need them: they work
-    by DeltaTable, which itself registers sessions. having: words, in capitals, of which one has to occur in the
-    statement too; none for no such rule."""
+    """handlers: names for function_named, because handlers work by DeltaTable, which itself registers sessions. Each is a
+    Handler. having: words, in capitals, of which one has to occur in the statement too; none for no such rule."""
 
     handlers: tuple[str, ...]
     having: tuple[str, ...] = ()
@@ -114,12 +113,12 @@ _OF_CLIENTS = ("CALL",)  # in a classic session Spark itself does this
 
 def install(spark: Any) -> None:
     """Route the session's statements. The methods are wrapped once per process."""
-    connect = is_connect(spark)
-    wrap(session_class(connect=connect), "sql", _routing)
-    if connect:
-        _clients.add(spark.session_id)
-    else:
+    adapter = adapter_of(spark)
+    wrap(session_class(connect=not adapter.is_driver), "sql", _routing)
+    if adapter.has_local_settings:
         spark.conf.set(_REGISTERED, "true")
+    else:
+        _clients.add(adapter.session_id)
 
 
 def install_in_parser(spark: Any) -> None:
@@ -158,14 +157,13 @@ _clients: set[str] = set()  # ids of registered Spark Connect sessions: it takes
 def _routing(original: Method) -> Method:
     def sql(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
         route = route_of(sqlQuery) if isinstance(sqlQuery, str) else None
+        left_to_spark: AbstractContextManager[None] = nullcontext()
         if route is not None and _is_routed(self):
             frame = _handled(self, route, sqlQuery, args, kwargs)
             if frame is not None:
                 return frame
-            if not is_connect(self):
-                with SparkInternals(self).left_to_spark(sqlQuery), _hinting(self, sqlQuery):
-                    return original(self, sqlQuery, args, **kwargs)
-        with _hinting(self, sqlQuery):
+            left_to_spark = adapter_of(self).left_to_spark(sqlQuery)
+        with left_to_spark, _hinting(self, sqlQuery):
             return original(self, sqlQuery, args, **kwargs)
 
     return sql
@@ -195,7 +193,8 @@ def _has_word(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _is_routed(spark: Any) -> bool:
-    is_registered = spark.session_id in _clients if is_connect(spark) else conf(spark, _REGISTERED) is not None
+    adapter = adapter_of(spark)
+    is_registered = conf(spark, _REGISTERED) is not None if adapter.has_local_settings else adapter.session_id in _clients
     return is_registered and is_enabled(spark, SQL)
 
 
@@ -209,7 +208,7 @@ def _asked(spark: Any, route: Route, text: str, args: Any) -> Any:
     if full_text is None:
         return None
     statement = Statement(full_text, args, first_word(text))
-    frames = (_handler(name)(spark, statement) for name in route.handlers)
+    frames = (function_named(name)(spark, statement) for name in route.handlers)
     return next((frame for frame in frames if frame is not None), None)
 
 
@@ -219,15 +218,8 @@ def _formatted(spark: Any, text: str, kwargs: Mapping[str, Any]) -> Iterator[str
     if not kwargs:
         yield text
         return
-    with formatted_sql(spark, text, kwargs) as formatted:
+    with adapter_of(spark).formatted_sql(text, kwargs) as formatted:
         yield formatted
-
-
-@cache
-def _handler(name: str) -> Handler:
-    module, _, function = name.rpartition(".")
-    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
-    return handler
 
 
 # ---------------------------------------------------------------- the first word

@@ -10,22 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
+from delta_py.row_changes.merge_clauses import Clause
 from delta_py.vacuum.vacuum import VacuumRequest
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.maintenance.fsck_job import run_fsck, run_restore_check
 from spark_plugin.maintenance.layout import run_layout
 from spark_plugin.maintenance.report_job import run_report
 from spark_plugin.maintenance.vacuum_job import run_restore_quarantined, run_vacuum
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on
 from spark_plugin.options.storage import of_hadoop
-from spark_plugin.retries import run_with_retries
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
@@ -56,6 +55,7 @@ from spark_plugin.table_api.builders import (
 )
 from spark_plugin.table_api.conversions import convert_identifier
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
+from spark_plugin.table_api.retries import run_with_retries
 from spark_plugin.table_api.table_names import build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
@@ -552,7 +552,7 @@ class DeltaTable:
             "time_zone": self._time_zone(),
             "ignore_missing_files": ignore_missing_files,
         }
-        previous_restore = self._newest_restore() if is_connect(self._spark) else None
+        previous_restore = None if adapter_of(self._spark).is_driver else self._newest_restore()
         result = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():
             refresh_name(self._spark, self._table.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,9 +19,10 @@ from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.sync_identity import sync_identity
 from delta_py.alter.table_constraints import add_constraint, drop_constraint
+from delta_py.alter.table_labels import set_column_metadata, set_table_description, set_table_name
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
-from delta_py.types.schema import DataType, StructType, from_arrow_schema, from_arrow_type
+from delta_py.types.schema import DataType, StructField, StructType, from_arrow_schema, from_arrow_type
 
 
 @raises_storage_errors(lambda alterer: alterer.store.root)
@@ -31,13 +33,15 @@ class TableAlterer:
 
     # ------------------------------------------------------------ columns
 
-    def add_columns(self, columns: pa.Schema | StructType | Sequence[NewColumn]) -> int:
+    def add_columns(
+        self, columns: pa.Schema | pa.Field | StructType | StructField | Sequence[NewColumn | pa.Field | StructField]
+    ) -> int:
         """Add columns; NewColumn also allows fields of structs, and positions. Raises as alter_columns.add_columns."""
-        if isinstance(columns, pa.Schema):
-            columns = from_arrow_schema(columns)
+        if isinstance(columns, pa.Field | StructField):
+            columns = [columns]
         if isinstance(columns, StructType):
-            columns = [NewColumn((f.name,), f.data_type, f.nullable, metadata=f.metadata) for f in columns.fields]
-        return add_columns(self.store, columns)
+            columns = columns.fields
+        return add_columns(self.store, [_new_column(column) for column in columns])
 
     def rename_column(self, name: str, new_name: str) -> int:
         return rename_column(self.store, name, new_name)
@@ -91,9 +95,26 @@ class TableAlterer:
     def unset_table_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
         return unset_properties(self.store, names, if_exists=if_exists)
 
+    def set_table_name(self, name: str) -> int:
+        return set_table_name(self.store, name)
+
+    def set_table_description(self, description: str) -> int:
+        return set_table_description(self.store, description)
+
+    def set_column_metadata(self, column: str, metadata: Mapping[str, Any]) -> int:
+        """Raises as table_labels.set_column_metadata."""
+        return set_column_metadata(self.store, column, metadata)
+
     def add_feature(self, name: str) -> int:
         return add_feature(self.store, name)
 
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> int:
         """Raises as drop_feature.drop_feature."""
         return drop_feature(self.store, name, truncate_history=truncate_history)
+
+
+def _new_column(column: NewColumn | pa.Field | StructField) -> NewColumn:
+    if isinstance(column, NewColumn):
+        return column
+    field = from_arrow_schema(pa.schema([column])).fields[0] if isinstance(column, pa.Field) else column
+    return NewColumn((field.name,), field.data_type, field.nullable, metadata=field.metadata)

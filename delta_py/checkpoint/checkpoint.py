@@ -23,8 +23,15 @@ from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_r
 from delta_py.checkpoint.checkpoint_state import FileState
 from delta_py.checkpoint.checkpoint_v2 import write_v2_checkpoint
 from delta_py.errors import CorruptTableError, DeltaError
-from delta_py.log.checkpoint_files import CheckpointUnreadableError
-from delta_py.log.checkpoint_rows import DOMAIN_TYPE, METADATA_TYPE, PROTOCOL_TYPE, REMOVE_TYPE, TXN_TYPE, RowShape
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError
+from delta_py.log.checkpoint_content.checkpoint_rows import (
+    DOMAIN_TYPE,
+    METADATA_TYPE,
+    PROTOCOL_TYPE,
+    REMOVE_TYPE,
+    TXN_TYPE,
+    RowShape,
+)
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains

@@ -8,8 +8,8 @@ Protocol: Checkpoints; Version Checksum File; Last Checkpoint File Schema.
 
 from __future__ import annotations
 
-from delta_py.log.checkpoint_files import CheckpointUnreadableError
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import LAST_CHECKPOINT_PATH, Checkpoint

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.log.checkpoint_reader import CheckpointReader, Part
-from delta_py.log.checkpoint_rows import (
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader, Part
+from delta_py.log.checkpoint_content.checkpoint_rows import (
     Columns,
     RowShape,
     add_rows,
@@ -26,9 +26,9 @@ from delta_py.log.checkpoint_rows import (
     removes_from_json,
     removes_of_part,
 )
+from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, EachOnce, both
-from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 

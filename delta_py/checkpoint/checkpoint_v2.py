@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
 from delta_py.checkpoint.checkpoint_state import FileState
-from delta_py.log.checkpoint_rows import (
+from delta_py.log.checkpoint_content.checkpoint_rows import (
     CHECKPOINT_METADATA_TYPE,
     DOMAIN_TYPE,
     METADATA_TYPE,
@@ -28,8 +28,8 @@ from delta_py.log.checkpoint_rows import (
     TXN_TYPE,
     RowShape,
 )
+from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.log_writer import LogWriter
-from delta_py.log.parquet_part import ParquetPart
 from delta_py.prefetch import ahead
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from delta_py.checkpoint.checkpoint_proof import fault_of
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import CommitClock
 from delta_py.log.log_writer import LogWriter

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from delta_py.log.checkpoint_reader import CheckpointReader
-from delta_py.log.checkpoint_rows import Columns, removes_from_json, removes_of_part
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_rows import Columns, removes_from_json, removes_of_part
+from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.commit_reader import DELETION_VECTOR_TYPE, CommitReader
-from delta_py.log.parquet_part import ParquetPart
 from delta_py.log.reconciliation import replay
 from delta_py.log.segment import LogFile, LogSegment
 from delta_py.protocol.paths import decode_paths

@@ -1,6 +1,6 @@
 """How a prepared commit becomes a version of its table: it is tried until its outcome is certain.
 
-    done, actions = Attempts(store, RetryPolicy.of(store)).settle(writer, prepared, new_paths)
+    done, actions = Attempts(store, RetryPolicy.of(store)).put_until_certain(writer, prepared, new_paths)
 
 An attempt is a put-if-absent. After a lost race, the commits since then are read and checked, and our commit is rebased on them
 (conflicts.rebase). If a confirmation was lost, the txnId in our own commitInfo shows that the commit succeeded.
@@ -10,17 +10,17 @@ Protocol: Creation of New Log Entries; Commit Provenance Information.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
+from delta_py.backoff import Backoff
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
 from delta_py.commit.proposed_form import to_json
-from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.shared_rows import merge_shared_vectors
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -39,8 +39,8 @@ _log = logging.getLogger("delta_py")
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
-    times in a row the store may leave the outcome unknown. Waits double from first_wait_seconds up to longest_wait_seconds, or up
-    to longest_doubt_seconds while the outcome is unknown. Each wait is shortened at random."""
+    times in a row the store may leave the outcome unknown. first_wait_seconds: of the Backoff. Waits are at most
+    longest_wait_seconds, or longest_doubt_seconds while the outcome is unknown."""
 
     conflict_attempts: int = 1000
     unsettled_attempts: int = 10
@@ -55,7 +55,7 @@ class RetryPolicy:
 
     def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
         longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
-        return random.uniform(0, min(longest, self.first_wait_seconds * 2 ** min(attempt, 16)))
+        return Backoff(self.first_wait_seconds, longest).wait_seconds(attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ class Attempts:
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], None] = time.sleep
 
-    def settle(self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]) -> tuple[PreparedCommit, list[Action]]:
+    def put_until_certain(
+        self, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]
+    ) -> tuple[PreparedCommit, list[Action]]:
         """Return the commit at the version that it got, and its actions. The actions change only with the version: a repeated
         attempt writes the same actions, so it does not matter which of the attempts the store carried out.
 
@@ -103,9 +105,9 @@ class Attempts:
         later = rebase(prepared, winners)
         if not later.shared:
             return later
-        settled, path = settle_shared(self.store, later)
+        merged, path = merge_shared_vectors(self.store, later)
         new_paths.extend([] if path is None else [path])
-        return settled
+        return merged
 
     def _winners(self, prepared: PreparedCommit) -> list[WinningCommit]:
         """The commits from the version that we tried; [] if there are none or the store does not answer.

@@ -1,6 +1,6 @@
 """Group commit: commits that several writers of one process have ready for a coordinated table are ratified together.
 
-    done, actions = settle(attempts, writer, prepared, new_paths)      # any table; a table without a ledger commits alone
+    done, actions = commit_prepared(attempts, writer, prepared, new_paths)  # any table; a table without a ledger commits alone
 
 The first writer leads. It rebases all waiting commits on the commits of other writers and on each other, by the usual rules
 (conflicts.rebase). It stages them at consecutive versions, and the ledger ratifies all of them in one transaction. A commit that
@@ -39,18 +39,18 @@ _THREADS, _NAME = 8, "delta_py-committer"
 _KEPT_WINNERS, _KEPT_FILES = 256, 64
 
 
-def settle(
+def commit_prepared(
     attempts: Attempts, writer: LogWriter, prepared: PreparedCommit, new_paths: list[str]
 ) -> tuple[PreparedCommit, list[Action]]:
-    """Return the commit at the version that it got, and its actions. Raises as Attempts.settle."""
+    """Return the commit at the version that it got, and its actions. Raises as Attempts.put_until_certain."""
     coordinated = coordination_of(attempts.store)
     tail = None if coordinated is None or coordinated.transaction is not None else coordinated.last_tail
     if coordinated is None or tail is None or prepared.version == 0:
-        return attempts.settle(writer, prepared, new_paths)
+        return attempts.put_until_certain(writer, prepared, new_paths)
     waiting = _Waiting(attempts, coordinated, prepared, new_paths)
-    _committer_of(coordinated.ledger.identity, coordinated.place, tail.table_id).settle(waiting)
+    _committer_of(coordinated.ledger.identity, coordinated.place, tail.table_id).ratify_with_others(waiting)
     if waiting.has_left:
-        return attempts.settle(writer, waiting.prepared, new_paths)
+        return attempts.put_until_certain(writer, waiting.prepared, new_paths)
     if waiting.error is not None:
         raise waiting.error
     return waiting.prepared, waiting.actions
@@ -121,7 +121,7 @@ class _Committer:
         self._winners: dict[int, WinningCommit] = {}
         self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
-    def settle(self, waiting: _Waiting) -> None:
+    def ratify_with_others(self, waiting: _Waiting) -> None:
         with self._changing:
             self._waiting.append(waiting)
         try:

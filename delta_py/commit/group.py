@@ -10,7 +10,6 @@ table got a new version since it was checked; otherwise the transaction is tried
 from __future__ import annotations
 
 import logging
-import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from delta_py.backoff import Backoff
 from delta_py.commit.attempts import winning_commit
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.post_commit import run_post_commit
@@ -31,7 +31,7 @@ from delta_py.commit.prepared import (
     row_id_high_water_mark,
 )
 from delta_py.commit.proposed_form import from_json
-from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.shared_rows import merge_shared_vectors
 from delta_py.coordinator.ledger import Ledger, Proposed, Ratified, VersionTakenError
 from delta_py.errors import (
     CommitOutcomeUnknownError,
@@ -55,7 +55,7 @@ from delta_py.write.data_files import delete_files
 _log = logging.getLogger("delta_py")
 _ATTEMPTS = 200
 _THREADS, _NAME = 8, "delta_py-group"
-_LONGEST_WAIT_SECONDS = 0.05
+_BACKOFF = Backoff(first_seconds=0.002, longest_seconds=0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def commit_group(
     _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
     for attempt in range(_ATTEMPTS):
         if attempt:
-            time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
+            time.sleep(_BACKOFF.wait_seconds(attempt))
         placed: list[_Placed] = []
         try:
             with ledger.turn(by_place) if attempt else nullcontext():  # other writers are competing
@@ -241,7 +241,7 @@ def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
             _check_alone(tried_table.ours, proposed_commit)
             prepared = rebase(replace(proposed_commit, version=tried_table.table.base + 1), tried_table.winners)
             if prepared.shared:
-                prepared, path = settle_shared(store, prepared)
+                prepared, path = merge_shared_vectors(store, prepared)
                 placed.new_paths.extend([] if path is None else [path])
             prepared = replace(prepared, version=newest + 1 + number)
         if number:

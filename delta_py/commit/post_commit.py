@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.commit.commit_settings import current_settings
 from delta_py.errors import CorruptTableError, DeltaError
 from delta_py.log.checksum import VersionChecksum, read_checksum_of
 from delta_py.log.commit_reader import read_actions
@@ -76,10 +77,12 @@ def run_post_commit(
     interval = _CHECKPOINT_INTERVAL
     with harmless(store, version, "has no checkpoint"):
         interval = checkpoint_interval(config)
-        if version > 0 and version % interval == 0:
+        settings = current_settings()
+        if version > 0 and version % interval == 0 and settings.can_checkpoint:
             _checkpoint(store, writer, version, actions, clock_ms())
             with harmless(store, version, "was followed by no log cleanup"):
-                _clean(store, writer, config, clock_ms())
+                if settings.can_clean_log:
+                    _clean(store, writer, config, clock_ms())
     compacted = compaction_range(version, interval)
     if compacted is not None:
         with harmless(store, version, "has no log compaction"):

@@ -1,6 +1,6 @@
 """Deletion vectors that two commits made for the same files: read, compared, and merged into one.
 
-    commit, path = settle_shared(store, commit)     # of a rebased commit; path: the new deletion vector file
+    commit, path = merge_shared_vectors(store, commit)     # of a rebased commit; path: the new deletion vector file
 
 Protocol: Deletion Vectors; Deletion Vector File Storage Format.
 """
@@ -23,7 +23,7 @@ from delta_py.write.data_files import delete_files
 _THREADS = 8
 
 
-def settle_shared(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
+def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[PreparedCommit, str | None]:
     """Return the commit without shared files: each file has a vector with the deleted rows of both sides. The vectors are written
     to one new file. Also returns its path, or None if no file was needed.
 

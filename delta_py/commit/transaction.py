@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
-from delta_py.commit.committer import settle
+from delta_py.commit.commit_settings import current_settings
+from delta_py.commit.committer import commit_prepared
 from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
@@ -42,7 +43,7 @@ from delta_py.errors import (
     DeltaError,
     UnsupportedOperationError,
 )
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
@@ -87,7 +88,11 @@ class Transaction:
             store = snapshot.store
         assert store is not None, "a new table needs a store"
         self._snapshot, self._store, self._isolation = snapshot, store, isolation
-        self._attempts, self._clock_ms = Attempts(store, policy or RetryPolicy.of(store), clock_ms, sleep), clock_ms
+        self._settings = current_settings()
+        policy = policy or RetryPolicy.of(store)
+        if self._settings.max_attempts is not None:
+            policy = replace(policy, conflict_attempts=self._settings.max_attempts)
+        self._attempts, self._clock_ms = Attempts(store, policy, clock_ms, sleep), clock_ms
         self._reads = _Reads(store)
         self._parts: list[WrittenFiles] = []
         self._protocol: Protocol | None = None
@@ -258,7 +263,7 @@ class Transaction:
             delete_files(self._store, written.new_paths)
             raise
         try:
-            committed, actions = settle(self._attempts, writer, prepared, new_paths)
+            committed, actions = commit_prepared(self._attempts, writer, prepared, new_paths)
         except (CommitOutcomeUnknownError, CorruptTableError):
             raise
         except DeltaError:
@@ -333,7 +338,19 @@ class Transaction:
             info["readVersion"] = self._snapshot.version
         info["operationMetrics"] = {name: str(value) for name, value in (metrics or {}).items()}
         info["engineInfo"] = f"pydelta/{own_version()}"
-        return info
+        return self._with_settings(info)
+
+    def _with_settings(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the keys of CommitSettings. The operation's own parameters are not replaced."""
+        more = dict(self._settings.info)
+        parameters = {name: _parameter_text(value) for name, value in more.pop("operationParameters", {}).items()}
+        info["operation"] = self._settings.operation or info["operation"]
+        return {**info, **more, "operationParameters": {**parameters, **info["operationParameters"]}}
+
+    def _app_transactions(self) -> tuple[SetTransaction, ...]:
+        now_ms = self._clock_ms()
+        others = {app_id: SetTransaction(app_id, version, now_ms) for app_id, version in self._settings.transactions.items()}
+        return tuple({**others, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""
@@ -361,7 +378,7 @@ class Transaction:
             adds=written.adds,
             removes=written.removes,
             cdc=written.cdc,
-            transactions=tuple(self._transactions.values()),
+            transactions=self._app_transactions(),
             domains=tuple(self._domains.values()),
             reads=self._reads.as_read_set(),
             isolation=self._isolation_level(config, written),

@@ -1,1 +1,4 @@
-"""Ledgers in databases: they decide which commits of which tables are ratified. Nothing here reads or writes a table."""
+"""Ledgers in databases: they decide which commits of which tables are ratified.
+
+In: staged commits of one table or several. Out: the newest ratified versions. Nothing here reads or writes a table.
+"""

@@ -13,7 +13,6 @@ import contextlib
 import itertools
 import logging
 import os
-import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
+from delta_py.backoff import Backoff
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
@@ -35,7 +35,7 @@ _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and s
 _SHOWN = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
 CONTENTION_SECONDS = 60.0
-_LONGEST_WAIT_SECONDS = 1.0
+_BACKOFF = Backoff(first_seconds=0.005, longest_seconds=1.0)
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 Key = tuple[str, str]
@@ -79,7 +79,7 @@ class DynamoDbItems:
                 if looks_again:
                     yield LOOK
                 raise unavailable(self.shown, f"others changed the same items for {CONTENTION_SECONDS:.0f} s")
-            time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.005 * 2 ** min(number, 10))))
+            time.sleep(_BACKOFF.wait_seconds(number))
 
     @contextlib.contextmanager
     def clean_up(self) -> Iterator[None]:

@@ -122,11 +122,10 @@ class Restored:
     commits: tuple[Ratified, ...] = ()
 
 
-class TransactionEndedError(DeltaConcurrentModificationException):
+class TransactionEndedError(
+    DeltaConcurrentModificationException, error_class="DELTA_MULTI_TABLE_TRANSACTION_ABORTED", sql_state="40000"
+):
     """The transaction was committed, aborted, or given up because its time was over."""
-
-    error_class = "DELTA_MULTI_TABLE_TRANSACTION_ABORTED"
-    sql_state = "40000"
 
 
 class VersionTakenError(DeltaConcurrentModificationException):
@@ -138,27 +137,20 @@ class TokenUsedError(DeltaConcurrentModificationException):
     """A call with this token was already carried out. message_parameters: moment."""
 
 
-class CoordinatorUnavailableError(DeltaError, OSError):
+class CoordinatorUnavailableError(DeltaError, OSError, error_class="DELTA_COORDINATOR_UNAVAILABLE", sql_state="08001"):
     """The ledger's database did not answer. Whether something was ratified is unknown; a later call to the ledger shows it."""
 
-    error_class = "DELTA_COORDINATOR_UNAVAILABLE"
-    sql_state = "08001"
 
-
-class CoordinatorContendedError(DeltaConcurrentModificationException):
+class CoordinatorContendedError(
+    DeltaConcurrentModificationException, error_class="DELTA_COORDINATOR_CONTENDED", sql_state="40001"
+):
     """Other writers changed the ledger's shared state at every attempt to ratify, until the ledger gave up. Nothing was ratified,
     and this call will not ratify anything later."""
 
-    error_class = "DELTA_COORDINATOR_CONTENDED"
-    sql_state = "40001"
 
-
-class RatificationUnknownError(DeltaError):
+class RatificationUnknownError(DeltaError, error_class="DELTA_COORDINATOR_RATIFICATION_UNKNOWN", sql_state="55000"):
     """A ledger does not know a table that has staged commits, and only the ledger could say whether they were ratified. Nothing
     was decided. message_parameters: commits (names of the files, by the table's path)."""
-
-    error_class = "DELTA_COORDINATOR_RATIFICATION_UNKNOWN"
-    sql_state = "55000"
 
 
 class Ledger(Protocol):

@@ -13,6 +13,7 @@ import threading
 
 from delta_py.coordinator.ledger import Ledger
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.release import install_command
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -63,6 +64,6 @@ def _dynamodb(url: str) -> Ledger:
     except ModuleNotFoundError as error:
         raise UnsupportedOperationError(
             f"A coordinator in DynamoDB needs boto3, which is not installed ({error}). Install pydelta with the extra s3: "
-            "pip install 'pydelta[s3]'."
+            f"{install_command('s3')}."
         ) from error
     return DynamoDbLedger(url)

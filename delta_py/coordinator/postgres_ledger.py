@@ -11,6 +11,7 @@ from delta_py.coordinator.connections import Connections
 from delta_py.coordinator.ledger import unavailable
 from delta_py.coordinator.sql_ledger import SqlLedger, Statements
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.release import install_command
 
 _WRITERS = 0x70796465  # the lock that writers take: they run one after the other, because moments are ordered
 _CONNECT_SECONDS = 10
@@ -98,7 +99,8 @@ def _psycopg() -> Any:
         import psycopg
     except ImportError as error:
         raise UnsupportedOperationError(
-            "A coordinator in PostgreSQL needs psycopg. Install pydelta with the extra postgres: pip install 'pydelta[postgres]'."
+            "A coordinator in PostgreSQL needs psycopg. Install pydelta with the extra postgres: "
+            f"{install_command('postgres')}."
         ) from error
     return psycopg
 

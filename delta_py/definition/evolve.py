@@ -1,4 +1,4 @@
-"""Changes of a table's metadata by a write: new columns with mergeSchema, a new schema with overwriteSchema, and the clustering
+"""Changes of a table's definition by a write: new columns with mergeSchema, a new schema with overwriteSchema, and the clustering
 that goes with it.
 
 Protocol: Change Metadata; Writer Requirements for Column Mapping; Writer Requirements for Clustered Table.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_schema, check_types
 from delta_py.definition.protocols import raised_protocol
 from delta_py.definition.request import WriteRequest
@@ -23,14 +24,47 @@ from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType, schema_to_json
 
 
-def changed_metadata(
-    snapshot: Snapshot, data_schema: StructType, request: WriteRequest
-) -> tuple[Metadata | None, Protocol | None]:
-    """Metadata and protocol of the table after the write, each None if unchanged.
+@dataclass(frozen=True, slots=True)
+class DefinitionChanges:
+    """The new parts of the definition that a commit gives an existing table; None for a part that stays as it is. Small and
+    picklable. clustering: the domain that names the clustering columns.
+    """
+
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    clustering: DomainMetadata | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.metadata is None and self.protocol is None and self.clustering is None
+
+    def config(self, snapshot: Snapshot) -> TableConfig:
+        """The table after the commit. snapshot: the table before it."""
+        return TableConfig(self.protocol or snapshot.protocol, self.metadata or snapshot.metadata)
+
+    def add_to(self, transaction: Transaction) -> None:
+        if self.metadata is not None:
+            transaction.set_metadata(self.metadata)
+        if self.protocol is not None:
+            transaction.set_protocol(self.protocol)
+        if self.clustering is not None:
+            transaction.set_domain(self.clustering)
+
+
+def changed_definition(snapshot: Snapshot, data_schema: StructType, request: WriteRequest) -> DefinitionChanges:
+    """How a write of rows with this schema changes the table's definition.
 
     Raises SchemaMismatchError for a schema that cannot be merged, UnsupportedTableFeatureError for one that needs features
     which the table lacks.
     """
+    metadata, protocol = _changed_metadata(snapshot, data_schema, request)
+    changes = DefinitionChanges(metadata, protocol)
+    return replace(changes, clustering=_changed_clustering(snapshot, changes.config(snapshot), request))
+
+
+def _changed_metadata(
+    snapshot: Snapshot, data_schema: StructType, request: WriteRequest
+) -> tuple[Metadata | None, Protocol | None]:
     config = snapshot.config
     if not _overwrites_schema(request) and not request.merge_schema:
         return None, None
@@ -51,14 +85,14 @@ def _overwrites_schema(request: WriteRequest) -> bool:
     return request.mode.lower() == "overwrite" and request.overwrite_schema
 
 
-def changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
+def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteRequest) -> DomainMetadata | None:
     """The clustering domain after the write, None if unchanged. config: of the table after the write.
 
     A table stays clustered by the columns of the same names, if all of them exist. A table that becomes partitioned is clustered
     by none. Protocol: Writer Requirements for Clustered Table.
     """
-    domain = snapshot.clustering_domain()
-    if domain is None or not _overwrites_schema(request):
+    domain = snapshot.clustering_domain() if _overwrites_schema(request) else None
+    if domain is None:
         return None
     if config.partition_columns:
         new_domain = clustering_domain(config.schema, (), config.column_mapping_mode)

@@ -33,9 +33,9 @@ class Overwrites(Enum):
     PARTITIONS = "partitions"
 
 
-def what_is_overwritten(config: TableConfig, request: WriteRequest, overwrite: bool) -> Overwrites:
+def what_is_overwritten(config: TableConfig, request: WriteRequest) -> Overwrites:
     """Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is overwritten."""
-    if not overwrite:
+    if request.save_mode != "Overwrite":
         return Overwrites.NOTHING
     if request.replace_where is not None:
         return Overwrites.MATCHING_ROWS

@@ -11,6 +11,7 @@ from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
+from delta_py.types.schema import StructType
 
 if TYPE_CHECKING:
     from delta_py.row_rules.conform import WriteState
@@ -51,6 +52,7 @@ class WriteRequest:
     caller did not set them. name, description, configuration, defaults: of a table that the write creates, as define_table takes
     them.
     merge_schema: add the data's new columns to the table; merge_casts: also cast values to the types of its existing columns.
+    columns: of a table that the write creates, with their rules; None for the columns of the data.
     overwrite_schema: give the table the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
     partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Modes other than
     overwrite ignore overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
@@ -92,6 +94,7 @@ class WriteRequest:
     auto_compact: AutoCompact = field(default_factory=AutoCompact)
     recorded: Mapping[str, str] = field(default_factory=dict)
     truncate_nanoseconds: bool = False
+    columns: StructType | None = None
 
     def with_file_settings(self, state: WriteState) -> WriteState:
         """The state with the request's file settings: rows, bytes, codec. Raises as compression_codec."""
@@ -142,6 +145,11 @@ class WriteRequest:
                 mode=self.mode,
             )
         return save_mode
+
+    @property
+    def isolation(self) -> IsolationLevel | None:
+        """None for the table's level. Raises InvalidOptionError (DELTA_INVALID_ISOLATION_LEVEL)."""
+        return None if self.isolation_level is None else IsolationLevel.parse(self.isolation_level)
 
     @property
     def is_dynamic(self) -> bool:

@@ -26,6 +26,7 @@ from delta_py.types.schema import (
     ArrayType,
     DataType,
     DecimalType,
+    GeospatialType,
     MapType,
     StructType,
 )
@@ -149,7 +150,7 @@ def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
     return DecimalType(MAX_PRECISION, max(0, MAX_PRECISION - integral))
 
 
-# ---------------------------------------------------------------- casts that lose nothing
+# ---------------------------------------------------------------- casts without the word CAST
 
 
 def up_casts(source: DataType, target: DataType) -> bool:
@@ -173,6 +174,18 @@ def up_casts(source: DataType, target: DataType) -> bool:
         order = (*INTEGRAL, *FRACTIONAL)
         return order.index(source) <= order.index(target)
     return source in DATETIME and target in DATETIME and target != DATE
+
+
+def may_assign(source: DataType, target: DataType) -> bool:
+    """Whether Spark's store assignment (ANSI) accepts values of one simple type for a column of another. A value that the column
+    cannot hold is an error of its row."""
+    if source in (target, VOID):
+        return True
+    if isinstance(target, GeospatialType):
+        return source == BINARY
+    if target == STRING:
+        return is_atomic(source)
+    return (is_numeric(source) and is_numeric(target)) or (source in DATETIME and target in DATETIME)
 
 
 # ---------------------------------------------------------------- decimal results

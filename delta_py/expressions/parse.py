@@ -10,7 +10,7 @@ from collections.abc import Callable
 from delta_py.errors import ExpressionError
 from delta_py.expressions.nodes import Node
 from delta_py.expressions.resolve import resolve, resolve_condition
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression, In, children, transform_columns
 from delta_py.types.schema import DataType, Path, StructType
 
@@ -69,7 +69,7 @@ def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Express
 
 
 def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
-    from delta_py.expressions.from_sql import tree_of  # importing sqlglot takes longer than a small read
+    from delta_py.expressions.sql_text.from_sql import tree_of  # importing sqlglot takes longer than a small read
 
     try:
         tree = tree_of(sql, schema, fold)

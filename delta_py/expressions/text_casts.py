@@ -1,7 +1,8 @@
 """Casts from text to numbers, booleans, dates and timestamps and back, by Spark's rules under ANSI.
 
 Arrays in, arrays out, null for null. Text that is not a value of the type raises an ExpressionError (CAST_INVALID_INPUT) that
-names it. All work is done on whole arrays; only time zone names, of which a column has few, are looked up one by one.
+names it. All work is done on whole arrays; only time zone names, of which a column has few, are looked up one by one. Partition
+values have rules of their own (protocol/partition_values.py).
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ text.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from delta_py.errors import ExpressionError
 from delta_py.expressions import text_casts
 from delta_py.expressions.coercion import INTEGRAL, INTEGRAL_RANGE, decimal_of, is_fractional, is_integral
 from delta_py.expressions.evaluation_errors import BadRows, does_not_fit, mismatch, not_supported, overflow
+from delta_py.types.nested_arrays import struct_children, with_elements, with_entries
 from delta_py.types.schema import (
     DOUBLE,
     TIMESTAMP,
@@ -166,32 +168,20 @@ def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
 
 def _struct(values: Any, source: StructType, target: StructType) -> Any:
     """Fields by position. Values below a null struct become null, so that they cannot fail."""
-    pairs = zip(values.flatten(), source.fields, target.fields, strict=True)
+    pairs = zip(struct_children(values), source.fields, target.fields, strict=True)
     children = [cast_values(child, s.data_type, t.data_type) for child, s, t in pairs]
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=values.is_null())
 
 
 def _array(values: Any, source: ArrayType, target: ArrayType) -> Any:
-    offsets, places = _held(values)
-    elements = cast_values(values.values.take(places), source.element_type, target.element_type)
-    return pa.ListArray.from_arrays(offsets, elements, type=to_arrow_type(target), mask=values.is_null())
+    to_element = partial(cast_values, source=source.element_type, target=target.element_type)
+    return with_elements(values, to_element, to_arrow_type(target))
 
 
 def _map(values: Any, source: MapType, target: MapType) -> Any:
-    offsets, places = _held(values)
-    keys = cast_values(values.keys.take(places), source.key_type, target.key_type)
-    items = cast_values(values.items.take(places), source.value_type, target.value_type)
-    return pa.MapArray.from_arrays(offsets, keys, items, type=to_arrow_type(target), mask=values.is_null())
-
-
-def _held(values: Any) -> tuple[Any, Any]:
-    """For lists or maps: offsets from 0 on, and the positions of the elements that belong to a row which is not null."""
-    list_offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
-    valid = values.is_valid().to_numpy(zero_copy_only=False)
-    lengths = np.where(valid, np.diff(list_offsets), 0)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(list_offsets[:-1] - offsets[:-1], lengths)
-    return pa.array(offsets, pa.int32()), pa.array(places, pa.int64())
+    to_key = partial(cast_values, source=source.key_type, target=target.key_type)
+    to_value = partial(cast_values, source=source.value_type, target=target.value_type)
+    return with_entries(values, to_key, to_value, to_arrow_type(target))
 
 
 # ---------------------------------------------------------------- numbers
@@ -315,7 +305,7 @@ def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def unscaled_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The digits of decimals of at most 18 digits as integers; arbitrary values for null."""
+    """The digits of decimals of at most 18 digits as integers: the lower half of their bytes; arbitrary values for null."""
     words = np.frombuffer(values.buffers()[1], np.int64)
     return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
 
@@ -463,3 +453,13 @@ def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionErr
 def with_validity_of(values: Any, source: Any) -> Any:
     """The values, null where the source is null."""
     return values if source.null_count == 0 else pc.if_else(pc.is_valid(source), values, None)
+
+
+def with_validity_of_all(values: Any, arguments: Iterable[Any]) -> Any:
+    """The values, null where any of the arguments is null. arguments: arrays, or scalars for all values."""
+    for argument in arguments:
+        if isinstance(argument, pa.Array):
+            values = with_validity_of(values, argument)
+        elif not argument.is_valid:
+            return pa.nulls(len(values), values.type)
+    return values

@@ -29,7 +29,7 @@ from delta_py.protocol.actions import (
 )
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import KeptObjects
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")

@@ -26,7 +26,7 @@ from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
-from delta_py.storage.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import KeptObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.arrow_values import array
 

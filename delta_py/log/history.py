@@ -258,6 +258,16 @@ def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     return history_of(CommitReader(store), list_commits(store, 0, newest), limit)[1]
 
 
+def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
+    """The versions and the whole commitInfo of the commits that the log still has, newest first, at most `limit`. Raises as
+    `history`."""
+    _, newest = available_versions(store)
+    reader, commits = CommitReader(store), list_commits(store, 0, newest)
+    chosen = reversed(commits if limit is None else commits[max(0, len(commits) - limit) :])
+    infos = ((commit.version, _commit_info(reader, commit)) for commit in chosen)
+    return [(version, {} if info is None else info.values) for version, info in infos]
+
+
 def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | None = None) -> tuple[list[int], pa.Table]:
     """The times as ms since 1970, and the table that `history` returns. commits: ascending, all commits in the log up to some
     version, because the time of a commit depends on the commits before it."""

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.stats_cache import KeptStats
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import EachOnce, both, file_keys, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
-from delta_py.log.stats_cache import KeptStats
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.statistics.stats import FileStats, concat_stats, parse_stats, stats_from_struct, unknown_stats
 from delta_py.types.arrow_values import NULL, ZERO, all_true, array

@@ -27,6 +27,7 @@ from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_py.object_stores.client import ListedPage, Upload
+from delta_py.release import install_command
 from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered
 from delta_py.storage.addresses import azure_host
 from delta_py.storage.store import ObjectInfo
@@ -225,7 +226,7 @@ def _credential(account: str, options: StorageOptions) -> Any:
     except ModuleNotFoundError as error:
         raise UnsupportedOperationError(
             f"No key is given, and other credentials of Azure need the package azure-identity, which is not installed. "
-            f"{_NO_CREDENTIALS} Or install it: pip install 'pydelta[azure]'.",
+            f"{_NO_CREDENTIALS} Or install it: {install_command('azure')}.",
             package="azure-identity",
         ) from error
     client_id = options.get("azure.client_id")

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.object_stores.client import ObjectClient
+from delta_py.release import install_command
 from delta_py.remote_requests import RETRY_SECONDS, until_answered
 from delta_py.storage.addresses import StoreKind
 from delta_py.storage.store_options import StorageOptions
@@ -116,7 +117,7 @@ def _client(kind: StoreKind, account: str, options: StorageOptions) -> ObjectCli
         package, extra = _EXTRAS[kind]
         raise UnsupportedOperationError(
             f"Tables in this store need the package {package}, which is not installed ({error}). Install it where pydelta runs, "
-            f"on the executors too: pip install 'pydelta[{extra}]'.",
+            f"on the executors too: {install_command(extra)}.",
             package=package,
             extra=extra,
         ) from error

@@ -41,9 +41,9 @@ _MOST_BYTES = 2 << 30
 # added since.
 _small_files = CountPerTable()
 
-# Added to the number of a table's files, this gives the greatest possible number of small ones: the small files when this
-# process listed them, minus all files at that time, and minus the large ones that it has added since.
-_by_others = CountPerTable()
+# The number of a table's files plus this offset is the greatest possible number of small files. The offset is the number of small
+# files when this process listed them, minus that of all files at that time, minus that of large files that it has added since.
+_small_count_offsets = CountPerTable()
 
 
 def compact_if_due(
@@ -61,7 +61,7 @@ def compact_if_due(
 def _is_due(store: ObjectStore, config: TableConfig, version: int, written: WrittenFiles, settings: AutoCompact) -> bool:
     """Whether some partition may have enough small files."""
     key, added = table_key(store, config), sum(add.size_bytes < settings.min_file_bytes for add in written.adds)
-    small_count, offset = _small_files.add(key, added), _by_others.add(key, added - len(written.adds))
+    small_count, offset = _small_files.add(key, added), _small_count_offsets.add(key, added - len(written.adds))
     if small_count is None:
         small_count = added
         _small_files.put(key, added)
@@ -80,7 +80,9 @@ def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
     chosen = compaction.choose()
     key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
     _small_files.put(key, 0 if bin_count else compaction.largest)
-    _by_others.put(key, (0 if bin_count else compaction.largest) - (chosen.considered - chosen.bins.num_rows + bin_count))
+    _small_count_offsets.put(
+        key, (0 if bin_count else compaction.largest) - (chosen.considered - chosen.bins.num_rows + bin_count)
+    )
     bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
     if bins is None:
         return None

@@ -18,19 +18,19 @@ import pyarrow.parquet as pq
 
 from delta_py.errors import DataFileError
 from delta_py.parquet.batch_size import BatchSizer, dictionary_bytes
-from delta_py.parquet.buffers import without_views
-from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.decode_budget import DecodeBudget
 from delta_py.parquet.read_columns import BatchRows, FileColumns, FilePlan, plan_file
-from delta_py.parquet.rebase import legacy_calendar
 from delta_py.parquet.row_filter import LookAhead, make_row_filter
 from delta_py.parquet.row_groups import FileSide, Run, find_runs, in_part, make_group_filter, split_run
 from delta_py.parquet.row_selection import RowPick, RowSelection, load_selection
-from delta_py.protocol.parquet_ranges import column_ranges
+from delta_py.parquet.values.buffers import without_views
+from delta_py.parquet.values.conform_values import CannotRead
+from delta_py.parquet.values.rebase import legacy_calendar
 from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.arrow_files import expect_ranges, is_prefetching
-from delta_py.storage.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.parquet_ranges import column_ranges
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import LONG, StructField, StructType, to_arrow_schema
 

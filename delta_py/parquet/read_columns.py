@@ -15,11 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.parquet.conform_batch import Convert, FileContext, Match, apply, converter, match_columns, needed_leaves, nulls
-from delta_py.parquet.conform_values import CannotRead
 from delta_py.parquet.file_schema import FileSchema, Shape, read_file_schema
-from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowPick
+from delta_py.parquet.values.conform_batch import (
+    Convert,
+    FileContext,
+    Match,
+    apply,
+    converter,
+    match_columns,
+    needed_leaves,
+    nulls,
+)
+from delta_py.parquet.values.conform_values import CannotRead
+from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.partition_values import malformed, malformed_value, parse_partition_values
 from delta_py.protocol.paths import encode_path, resolve
 from delta_py.scan.char_padding import pad

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from delta_py.errors import ExpressionError, SchemaMismatchError
 from delta_py.expressions.tree import Column, Expression, columns_of, conjunction, conjuncts, transform_columns
-from delta_py.parquet.buffers import Ndarray
 from delta_py.parquet.row_groups import find_leaf
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.scan.scan_state import ScanColumn, ScanState
 from delta_py.types.schema import Path, StructField, StructType
 

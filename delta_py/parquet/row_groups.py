@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from delta_py.expressions.tree import Column, Expression, columns_of, transform_columns
-from delta_py.parquet.buffers import Ndarray
-from delta_py.parquet.conform_batch import Match
 from delta_py.parquet.file_schema import FileSchema, Shape
-from delta_py.parquet.rebase import LegacyCalendar
 from delta_py.parquet.row_selection import RowSelection
+from delta_py.parquet.values.buffers import Ndarray
+from delta_py.parquet.values.conform_batch import Match
+from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.scan.char_padding import is_char
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanState
 from delta_py.statistics.stats import FileStats, stats_from_parquet_footer

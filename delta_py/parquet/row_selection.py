@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_py.errors import DeletionVectorError
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector, row_indexes
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore

@@ -2,8 +2,9 @@
 
 Null and the empty text are both null. Timestamps are written as `yyyy-MM-dd HH:mm:ss[.SSSSSS]` in the session's time zone, or as
 ISO 8601 with `T` and `Z` (UTC). Binary is written as the text whose UTF-8 bytes are the value. Texts are read as Spark casts
-them, so texts of older and other writers have the same meaning as in Spark. Examples are `2021.0` for an integer, and a date
-without a time for a timestamp column that was widened from date.
+them without ANSI mode, so texts of older and other writers have the same meaning as in Spark. Examples are `2021.0` for an
+integer, and a date without a time for a timestamp column that was widened from date. Casts in expressions are in ANSI mode
+(expressions/text_casts.py).
 Protocol: Partition Value Serialization.
 """
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_proof import fault_by_log, fault_of
 from delta_py.errors import CorruptTableError, StorageError
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.coordination import check_newest

@@ -73,7 +73,7 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         reason = log.checksum_detail or ""
     yield Advice(
         title,
-        f"{reason} Look first: the command changes nothing yet.",
+        f"{reason} Check first: the command changes nothing yet.",
         log.source,
         commands.cli("fsck"),
         commands.sql("FSCK REPAIR TABLE {} DRY RUN"),
@@ -130,14 +130,14 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     clustering = facts.identity.clustering_columns
     is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
     if queried_columns:
-        yield _order(queried_columns, skipping.source, commands, is_clustered, "which queries of this process were filtered by")
+        yield _order(queried_columns, skipping.source, commands, is_clustered, "because queries of this process filter by them")
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
         yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries are filtered by it")
     if len(without) == len(skipping.columns) and without:
         yield Advice(
             "Files have no minima and maxima",
-            "Queries cannot skip files that say nothing of their values. Statistics are collected when files are written: of the "
-            "first 32 columns, or of those that delta.dataSkippingStatsColumns names.",
+            "Queries cannot skip files without statistics of their values. Statistics are collected when files are written: of "
+            "the first 32 columns, or of those that delta.dataSkippingStatsColumns names.",
             skipping.source,
             commands.cli("optimize"),
             commands.sql("OPTIMIZE {}"),
@@ -194,7 +194,7 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         if isinstance(retention.expired, Unknown):
             return
         many, size = retention.expired, retention.expired_bytes
-        known_size = "a size that the log does not say" if isinstance(size, Unknown) else bytes_text(size)
+        known_size = "a size that the log does not contain" if isinstance(size, Unknown) else bytes_text(size)
         reason = f"They have {known_size}, and no retained version references them. Some may be deleted already."
     else:
         many = debt.files
@@ -219,8 +219,8 @@ def _partitions(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     columns = ", ".join(partitions.columns)
     yield Advice(
         f"{count_text(partitions.count, 'partition')} are small",
-        f"Half of them have less than {bytes_text(partitions.median_bytes)}. OPTIMIZE joins no files across partitions: fewer "
-        f"partition columns than {columns}, or clustering in their place, takes a table that is written anew.",
+        f"Half of them have less than {bytes_text(partitions.median_bytes)}. OPTIMIZE merges no files across partitions. To "
+        f"replace {columns} by fewer partition columns, or by clustering, the table must be rewritten.",
         partitions.source,
         commands.cli("optimize"),
         commands.sql("OPTIMIZE {}"),

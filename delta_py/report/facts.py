@@ -37,7 +37,7 @@ def known(step: Callable[[], T]) -> T | Unknown:
     except OSError as error:
         return Unknown(readable(str(error)))
     except (ArithmeticError, ValueError, TypeError, pa.ArrowException) as error:
-        return Unknown(readable(f"what the log says cannot be reckoned with: {error} ({type(error).__name__})"))
+        return Unknown(readable(f"the log has numbers that cannot be used in calculations: {error} ({type(error).__name__})"))
 
 
 def total(values: pa.Array | pa.ChunkedArray) -> int:

@@ -62,7 +62,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
         checksum_detail=detail,
         files_to_load=len(to_load),
         bytes_to_load=sum(file.size_bytes for file in to_load),
-        faults=known(lambda: _faults(snapshot)) if check else Unknown("nobody asked for the check of the log"),
+        faults=known(lambda: _faults(snapshot)) if check else Unknown("not requested: the check of the log"),
         source=f"a listing of {LOG_DIRECTORY}; the files that version {snapshot.version} is read from; the log's part of FSCK",
     )
 
@@ -132,7 +132,9 @@ def retention_facts(
         expired_bytes=expired_size,
         last_vacuum_version=known(lambda: read_last_vacuum(snapshot.store)),
         last_vacuum_ms=last_vacuum,
-        vacuum=known(lambda: _debt(snapshot, now_ms)) if vacuum else Unknown("nobody asked: report(vacuum=True) makes a dry run"),
+        vacuum=known(lambda: _debt(snapshot, now_ms))
+        if vacuum
+        else Unknown("not requested: report(vacuum=True) makes a dry run"),
         source=f"remove actions of version {snapshot.version}: deletionTimestamp and size; table properties; {LAST_VACUUM_PATH}",
     )
 

@@ -97,7 +97,7 @@ def _unknown(all_metrics: Sequence[Metric]) -> Metric:
         for labels, value in metric.samples
         if isinstance(value, Unknown)
     ]
-    return Metric("unknown", "1 for each metric that could not be told, which has no sample", missing)
+    return Metric("unknown", "1 for each metric whose value is unknown; that metric has no sample", missing)
 
 
 # ---------------------------------------------------------------- the metrics
@@ -134,7 +134,7 @@ def _of(part: object, name: str) -> Value:
 def _state(facts: TableFacts) -> list[Metric]:
     identity = facts.identity
     return [
-        _one("version", "version that the metrics speak of", identity.version),
+        _one("version", "version that the metrics describe", identity.version),
         _one("commit_timestamp_seconds", "time of that version's commit, since 1970", _seconds(identity.timestamp_ms)),
         _one("reader_version", "minReaderVersion of the protocol action", identity.min_reader),
         _one("writer_version", "minWriterVersion of the protocol action", identity.min_writer),
@@ -145,12 +145,12 @@ def _state(facts: TableFacts) -> list[Metric]:
 def _commits(facts: TableFacts) -> list[Metric]:
     commits = facts.commits
     if isinstance(commits, Unknown):
-        return [_one("log_commits", "commits that the log has, up to the version", commits)]
+        return [_one("log_commits", "commits in the log, up to the version", commits)]
     by_operation = [({"operation": total.operation or ""}, total) for total in commits.by_operation]
     looked_at = "of the newest commits, by operation (commitInfo)"
     return [
-        _one("log_commits", "commits that the log has, up to the version", commits.in_log),
-        _one("commits_looked_at", "newest commits that the metrics by operation speak of", len(commits.commits)),
+        _one("log_commits", "commits in the log, up to the version", commits.in_log),
+        _one("commits_looked_at", "newest commits that the metrics by operation describe", len(commits.commits)),
         Metric("operation_commits", f"commits {looked_at}", [(labels, total.commits) for labels, total in by_operation]),
         Metric(
             "operation_added_bytes",
@@ -159,7 +159,7 @@ def _commits(facts: TableFacts) -> list[Metric]:
         ),
         Metric(
             "operation_last_timestamp_seconds",
-            f"time of the last one {looked_at}",
+            f"time of the last commit {looked_at}",
             [(labels, total.last_timestamp_ms / 1_000) for labels, total in by_operation],
         ),
     ]
@@ -175,17 +175,19 @@ def _files(facts: TableFacts) -> list[Metric]:
     file_metrics = [
         _one("files", "live files (add actions)", _of(files, "count")),
         _one("size_bytes", "bytes of the live files (add actions: size)", _of(files, "bytes")),
-        _one("rows", "rows without deleted ones (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
-        _one("target_file_bytes", "size that OPTIMIZE aims at (delta.targetFileSize)", _of(files, "target_bytes")),
+        _one("rows", "rows, without deleted rows (stats.numRecords, deletionVector.cardinality)", _of(files, "rows")),
+        _one("target_file_bytes", "file size that OPTIMIZE aims at (delta.targetFileSize)", _of(files, "target_bytes")),
         _one("small_files", "live files below the target size", _of(files, "small_count")),
         _one("small_files_bytes", "bytes of the live files below the target size", _of(files, "small_bytes")),
-        _one("optimize_files", "files that OPTIMIZE would write anew now", _of(optimize, "files")),
-        _one("optimize_bytes", "bytes of the files that OPTIMIZE would write anew now", _of(optimize, "bytes")),
+        _one("optimize_files", "files that OPTIMIZE would rewrite now", _of(optimize, "files")),
+        _one("optimize_bytes", "bytes of the files that OPTIMIZE would rewrite now", _of(optimize, "bytes")),
     ]
     if partitions is not None:
         file_metrics += [
             _one("partitions", "partitions with live files (partitionValues)", _of(partitions, "count")),
-            _one("partition_skew_ratio", "bytes of the largest partition to those of the median one", _of(partitions, "skew")),
+            _one(
+                "partition_skew_ratio", "bytes of the largest partition divided by those of the median", _of(partitions, "skew")
+            ),
         ]
     return file_metrics
 
@@ -217,8 +219,8 @@ def _vectors(facts: TableFacts) -> list[Metric]:
     vectors = facts.vectors
     return [
         _one("deletion_vector_files", "live files with a deletion vector", _of(vectors, "files")),
-        _one("deleted_rows", "rows that deletion vectors take away (cardinality)", _of(vectors, "deleted_rows")),
-        _one("mostly_deleted_files", "files with so many deleted rows that OPTIMIZE writes them anew", _of(vectors, "beyond")),
+        _one("deleted_rows", "rows that deletion vectors delete (cardinality)", _of(vectors, "deleted_rows")),
+        _one("mostly_deleted_files", "files with so many deleted rows that OPTIMIZE rewrites them", _of(vectors, "beyond")),
     ]
 
 
@@ -239,8 +241,8 @@ def _log(facts: TableFacts) -> list[Metric]:
         _one("log_bytes", "bytes of the commits in the log", _of(log, "commit_bytes")),
         _one("log_earliest_version", "oldest version that can be read", _of(log, "earliest_version")),
         _one("log_checkpoint_version", "version of the newest checkpoint, up to the version", _of(log, "newest_checkpoint")),
-        _one("log_commits_since_checkpoint", "commits read behind the checkpoint", _of(log, "commits_since_checkpoint")),
-        _one("log_load_bytes", "bytes of the log's files that the version is read from", _of(log, "bytes_to_load")),
+        _one("log_commits_since_checkpoint", "commits after the checkpoint that are read", _of(log, "commits_since_checkpoint")),
+        _one("log_load_bytes", "bytes of the log's files that are read to load the version", _of(log, "bytes_to_load")),
         _one("log_gaps", "ranges of commits that are missing", log if isinstance(log, Unknown) else len(log.gaps)),
         _one("log_checksum_agrees", "whether the version checksum agrees with the log; absent without one", state),
         Metric("log_faults", "faults that FSCK finds in the log, by kind", faults),
@@ -251,11 +253,11 @@ def _retention(facts: TableFacts) -> list[Metric]:
     retention = facts.retention
     vacuum = retention if isinstance(retention, Unknown) else retention.vacuum
     return [
-        _one("deleted_file_retention_seconds", "how long removed files stay", _seconds_of(retention, "deleted_file_ms")),
-        _one("log_retention_seconds", "how long commits stay", _seconds_of(retention, "log_ms")),
-        _one("tombstones", "removed files that the log knows of (remove actions)", _of(retention, "tombstones")),
-        _one("tombstones_bytes", "bytes of these (size)", _of(retention, "tombstone_bytes")),
-        _one("tombstones_expired", "of these, removed longer ago than they stay", _of(retention, "expired")),
+        _one("deleted_file_retention_seconds", "how long removed files are retained", _seconds_of(retention, "deleted_file_ms")),
+        _one("log_retention_seconds", "how long commits are retained", _seconds_of(retention, "log_ms")),
+        _one("tombstones", "removed files in the log (remove actions)", _of(retention, "tombstones")),
+        _one("tombstones_bytes", "bytes of the removed files in the log (size)", _of(retention, "tombstone_bytes")),
+        _one("tombstones_expired", "removed files in the log whose retention time has passed", _of(retention, "expired")),
         _one("vacuum_files", "files that VACUUM would delete, by a dry run", _of(vacuum, "files")),
         _one("vacuum_bytes", "bytes that VACUUM would delete, by a dry run", _of(vacuum, "bytes")),
         _one("last_vacuum_timestamp_seconds", "time of the newest VACUUM END", _seconds_of(retention, "last_vacuum_ms")),
@@ -270,7 +272,7 @@ def _seconds_of(part: object, name: str) -> Value:
 def _streams(facts: TableFacts) -> list[Metric]:
     streams = facts.streams
     if isinstance(streams, Unknown):
-        return [_one("stream_versions_behind", "commits since a stream's newest one", streams)]
+        return [_one("stream_versions_behind", "commits since the newest one of a stream", streams)]
     by_app = [({"app_id": stream.app_id}, stream) for stream in streams.streams]
     return [
         Metric(
@@ -280,12 +282,12 @@ def _streams(facts: TableFacts) -> list[Metric]:
         ),
         Metric(
             "stream_versions_behind",
-            "commits since a stream's newest one",
+            "commits since the newest one of a stream",
             [(labels, stream.versions_behind) for labels, stream in by_app],
         ),
         Metric(
             "stream_seconds_behind",
-            "time from a stream's newest commit to the newest one of the table",
+            "time between the newest commit of a stream and that of the table",
             [(labels, _seconds(stream.ms_behind)) for labels, stream in by_app],
         ),
     ]

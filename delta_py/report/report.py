@@ -12,8 +12,8 @@ from pathlib import Path
 
 from delta_py.report.facts import TableFacts
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.markup import framed
-from delta_py.report.page import page
+from delta_py.report.html.markup import framed
+from delta_py.report.html.page import page
 from delta_py.snapshot import Snapshot
 
 

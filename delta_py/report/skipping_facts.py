@@ -81,7 +81,7 @@ def _map(
 ) -> FileMap | Unknown:
     usable = {path: column for path, column in zip(paths, columns, strict=True) if column.with_bounds}
     if len(usable) < 2:
-        return Unknown("it takes two columns with minima and maxima")
+        return Unknown("the map needs two columns with minima and maxima")
     ordered = [path for path in roles if path in usable]
     best = sorted(usable, key=lambda path: (-usable[path].queries, usable[path].point_share or 0.0))
     x, y = [*ordered, *(path for path in best if path not in ordered)][:2]

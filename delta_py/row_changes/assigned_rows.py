@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.expressions.coercion import is_atomic
+from delta_py.expressions.coercion import is_atomic, may_assign
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.expressions.parse import type_of
@@ -27,14 +27,13 @@ from delta_py.expressions.tree import Expression, columns_of
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import default_value
-from delta_py.row_rules.store_assignment_casts import Converter, TimeRules, assign, converter, may_assign
-from delta_py.types.arrow_values import struct_children
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import split_name
-from delta_py.types.schema import DataType, Path, StructField, StructType, find_path, to_arrow_type
+from delta_py.types.nested_arrays import Converter, struct_children
+from delta_py.types.schema import DataType, Path, StructField, StructType, by_first_name, find_path, to_arrow_type
 
 ArrayMaker: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +240,6 @@ def updated_rows(target: Side, values: Values) -> NewRows:
         fields.append(pa.field(f.name, to_arrow_type(f.data_type)))
         makers.append(_updated(f, target.prefix + f.name, inside))
     return NewRows(tuple(fields), tuple(makers), frozenset(columns))
-
-
-def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
-    """Group the values by the first name of their path; the keys in a group are the rest of the path."""
-    groups: dict[str, dict[Path, V]] = {}
-    for path, value in values.items():
-        groups.setdefault(path[0], {})[path[1:]] = value
-    return groups
 
 
 def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:

@@ -26,14 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.prepared import IsolationLevel
 from delta_py.commit.transaction import Transaction, append_only
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.overwrite import replace_metrics
-from delta_py.definition.request import AutoCompact, WriteRequest
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import RowCountMismatchError
 from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
-from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
 from delta_py.row_rules.conform import WriteState, write_state
@@ -50,6 +49,7 @@ from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
 
 _TASK_BYTES = 128 * 1024 * 1024
+_NO_CHANGES = DefinitionChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,73 +91,47 @@ class ChosenFiles:
 
 class Dml:
     """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
-    recorded: the name of the operation in the history.
+    recorded: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
     """
 
-    def __init__(self, snapshot: Snapshot, operation: str, state: WriteState, transaction: Transaction) -> None:
+    def __init__(
+        self, snapshot: Snapshot, operation: str, request: WriteRequest, state: WriteState, transaction: Transaction
+    ) -> None:
         self.snapshot, self.operation, self.state, self.transaction = snapshot, operation, state, transaction
+        self._request = request
         self.recorded = operation
+        self.files_scanned = self.files_skipped = 0
         self.repeats = Repeats.FORBIDDEN
         self.only_inserts = False
-        self._user_metadata: str | None = None
-        self._auto_compact = AutoCompact()
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
         self._whole: tuple[ScanFile, ...] = ()
         self._started = time.time()  # not monotonic: another machine may carry out the commit
 
     @classmethod
-    def begin(
-        cls,
-        store: ObjectStore,
-        operation: str,
-        *,
-        time_zone: str,
-        isolation: IsolationLevel | None = None,
-        metadata: Metadata | None = None,
-        protocol: Protocol | None = None,
-    ) -> Self:
-        """operation: DELETE, UPDATE, MERGE or WRITE. metadata, protocol: those of the newest version as the operation changes
-        them (schema evolution); None for no change.
-
-        Raises what Snapshot.load and write_state raise, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an
-        append-only table. A MERGE may only insert: there the commit refuses to remove rows.
-        """
-        snapshot = Snapshot.load(store)
-        return cls.on(snapshot, operation, time_zone=time_zone, isolation=isolation, metadata=metadata, protocol=protocol)
+    def begin(cls, store: ObjectStore, operation: str, *, time_zone: str) -> Self:
+        """On the newest version of a table, with the table's settings. Raises what Snapshot.load and `on` raise."""
+        return cls.on(Snapshot.load(store), operation, WriteRequest(time_zone=time_zone))
 
     @classmethod
-    def on(
-        cls,
-        snapshot: Snapshot,
-        operation: str,
-        *,
-        time_zone: str,
-        isolation: IsolationLevel | None = None,
-        metadata: Metadata | None = None,
-        protocol: Protocol | None = None,
-    ) -> Self:
-        """As begin, for a snapshot that is already loaded."""
-        config = TableConfig(protocol or snapshot.protocol, metadata or snapshot.metadata)
+    def on(cls, snapshot: Snapshot, operation: str, request: WriteRequest, changes: DefinitionChanges = _NO_CHANGES) -> Self:
+        """operation: DELETE, UPDATE, MERGE or WRITE. request: its time zone, isolation level, file settings, auto compaction,
+        text for the history, and application transaction (see Transaction.set_transaction) apply. changes: of the table's
+        definition by the operation (schema evolution).
+
+        Raises what write_state raises, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY) for an append-only table. A
+        MERGE may only insert: there the commit refuses to remove rows.
+        """
+        config = changes.config(snapshot)
         state = write_state(config, snapshot.store, snapshot.version, new_rows=operation != "DELETE")
         if config.enabled("delta.appendOnly") and operation != "MERGE":
             raise append_only(snapshot.table_root)
-        transaction = Transaction(snapshot, isolation=isolation)
-        if metadata is not None:
-            transaction.set_metadata(metadata)
-        if protocol is not None:
-            transaction.set_protocol(protocol)
-        return cls(snapshot, operation, replace(state, time_zone=time_zone, keeps_identities=True), transaction)
-
-    def follow(self, request: WriteRequest) -> Self:
-        """Apply the settings that hold for all writes of a session: the user's text for the history, the application transaction
-        of the commit (see Transaction.set_transaction), the file settings, and auto compaction.
-        """
-        self.state = request.with_file_settings(self.state)
-        self._user_metadata, self._auto_compact = request.user_metadata, request.auto_compact
+        state = replace(request.with_file_settings(state), time_zone=request.time_zone, keeps_identities=True)
+        transaction = Transaction(snapshot, isolation=request.isolation)
+        changes.add_to(transaction)
         if request.txn_app_id is not None and request.txn_version is not None:
-            self.transaction.set_transaction(request.txn_app_id, request.txn_version)
-        return self
+            transaction.set_transaction(request.txn_app_id, request.txn_version)
+        return cls(snapshot, operation, request, state, transaction)
 
     @property
     def config(self) -> TableConfig:
@@ -176,6 +150,7 @@ class Dml:
         predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
         """
         scan = self.transaction.scan(predicate, options=self._scan_options)
+        self.files_scanned, self.files_skipped = scan.report.files_kept, scan.report.files_total - scan.report.files_kept
         self._candidates = Candidates.numbered(scan.files)
         return self._candidates
 
@@ -335,8 +310,9 @@ class Dml:
             self.transaction.commit_nothing()
             return self.snapshot.version, all_metrics
         self.transaction.add(everything)
-        version = self.transaction.commit(self.recorded, parameters, metrics=all_metrics, user_metadata=self._user_metadata)
-        after_commit(self._store, self.transaction.config, version, everything, self._auto_compact)
+        text = self._request.user_metadata
+        version = self.transaction.commit(self.recorded, parameters, metrics=all_metrics, user_metadata=text)
+        after_commit(self._store, self.transaction.config, version, everything, self._request.auto_compact)
         return version, all_metrics
 
     def _changes_table(self) -> bool:

@@ -22,14 +22,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.definition.arrow_data import arrow_stream
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve_condition
 from delta_py.expressions.tree import FALSE, Expression, Or, transform_columns
 from delta_py.expressions.tree import Column as ColumnName
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.row_changes.dml import Candidates, Dml
-from delta_py.row_changes.merge_clauses import Clause, ResolvedClause, effective_clauses, resolved_clauses
+from delta_py.row_changes.merge_clauses import (
+    ResolvedClause,
+    SqlClause,
+    assigned_columns,
+    changes_every_match,
+    deletes_all_matches,
+    effective_clauses,
+    of_kind,
+    only_inserts,
+    recorded_parameters,
+    resolved_clauses,
+)
 from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
@@ -38,6 +51,7 @@ from delta_py.row_rules.conform import check_duplicates
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.row_rules.store_assignment_casts import TimeRules, assign
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
@@ -56,6 +70,7 @@ class TableMerger:
 
     source: anything with an Arrow stream, read once and held in memory. predicate: SQL over columns of both sides. source_alias,
     target_alias: their names in SQL, by default `source` and `target`; a name that only one side has needs no alias.
+    files_scanned, files_skipped: numbers of files of the table that the last `execute` has read, and left out.
     """
 
     def __init__(
@@ -68,41 +83,44 @@ class TableMerger:
         *,
         time_zone: str = "UTC",
         truncate_nanoseconds: bool = False,
+        merge_schema: bool = False,
     ) -> None:
-        """truncate_nanoseconds: as in TimeRules, for the source. Raises InvalidOptionError when both sides have the same
-        alias."""
+        """truncate_nanoseconds: as in TimeRules, for the source. merge_schema: columns of the source that clauses assign and the
+        table lacks are added to the table. Raises InvalidOptionError when both sides have the same alias."""
+        self._merge_schema = merge_schema
+        self.files_scanned = self.files_skipped = 0
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
         self._source_times = TimeRules(time_zone, truncate_nanoseconds)
         self._aliases = (target_alias or "target", source_alias or "source")
-        self._clauses: list[Clause] = []
+        self._clauses: list[SqlClause] = []
         self._held: _Held | None = None
         if self._aliases[0].lower() == self._aliases[1].lower():
             raise InvalidOptionError(f"The table and the source are both called {self._aliases[0]}.", option="source_alias")
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """updates: SQL over columns of both sides, by column of the table; fields of structs by their path."""
-        return self._with(Clause("matched", "update", predicate, dict(updates)))
+        return self._with(SqlClause("matched", "update", predicate, dict(updates)))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Each column of the table, except those in except_cols, gets the value of the source's column with the same name."""
-        return self._with(Clause("matched", "update", predicate, None, tuple(except_cols or ())))
+        return self._with(SqlClause("matched", "update", predicate, None, tuple(except_cols or ())))
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
-        return self._with(Clause("matched", "delete", predicate))
+        return self._with(SqlClause("matched", "delete", predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """updates: SQL over columns of the source, by column of the table; others get their default, or null."""
-        return self._with(Clause("not matched", "insert", predicate, dict(updates)))
+        return self._with(SqlClause("not matched", "insert", predicate, dict(updates)))
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        return self._with(Clause("not matched", "insert", predicate, None, tuple(except_cols or ())))
+        return self._with(SqlClause("not matched", "insert", predicate, None, tuple(except_cols or ())))
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         """For rows of the table that match no row of the source. updates: SQL over columns of the table."""
-        return self._with(Clause("not matched by source", "update", predicate, dict(updates)))
+        return self._with(SqlClause("not matched by source", "update", predicate, dict(updates)))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
-        return self._with(Clause("not matched by source", "delete", predicate))
+        return self._with(SqlClause("not matched by source", "delete", predicate))
 
     def execute(self) -> dict[str, int]:
         """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by the reference's names.
@@ -113,39 +131,40 @@ class TableMerger:
         the clauses only delete matched rows, or only insert; what row_rules/conform.py raises for new rows; conflicts as
         Transaction.commit. Nothing is changed then.
         """
-        clauses = effective_clauses(
-            self._clauses,
-            lambda clause: clause.action == "update" and clause.updates == {},
-            lambda clause: clause.predicate is not None,
-        )
+        clauses = effective_clauses(self._clauses)
         self._held = self._held or _Held.of(self._source, self._source_times)
-        dml = Dml.begin(self._store, "MERGE", time_zone=self._time_zone)
+        dml = self._begin(clauses)
         clock = Clock(dml.state.write_micros, self._time_zone)
-        target = Side(dml.snapshot.schema, self._aliases[0], TARGET)
+        target = Side(dml.config.schema, self._aliases[0], TARGET)
         source = Side(self._held.schema, self._aliases[1], SOURCE)
         scope = Scope((target, source), clock, "search condition")
         condition = JoinCondition.of(scope.predicate(self._predicate), scope.rows)
         resolved = resolved_clauses(clauses, target, source, clock)
-        return _Merge(dml, condition, resolved, self._held.rows).run(
-            self._parameters(clauses), partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms)
+        metrics = _Merge(dml, condition, resolved, self._held.rows).run(
+            recorded_parameters(self._predicate, clauses, [clause.condition for clause in clauses]),
+            partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms),
         )
+        self.files_scanned, self.files_skipped = dml.files_scanned, dml.files_skipped
+        return metrics
 
-    def _with(self, clause: Clause) -> Self:
+    def _begin(self, clauses: Sequence[SqlClause]) -> Dml:
+        """The operation on the newest version, whose schema has the new columns of the source if they are merged."""
+        assert self._held is not None
+        snapshot = Snapshot.load(self._store)
+        changes = DefinitionChanges()
+        names = assigned_columns(clauses, self._held.schema) if self._merge_schema else frozenset()
+        new = tuple(f for f in self._held.schema.fields if f.name.lower() in names and snapshot.schema.find(f.name) is None)
+        if new:
+            changes = changed_definition(snapshot, StructType(new), WriteRequest(mode="append", merge_schema=True))
+        return Dml.on(snapshot, "MERGE", WriteRequest(time_zone=self._time_zone), changes)
+
+    def _with(self, clause: SqlClause) -> Self:
         self._clauses.append(clause)
         return self
 
-    def _parameters(self, clauses: Sequence[Clause]) -> dict[str, Any]:
-        kinds: dict[str, Kind] = {
-            "matchedPredicates": "matched",
-            "notMatchedPredicates": "not matched",
-            "notMatchedBySourcePredicates": "not matched by source",
-        }
-        described = {name: [c.described() for c in clauses if c.kind == kind] for name, kind in kinds.items()}
-        return {"predicate": [self._predicate], **described}
-
 
 def _named(
-    clauses: Sequence[Clause], rows: int, elapsed_ms: int, metrics: Mapping[str, int], by_clause: Mapping[int, int]
+    clauses: Sequence[SqlClause], rows: int, elapsed_ms: int, metrics: Mapping[str, int], by_clause: Mapping[int, int]
 ) -> dict[str, int]:
     return merge_metrics([(clause.kind, clause.action) for clause in clauses], rows, elapsed_ms, metrics, by_clause)
 
@@ -196,14 +215,14 @@ class _Merge:
 
     def run(self, parameters: Mapping[str, Any], named: Any) -> dict[str, int]:
         dml, inserts = self._dml, self._of_kind("not matched")
-        dml.only_inserts = self._only_inserts
-        if self._changes_every_match or not inserts:
+        dml.only_inserts = only_inserts(self._clauses)
+        if changes_every_match(self._clauses) or not inserts:
             dml.transaction.only_taken_rows_matter()  # otherwise an unchanged row may be the reason why another is not inserted
-        dml.repeats = Repeats.IGNORED if self._deletes_all_matches else Repeats.AMBIGUOUS
+        dml.repeats = Repeats.IGNORED if deletes_all_matches(self._clauses) else Repeats.AMBIGUOUS
         candidates = self._candidates()
         scan = None
         if candidates:
-            columns = [f for f in dml.snapshot.schema.fields if TARGET + f.name in self._target_columns]
+            columns = [f for f in dml.config.schema.fields if TARGET + f.name in self._target_columns]
             scan = target_rows(dml, candidates, columns)
         after = self._inserted if inserts else None
         return change_rows(dml, scan, self._changed, parameters, after=after, named=named)
@@ -211,22 +230,7 @@ class _Merge:
     # ------------------------------------------------------------ properties of the clauses
 
     def _of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
-        return [(number, clause) for number, clause in enumerate(self._clauses) if clause.kind == kind]
-
-    @property
-    def _only_inserts(self) -> bool:
-        return all(clause.kind == "not matched" for clause in self._clauses)
-
-    @property
-    def _deletes_all_matches(self) -> bool:
-        """Whether matched rows are only deleted: then several matches of a row do no harm."""
-        matched = [clause for _, clause in self._of_kind("matched")]
-        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
-
-    @property
-    def _changes_every_match(self) -> bool:
-        matched = self._of_kind("matched")
-        return bool(matched) and matched[-1][1].condition is None
+        return of_kind(self._clauses, kind)
 
     @cached_property
     def _target_columns(self) -> frozenset[str]:
@@ -283,7 +287,7 @@ class _Merge:
             self._matched[source] = True
             is_new = first_source[target] < 0
             repeated = not is_new.all() or (np.diff(target) == 0).any()
-            if repeated and not (self._only_inserts or self._deletes_all_matches):
+            if repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
                 raise multiple_matches("a row of the target matches more than one row of the source")
             first_source[target[is_new]] = source[is_new]
         matching_rows = np.flatnonzero(first_source >= 0)

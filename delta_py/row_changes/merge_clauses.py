@@ -1,14 +1,16 @@
-"""The clauses of a MERGE without Spark: as the caller gave them, and resolved against the schemas of the table and the source.
+"""The clauses of a MERGE, with Spark and without: as the caller wrote them, their order, and what they do together.
 
-clauses = resolved_clauses(clauses, target, source, clock)     # raises before any row is read
+Without Spark, they are also resolved here, against the schemas of the table and the source:
+
+clauses = resolved_clauses(effective_clauses(clauses), target, source, clock)     # raises before any row is read
 clauses[0].condition, clauses[0].rows.of(batch)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.tree import Expression, columns_of
@@ -17,30 +19,135 @@ from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.types.names import quoted, split_name
+from delta_py.types.schema import StructType
 
-_OMITTED = {
+_OMITTED: dict[Kind, str] = {
     "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
     "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
     "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
 }
+_PARAMETERS: dict[Kind, str] = {
+    "matched": "matchedPredicates",
+    "not matched": "notMatchedPredicates",
+    "not matched by source": "notMatchedBySourcePredicates",
+}
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
-    """One WHEN clause. predicate: SQL, or None. updates: SQL by column; None for a delete, and for the form that takes all
-    columns of the source by their names, except except_columns.
+class Clause(Generic[V]):
+    """One WHEN clause, with conditions and values as the caller writes them: SQL without Spark, Columns with Spark.
+
+    condition: None if there is none. assignments: values by column; None for a delete, and for the form that takes all columns
+    of the source by their names.
     """
 
     kind: Kind
     action: Action
-    predicate: str | None = None
-    updates: Mapping[str, str] | None = None
+    condition: V | None = None
+    assignments: Mapping[str, V] | None = None
+
+    @property
+    def where(self) -> str:
+        """The clause's name in errors."""
+        return f"{self.action.upper()} clause"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlClause(Clause[str]):
+    """except_columns: columns of the table that are not taken from the source, in the form that takes all columns."""
+
     except_columns: tuple[str, ...] = ()
 
-    def described(self) -> dict[str, str]:
-        """The clause for the history."""
-        predicate = {} if self.predicate is None else {"predicate": self.predicate}
-        return {**predicate, "actionType": self.action}
+
+class AnyClause(Protocol):
+    """A clause in any form, resolved or not."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def action(self) -> Action: ...
+
+    @property
+    def condition(self) -> object | None: ...
+
+
+C = TypeVar("C", bound=Clause[Any])
+A = TypeVar("A", bound=AnyClause)
+
+
+def check_order(clauses: Sequence[AnyClause]) -> None:
+    """Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
+    of its kind follow: they could never apply.
+    """
+    if not clauses:
+        raise UnsupportedOperationError(
+            "There must be at least one WHEN clause in a MERGE. Add one, such as an update of all columns of matched rows.",
+            error_class="DELTA_MERGE_MISSING_WHEN",
+            sql_state="42601",
+        )
+    for kind, error_class in _OMITTED.items():
+        conditional = [clause.condition is not None for _, clause in of_kind(clauses, kind)]
+        if not all(conditional[:-1]):
+            name = kind.upper()
+            raise UnsupportedOperationError(
+                f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
+                "the ones after it could never apply. Give it a condition, or put it last.",
+                error_class=error_class,
+                sql_state="42601",
+            )
+
+
+def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
+    """The clauses, except updates of nothing without a condition at the end of their kind: rows that these match do not count as
+    changed.
+
+    Raises as check_order. This includes an update of nothing before other clauses of its kind; delta-spark continues with these.
+    """
+    effective: list[C] = []
+    for clause in reversed(clauses):
+        idle = clause.action == "update" and clause.assignments == {} and clause.condition is None
+        if not idle or any(other.kind == clause.kind for other in effective):
+            effective.insert(0, clause)
+    check_order(effective)
+    return tuple(effective)
+
+
+# ---------------------------------------------------------------- what the clauses do together
+
+
+def of_kind(clauses: Sequence[A], kind: Kind) -> list[tuple[int, A]]:
+    """The clauses of a kind in order, with their numbers."""
+    return [(number, clause) for number, clause in enumerate(clauses) if clause.kind == kind]
+
+
+def only_inserts(clauses: Sequence[AnyClause]) -> bool:
+    return all(clause.kind == "not matched" for clause in clauses)
+
+
+def deletes_all_matches(clauses: Sequence[AnyClause]) -> bool:
+    """Whether matched rows are only deleted: then the number of matches of a row does not matter."""
+    matched = [clause for _, clause in of_kind(clauses, "matched")]
+    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+
+def changes_every_match(clauses: Sequence[AnyClause]) -> bool:
+    matched = of_kind(clauses, "matched")
+    return bool(matched) and matched[-1][1].condition is None
+
+
+def recorded_parameters(search_condition: str, clauses: Sequence[AnyClause], conditions: Sequence[str | None]) -> dict[str, Any]:
+    """The parameters of the operation in the table's history. conditions: of the clauses, as SQL."""
+    parameters: dict[str, Any] = {"predicate": [search_condition], **{name: [] for name in _PARAMETERS.values()}}
+    for clause, condition in zip(clauses, conditions, strict=True):
+        predicate = {} if condition is None else {"predicate": condition}
+        parameters[_PARAMETERS[clause.kind]].append({**predicate, "actionType": clause.action})
+    return parameters
+
+
+# ---------------------------------------------------------------- resolved clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,104 +166,67 @@ class ResolvedClause:
         return condition_columns if self.rows is None else condition_columns | self.rows.columns
 
 
-def check_order(clauses: Sequence[tuple[Kind, bool]]) -> None:
-    """clauses: kinds, and whether there is a condition.
-
-    Raises UnsupportedOperationError for no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition that others
-    of its kind follow: they could never apply.
-    """
-    if not clauses:
-        raise UnsupportedOperationError(
-            "There must be at least one WHEN clause in a MERGE. Add one, such as an update of all columns of matched rows.",
-            error_class="DELTA_MERGE_MISSING_WHEN",
-            sql_state="42601",
-        )
-    for kind, error_class in _OMITTED.items():
-        conditional = [has_condition for other, has_condition in clauses if other == kind]
-        if not all(conditional[:-1]):
-            name = kind.upper()
-            raise UnsupportedOperationError(
-                f"When there are more than one {name} clauses in a MERGE, only the last {name} clause can omit the condition: "
-                "the ones after it could never apply. Give it a condition, or put it last.",
-                error_class=error_class,
-                sql_state="42601",
-            )
+def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozenset[str]:
+    """The top-level columns that the clauses assign, in lower case: those of the source, if a clause takes all of them."""
+    names: set[str] = set()
+    for clause in clauses:
+        excluded = {split_name(name)[-1].lower() for name in clause.except_columns}
+        if clause.assignments is not None:
+            names |= {part.lower() for name in clause.assignments for part in split_name(name)[:2]}
+        elif clause.action != "delete":
+            names |= {name.lower() for name in source.names} - excluded
+    return frozenset(names)
 
 
-class OfKind(Protocol):
-    """A clause of any engine."""
-
-    @property
-    def kind(self) -> Kind: ...
-
-
-C = TypeVar("C", bound=OfKind)
-
-
-def effective_clauses(
-    clauses: Sequence[C], updates_nothing: Callable[[C], bool], has_condition: Callable[[C], bool]
-) -> tuple[C, ...]:
-    """The clauses, except updates of nothing without a condition at the end of their kind: rows that these match do not count as
-    changed.
-    Raises as check_order.
-    """
-    effective: list[C] = []
-    for clause in reversed(clauses):
-        idle = updates_nothing(clause) and not has_condition(clause)
-        if not idle or any(other.kind == clause.kind for other in effective):
-            effective.insert(0, clause)
-    check_order([(clause.kind, has_condition(clause)) for clause in effective])
-    return tuple(effective)
-
-
-def resolved_clauses(clauses: Sequence[Clause], target: Side, source: Side, clock: Clock) -> tuple[ResolvedClause, ...]:
+def resolved_clauses(clauses: Sequence[SqlClause], target: Side, source: Side, clock: Clock) -> tuple[ResolvedClause, ...]:
     """Raises what Scope and `assigned` raise; SchemaMismatchError for a column of the table that the source lacks when all
     columns are taken by their names.
     """
     sides = {"matched": (target, source), "not matched": (source,), "not matched by source": (target,)}
     result = []
     for clause in clauses:
-        scope = Scope(sides[clause.kind], clock, f"{clause.action.upper()} clause")
-        condition = None if clause.predicate is None else scope.predicate(clause.predicate)
+        scope = Scope(sides[clause.kind], clock, clause.where)
+        condition = None if clause.condition is None else scope.predicate(clause.condition)
         result.append(ResolvedClause(clause.kind, clause.action, condition, _new_rows(clause, scope, target, source)))
     return tuple(result)
 
 
-def _new_rows(clause: Clause, scope: Scope, target: Side, source: Side) -> NewRows | None:
+def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> NewRows | None:
     if clause.action == "delete":
         return None
-    updates = _by_name(clause, target, source) if clause.updates is None else clause.updates
-    values = assigned(scope, target, updates, clause.action.upper())
+    assignments = _by_name(clause, target, source) if clause.assignments is None else clause.assignments
+    values = assigned(scope, target, assignments, clause.action.upper())
     return inserted_rows(scope, target, values) if clause.action == "insert" else updated_rows(target, values)
 
 
-def _by_name(clause: Clause, target: Side, source: Side) -> dict[str, str]:
+def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
     excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
-    _check_known(excluded_columns, target, clause)
-    updates = {}
+    _check_known(excluded_columns, target, source, clause)
+    assignments = {}
     for name in target.schema.names:
         if name.lower() in excluded_columns:
             continue
         column = source.schema.find(name)
         if column is None:
             raise SchemaMismatchError(
-                f"Cannot resolve {name} in {clause.action.upper()} clause given columns {', '.join(source.schema.names)}: the "
+                f"Cannot resolve {name} in {clause.where} given columns {', '.join(source.schema.names)}: the "
                 "clause takes all columns of the table from the source. Nothing was changed. Name the column in except_cols, "
                 "or the values one by one.",
                 error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                 sql_state="42601",
                 name=name,
-                clause=f"{clause.action.upper()} clause",
+                clause=clause.where,
             )
-        updates[quoted(name)] = f"{quoted(source.alias or '')}.{quoted(column.name)}"
-    return updates
+        assignments[quoted(name)] = f"{quoted(source.alias or '')}.{quoted(column.name)}"
+    return assignments
 
 
-def _check_known(excluded_columns: Collection[str], target: Side, clause: Clause) -> None:
-    unknown: list[Any] = sorted(name for name in excluded_columns if target.schema.find(name) is None)
+def _check_known(excluded_columns: Collection[str], target: Side, source: Side, clause: SqlClause) -> None:
+    schemas = (target.schema, source.schema)
+    unknown: list[Any] = sorted(name for name in excluded_columns if all(schema.find(name) is None for schema in schemas))
     if unknown:
         raise SchemaMismatchError(
-            f"except_cols of the {clause.action.upper()} clause names {', '.join(unknown)}, and the table has "
+            f"except_cols of the {clause.where} names {', '.join(unknown)}, and the table has "
             f"{', '.join(target.schema.names)}. Nothing was changed.",
             error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
             sql_state="42703",

@@ -39,7 +39,7 @@ from delta_py.expressions.tree import (
     conjuncts,
     transform_columns,
 )
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.row_changes.sql_scope import SOURCE, TARGET
 from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructType
 

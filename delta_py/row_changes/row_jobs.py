@@ -40,7 +40,7 @@ def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField]
     true."""
     requested_schema = StructType((*columns, row_address_column().logical))
     options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
-    return plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
+    return plan_given(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:

@@ -17,6 +17,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ from delta_py.protocol.identity_columns import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.row_rules.bloom_filters import bloom_filters
+from delta_py.row_rules.file_settings import current_file_settings
 from delta_py.row_rules.geospatial import can_mark, check_shape_columns
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.not_null import check_not_null
@@ -50,7 +52,6 @@ from delta_py.row_rules.row_constraints import (
 )
 from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.store_assignment_casts import (
-    Converter,
     TimeRules,
     check_may_be_absent,
     converter,
@@ -61,6 +62,7 @@ from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.char_types import CharTypes, char_types
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
+from delta_py.types.nested_arrays import Converter
 from delta_py.types.schema import (
     BINARY,
     STRING,
@@ -81,6 +83,7 @@ from delta_py.types.schema import (
 _MIB = 1024 * 1024
 STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
+_ROW_GROUP_ROWS = 1 << 20
 _NO_HIDDEN_COLUMNS = HiddenColumns(None, ())
 MATERIALIZED = "pydelta.materialized"  # in the metadata of a column that only data files have, under the same name
 WRITE_ID_LENGTH = 23  # of a UUID's text; the remaining characters distinguish the attempts of tasks
@@ -109,7 +112,7 @@ class WriteState:
     tasks: the maximum number of tasks that write, numbered from 0; None when that is not known. keeps_identities: rows contain
     the numbers of identity columns that they have in the table; a null in a new row stands for a number that the write assigns.
     rule_nonce: of the hidden columns of the data with the results of rules, None if there are no such columns. bloom_filters:
-    physical columns, dotted, and pyarrow's options of their Bloom filters.
+    physical columns, dotted, and pyarrow's options of their Bloom filters. parquet_options: as in FileSettings.
     """
 
     store: ObjectStore
@@ -125,7 +128,7 @@ class WriteState:
     random_prefix: int = 0
     target_file_bytes: int = _TARGET_FILE_BYTES
     row_group_bytes: int = 64 * _MIB
-    row_group_rows: int = 1 << 20
+    row_group_rows: int = _ROW_GROUP_ROWS
     buffer_bytes: int = 192 * _MIB
     max_open_files: int = 64
     write_id: str = field(default_factory=new_write_id)
@@ -141,6 +144,7 @@ class WriteState:
     rule_nonce: str | None = None
     bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     truncate_nanoseconds: bool = False
+    parquet_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,7 @@ def _write_state(
     if new_rows:
         _check_enforceable(config, rules, hidden)
     properties = config.properties
-    parquet = ParquetSettings.of(properties)
+    parquet, settings = ParquetSettings.of(properties), current_file_settings()
     return WriteState(
         store=store,
         read_version=read_version,
@@ -205,13 +209,15 @@ def _write_state(
         column_mapping_mode=config.column_mapping_mode,
         stats_columns=stats_columns(config),
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX),
-        compression=parquet.codec,
+        compression=settings.compression or parquet.codec,
         page_version=parquet.page_version,
         keep_partition_columns=keeps_partition_columns(config),
         random_prefix=_random_prefix(properties),
-        target_file_bytes=properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
+        target_file_bytes=settings.target_file_bytes or properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
+        row_group_rows=settings.row_group_rows or _ROW_GROUP_ROWS,
         rules=rules,
         bloom_filters=bloom_filters(config),
+        parquet_options=dict(settings.parquet_options),
     )
 
 

@@ -30,7 +30,7 @@ def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
     try:
         return columns_of(parse_expression(sql, schema))
     except DeltaError:
-        from delta_py.expressions.spark_rules import checked_sql  # few rules need it
+        from delta_py.expressions.sql_text.spark_rules import checked_sql  # few rules need it
 
         try:
             return checked_sql(sql, schema).columns  # Spark may compute more than pydelta can

@@ -78,7 +78,7 @@ def check_default(column: StructField) -> None:
 
 def _is_of_spark(sql: str) -> bool:
     """Whether Spark may compute the default although pydelta cannot."""
-    from delta_py.expressions.spark_rules import checked_default  # few defaults need it
+    from delta_py.expressions.sql_text.spark_rules import checked_default  # few defaults need it
 
     try:
         checked_default(sql)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_py.errors import InvariantViolationError
-from delta_py.row_rules.store_assignment_casts import runs
-from delta_py.types.arrow_values import struct_children
+from delta_py.types.nested_arrays import runs, struct_children
 from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 
 

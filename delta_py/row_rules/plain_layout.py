@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.types.arrow_layouts import is_list_like, is_shape, plain_schema, plain_type
 
 _MOST_ROWS = 1 << 17

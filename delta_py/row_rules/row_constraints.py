@@ -30,11 +30,11 @@ from delta_py.expressions.parse import parse_expression, parse_predicate
 from delta_py.expressions.resolve import resolve_cast, resolve_condition
 from delta_py.expressions.tree import Column, Comparison, Expression, columns_of
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.store_assignment_casts import runs, unenforceable
-from delta_py.types.arrow_values import struct_children
+from delta_py.row_rules.store_assignment_casts import unenforceable
 from delta_py.types.char_types import DECLARED_TYPE, CharType, CharTypes
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.types.names import quoted
+from delta_py.types.nested_arrays import runs, struct_children
 from delta_py.types.schema import (
     Path,
     StructField,

@@ -137,7 +137,7 @@ def _is_evaluated(rule: RowRule, schema: StructType, clock: Clock) -> bool:
 
 def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[str]) -> RuleColumn:
     """Raises DeltaError for a rule that Spark may not compute."""
-    from delta_py.expressions.spark_rules import checked_sql, spark_type_name  # imports sqlglot
+    from delta_py.expressions.sql_text.spark_rules import checked_sql, spark_type_name  # imports sqlglot
 
     checked = checked_sql(rule.sql, schema)
     condition, value, paths = checked.text, None, set(checked.columns)

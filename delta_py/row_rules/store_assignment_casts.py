@@ -1,8 +1,9 @@
-"""Convert values of the data to the type of a column, as Spark 4 does when it stores rows (ANSI store assignment).
+"""Store assignment on Arrow: convert values of the data to the type of a column, as Spark 4 does when it stores rows (ANSI).
 
 Numbers are assigned to any number type, dates and times to each other in the session's time zone, and every simple value to text.
 Structs are matched by name, arrays and maps by their elements. Nothing else is converted: text does not become a number. The
-results are those of Spark's CAST; a value that the column cannot hold is an error, and is never truncated or made null.
+results are those of Spark's CAST (expressions/value_casts.py); a value that the column cannot hold is an error, and is never
+truncated or made null. spark_plugin/dml/store_assignment.py does this with Columns of Spark.
 Arrow types that no column has (unsigned integers, other units of time, ...) are first converted to the type that holds them
 exactly. Callers' data has the plain layout (plain_layout.py); Spark's data may have texts and lists with 64-bit offsets.
 Protocol: Delta Data Type to Parquet Type Mappings.
@@ -10,9 +11,7 @@ Protocol: Delta Data Type to Parquet Type Mappings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,21 +25,20 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
-from delta_py.expressions.coercion import DATETIME, is_atomic, is_numeric
+from delta_py.expressions.coercion import may_assign
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Cast, Column
-from delta_py.parquet.buffers import fixed_values
-from delta_py.parquet.conform_values import CannotRead, floor_nanoseconds
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.buffers import fixed_values
+from delta_py.parquet.values.conform_values import CannotRead, floor_nanoseconds
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.row_rules.geospatial import extension_crs, shape_converter
 from delta_py.row_rules.plain_layout import near
-from delta_py.types.arrow_values import struct_children
 from delta_py.types.column_rules import DEFAULT
+from delta_py.types.nested_arrays import Converter, struct_children, with_elements, with_entries
 from delta_py.types.schema import (
     BINARY,
     LONG,
-    STRING,
     VARIANT,
     VOID,
     ArrayType,
@@ -57,9 +55,6 @@ from delta_py.types.schema import (
 
 _OVERFLOWS = frozenset({"CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"})
 _OPERAND = "value"
-
-Runs: TypeAlias = tuple[pa.Int32Array, int, int]
-Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +101,6 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
         case MapType():
             return _map(source, target, name, times)
     return _variant(source, name) if target == VARIANT else _atomic(source, target, name, times)
-
-
-def may_assign(source: DataType, target: DataType) -> bool:
-    """Whether Spark's ANSI store assignment accepts values of one simple type for a column of another."""
-    if source in (target, VOID):
-        return True
-    if isinstance(target, GeospatialType):
-        return source == BINARY
-    if target == STRING:
-        return is_atomic(source)
-    return (is_numeric(source) and is_numeric(target)) or (source in DATETIME and target in DATETIME)
 
 
 # ---------------------------------------------------------------- simple types
@@ -285,29 +269,12 @@ def _field_places(source: pa.StructType, target: StructType, name: str) -> list[
     return places
 
 
-def runs(array: pa.Array) -> Runs:
-    """Offsets of a list or map array relative to its own first value; where its values begin; how many there are."""
-    if len(array) == 0:
-        return pa.array([0], pa.int32()), 0, 0
-    offsets = array.offsets
-    first, last = offsets[0], offsets[-1]
-    return pc.subtract(offsets, first).cast(pa.int32()), first.as_py(), last.as_py() - first.as_py()
-
-
 def _list(source: pa.DataType, target: ArrayType, name: str, times: TimeRules) -> Converter:
     if not (pa.types.is_list(source) or pa.types.is_large_list(source)):
         raise _type_mismatch(source, target, name)
     target_type = to_arrow_type(target)
     part = converter(source.value_type, target.element_type, f"{name}.element", times)
-
-    def convert(array: pa.Array) -> pa.Array:
-        array = _without_hidden_values(array)
-        offsets, first, count = runs(array)
-        values = array.values.slice(first, count)
-        mask = array.is_null() if array.null_count else None
-        return pa.ListArray.from_arrays(offsets, values if part is None else part(values), type=target_type, mask=mask)
-
-    return convert
+    return lambda array: with_elements(array, part, target_type)
 
 
 def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> Converter:
@@ -316,27 +283,7 @@ def _map(source: pa.DataType, target: MapType, name: str, times: TimeRules) -> C
     target_type = to_arrow_type(target)
     key_part = converter(source.key_type, target.key_type, f"{name}.key", times)
     item_part = converter(source.item_type, target.value_type, f"{name}.value", times)
-
-    def convert(array: pa.Array) -> pa.Array:
-        array = _without_hidden_values(array)
-        offsets, first, count = runs(array)
-        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
-        keys = keys if key_part is None else key_part(keys)
-        items = items if item_part is None else item_part(items)
-        mask = array.is_null() if array.null_count else None
-        return pa.MapArray.from_arrays(offsets, keys, items, type=target_type, mask=mask)
-
-    return convert
-
-
-def _without_hidden_values(array: pa.Array) -> pa.Array:
-    """The lists or maps without the elements of null ones: these elements do not count, and a failing cast of them must not fail
-    the write."""
-    if array.null_count == 0:
-        return array
-    lengths = np.diff(array.offsets.to_numpy())
-    hidden = lengths[array.is_null().to_numpy(zero_copy_only=False)]
-    return array.take(pa.array(np.arange(len(array)))) if hidden.any() else array
+    return lambda array: with_entries(array, key_part, item_part, target_type)
 
 
 # ---------------------------------------------------------------- errors

@@ -17,7 +17,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression, columns_of, conjuncts
 from delta_py.index.lookup import IndexLookup
 from delta_py.log.commit_reader import PARTITION_VALUES_TYPE

@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_py.expressions.value_casts import unscaled_int64
+
 LONG_MAX = 2**63 - 1
 _Bounds: TypeAlias = "tuple[int, int]"
 _EXACT: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
@@ -126,12 +128,10 @@ def _of_column(column: pa.Array) -> Numbers:
 
 
 def unscaled(column: pa.Decimal128Array) -> pa.Int64Array:
-    """Decimals of up to 18 digits without their point: the lower half of their bytes."""
+    """Decimals of up to 18 digits without their point."""
     assert column.type.bit_width == 128 and column.type.precision <= 18, column.type
-    data = column.buffers()[1]
-    halves = np.frombuffer(data, np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     mask = None if column.null_count == 0 else np.asarray(column.is_null())
-    return pa.array(halves[::2], pa.int64(), mask=mask)
+    return pa.array(unscaled_int64(column), pa.int64(), mask=mask)
 
 
 def pointed(values: pa.Int64Array, kind: pa.Decimal128Type) -> pa.Decimal128Array:

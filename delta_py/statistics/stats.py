@@ -22,7 +22,8 @@ from delta_py.statistics.bounds import widen
 from delta_py.statistics.json_objects import decimal_fits, read_json_objects
 from delta_py.statistics.parquet_statistics import chunk_statistics, null_count_of
 from delta_py.statistics.stats_layout import read_plain_stats
-from delta_py.types.arrow_values import NULL, TRUE, ZERO, NestedColumns, all_true
+from delta_py.types.arrow_values import NULL, TRUE, ZERO, all_true
+from delta_py.types.nested_arrays import NestedColumns
 from delta_py.types.schema import DataType, DecimalType, Path, PrimitiveType, to_arrow_type
 
 RULES = 4
@@ -120,6 +121,11 @@ def _json_type(data_type: DataType) -> pa.DataType | None:
         case PrimitiveType(name) if name in _TIMESTAMPS or name in ("string", "date"):
             return pa.string()
     return None
+
+
+def has_bounds(data_type: DataType) -> bool:
+    """Whether statistics can have bounds of this type."""
+    return _json_type(data_type) is not None
 
 
 def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.statistics.parquet_statistics import chunk_statistics
-from delta_py.types.arrow_values import NestedColumns
+from delta_py.types.nested_arrays import NestedColumns
 from delta_py.types.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
 _BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})

@@ -15,6 +15,7 @@ from typing import Self
 
 from delta_py.errors import InvalidOptionError
 from delta_py.remote_requests import without_secrets
+from delta_py.storage.option_aliases import renamed_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,9 @@ class StorageOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that no store knows."""
-        folded = {name.lower(): value for name, value in given.items()}
+        """given: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
+        (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
+        folded = renamed_options(given)
         for name in folded:
             if name not in _BY_NAME:
                 nearest = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.0)[0]

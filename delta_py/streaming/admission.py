@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from delta_py.errors import DeltaError
 from delta_py.log.segment import LogFile
 from delta_py.streaming.batch_limits import Budget, Limits
-from delta_py.streaming.committed_files import READ_AHEAD, CommittedFiles
-from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.files.committed_files import READ_AHEAD, CommittedFiles
+from delta_py.streaming.files.initial_files import InitialFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import SCHEMA_CHANGE, StreamOffset
 from delta_py.streaming.schema_stops import SchemaStops

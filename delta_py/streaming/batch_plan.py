@@ -15,8 +15,8 @@ from delta_py.scan.file_pruner import FilePruner, file_bytes
 from delta_py.scan.planning import Scan, ScanReport, make_state
 from delta_py.scan.scan_state import ScanState
 from delta_py.streaming.commits import ReadState, stream_schema
-from delta_py.streaming.committed_files import CommittedFiles
-from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.files.committed_files import CommittedFiles
+from delta_py.streaming.files.initial_files import InitialFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import BEFORE_FIRST, StreamOffset
 from delta_py.streaming.stream_options import StreamOptions

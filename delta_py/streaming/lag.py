@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.files.initial_files import InitialFiles
 from delta_py.streaming.log import FILES_KEPT, StreamLog
 from delta_py.streaming.offset import StreamOffset
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from delta_py.log.segment import LogFile
 from delta_py.protocol.table_config import TableConfig
-from delta_py.streaming.committed_files import CommittedFiles
+from delta_py.streaming.files.committed_files import CommittedFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import AFTER_SCHEMA_CHANGE, BEFORE_FIRST, SCHEMA_CHANGE, StreamOffset
 from delta_py.streaming.schema_tracking import SchemaTracker

@@ -28,12 +28,12 @@ from delta_py.streaming.admission import Admission
 from delta_py.streaming.batch_limits import Limits
 from delta_py.streaming.batch_plan import BatchPlanner
 from delta_py.streaming.commits import ReadState
-from delta_py.streaming.committed_files import CommittedFiles
-from delta_py.streaming.event_time import EventTime
-from delta_py.streaming.initial_files import InitialFiles
+from delta_py.streaming.files.committed_files import CommittedFiles
+from delta_py.streaming.files.event_time import EventTime
+from delta_py.streaming.files.initial_files import InitialFiles
+from delta_py.streaming.files.numbered_files import FileChoice
 from delta_py.streaming.lag import Lag, lag_after
 from delta_py.streaming.log import StreamLog
-from delta_py.streaming.numbered_files import FileChoice
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.offset_check import PlaceCheck
 from delta_py.streaming.schema_stops import SchemaStops

@@ -7,8 +7,7 @@ the plan, the common types of values are built from bytes instead.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -86,43 +85,6 @@ def to_numpy(values: pa.Array) -> Any:
     if values.type == pa.bool_():
         return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[values.offset :].view(np.bool_)
     return np.frombuffer(buffer, _NUMBERS[values.type], end)[values.offset :]
-
-
-def struct_children(array: pa.StructArray) -> list[pa.Array]:
-    """The values of each field, null where the struct is null.
-
-    This costs as much as one call of pyarrow's `struct_field`: that kernel reads all fields of the struct in each call.
-    """
-    return array.flatten() if array.null_count else [array.field(position) for position in range(array.type.num_fields)]
-
-
-class NestedColumns:
-    """Columns, and the fields of structs in them, by path. Each struct is split only once, even if many of its fields are read.
-
-    top: returns a column by its name; None if there is none."""
-
-    def __init__(self, top: Callable[[str], pa.Array | None]) -> None:
-        self._top = top
-        self._fields: dict[tuple[str, ...], Mapping[str, pa.Array]] = {}
-
-    def find(self, path: tuple[str, ...]) -> pa.Array | None:
-        """The column at a path. Its values are null where a struct above it is null. None if no field, or more than one field,
-        has this path."""
-        parent, name = path[:-1], path[-1]
-        if not parent:
-            return self._top(name)
-        if parent not in self._fields:
-            self._fields[parent] = _fields_by_name(self.find(parent))
-        return self._fields[parent].get(name)
-
-
-def _fields_by_name(array: pa.Array | None) -> Mapping[str, pa.Array]:
-    """The fields of a struct that have a unique name; empty if the array is not a struct."""
-    if array is None or not pa.types.is_struct(array.type):
-        return {}
-    names = [f.name for f in array.type]
-    counts = Counter(names)
-    return {name: child for name, child in zip(names, struct_children(array), strict=True) if counts[name] == 1}
 
 
 def all_true(count: int) -> pa.BooleanArray:

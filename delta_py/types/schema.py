@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -422,6 +422,7 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 # ---------------------------------------------------------------- walking
 
+V = TypeVar("V")
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -477,3 +478,11 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
         fields.append(step)
         struct = step.data_type
     return tuple(fields)
+
+
+def by_first_name(values: Mapping[Path, V]) -> dict[str, dict[Path, V]]:
+    """Group the values by the first name of their path; the keys in a group are the rest of the path."""
+    groups: dict[str, dict[Path, V]] = {}
+    for path, value in values.items():
+        groups.setdefault(path[0], {})[path[1:]] = value
+    return groups

@@ -187,7 +187,7 @@ class Vacuum:
         self._leases = self._read_leases()
         self._clones = Clones.read(self._store, self._now_ms)
         self._hidden = HiddenNames.of(snapshot.config)
-        self._through: int | None = None  # the last version whose removed files are all found
+        self._handled_version: int | None = None  # the last version whose removed files have all been found
 
     @classmethod
     def begin(cls, store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuum:
@@ -235,14 +235,14 @@ class Vacuum:
             advice = "stay, because links lead to them"
             _log.warning("%s: %d files that no version of this table needs %s", self._store.root, count, advice)
             if self._request.kind is VacuumKind.LITE:
-                self._through = None  # the next LITE must look at the retained files again
+                self._handled_version = None  # the next LITE must look at the retained files again
         return candidates.filter(pc.invert(are_targets))
 
     def _without_clones(self, candidates: pa.Table) -> pa.Table:
         """Drop the files that clones reference."""
         is_lite = self._request.kind is VacuumKind.LITE
         if is_lite and self._clones.unknown:
-            self._through = None  # the next LITE must look at the retained files again
+            self._handled_version = None  # the next LITE must look at the retained files again
         return self._clones.spared(candidates, is_lite=is_lite)
 
     def _overdue(self, needed: NeededFiles) -> pa.Table:
@@ -277,7 +277,7 @@ class Vacuum:
                 yield batch.filter(self._are_old(batch))
 
         candidates = self._with_reasons(batches(), needed, tombstones)
-        self._through = newest_outside(self._snapshot, self._cutoff_ms)
+        self._handled_version = newest_outside(self._snapshot, self._cutoff_ms)
         return self._outside(tables, candidates)
 
     def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
@@ -297,7 +297,7 @@ class Vacuum:
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
         candidates = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
-        self._through = removed.through
+        self._handled_version = removed.last_read_version
         return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
 
     def _are_old(self, files: pa.RecordBatch) -> pa.Array:
@@ -428,13 +428,13 @@ class Vacuum:
         """
         delete_expired(self._store, self._leases, self._now_ms)
         delete_notes(self._store, self._clones.ended)
-        if self._through is None:
+        if self._handled_version is None:
             return
-        through = min([self._through, *self._leased_versions])
+        version = min([self._handled_version, *self._leased_versions])
         try:
             recorded_version = read_last_vacuum(self._store)
-            if recorded_version is None or not through <= recorded_version <= self._snapshot.version:
-                LogWriter(self._store, self._snapshot.config).put_last_vacuum(through)
+            if recorded_version is None or not version <= recorded_version <= self._snapshot.version:
+                LogWriter(self._store, self._snapshot.config).put_last_vacuum(version)
         except (OSError, StorageError) as error:
             _log.warning("%s: how far VACUUM came is not noted: %s", self._store.root, error)
 

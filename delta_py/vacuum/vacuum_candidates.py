@@ -39,8 +39,7 @@ REMOVED = "it was removed"
 CHANGE_DATA = "it is change data"
 QUARANTINED = "it was in quarantine long enough"
 
-# path: below the table's root. size: bytes. modification_time: ms since 1970; from the log alone, when the file was removed.
-#     Both
+# path: below the table's root. size: bytes. modification_time: ms since 1970; from the log alone, when the file was removed. Both
 # are null if unknown. reason: one of the above.
 FOUND_SCHEMA = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modification_time", pa.int64()), ("reason", pa.string())]
@@ -141,13 +140,13 @@ def newest_outside(snapshot: Snapshot, cutoff_ms: int) -> int | None:
 class RemovedFiles:
     """The files that commits before a time removed, and their change data, from the commits that no VACUUM has handled.
 
-    through: the last version that `batches` has read when it is exhausted; None if it has read none. Reading ends at a commit
-    that has a file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
+    last_read_version: the last version that `batches` has read; None if it has read none. Reading ends at a commit that has a
+    file with a removal time at or after the cutoff (from another clock): the next VACUUM handles this commit.
     """
 
     def __init__(self, store: ObjectStore, commits: Sequence[LogFile], cutoff_ms: int) -> None:
         self._store, self._commits, self._cutoff_ms = store, commits, cutoff_ms
-        self.through: int | None = None
+        self.last_read_version: int | None = None
 
     @classmethod
     def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
@@ -174,7 +173,7 @@ class RemovedFiles:
                 paths, sizes, times = (files[name].combine_chunks() for name in ("path", "size", "deletion_timestamp"))
                 yield _batch(paths, sizes, times, reason)
             yield _batch(vector_files(removed), None, None, REMOVED)
-            self.through = commit.version
+            self.last_read_version = commit.version
 
 
 def files_of_commit(reader: CommitReader, commit: LogFile) -> tuple[pa.Table, pa.Table]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -361,7 +362,7 @@ class FileSetWriter:
             write_page_index=True,
             write_page_checksum=True,
             metadata_collector=footer,
-            **({} if is_change or not self._state.bloom_filters else {"bloom_filter_options": self._state.bloom_filters}),
+            **({} if is_change else self._file_options),
         )
         stats = StatsCollector(
             self._physical, self._state.stats_columns, string_prefix=self._state.stats_string_prefix, use_footer=True
@@ -369,6 +370,11 @@ class FileSetWriter:
         partition.file = _OpenFile(path, sink, parquet, footer, stats)
         self._open[partition.key] = partition
         return partition.file
+
+    @property
+    def _file_options(self) -> dict[str, Any]:
+        filters = {"bloom_filter_options": self._state.bloom_filters} if self._state.bloom_filters else {}
+        return {**filters, **self._state.parquet_options}
 
     def _close(self, partition: _Partition) -> None:
         file = partition.file

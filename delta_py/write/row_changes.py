@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from delta_py.parquet.buffers import Ndarray
+from delta_py.parquet.values.buffers import Ndarray
 from delta_py.protocol.deletion_vectors import (
     DeletionVectorDescriptor,
     dv_file_bytes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from delta_py.protocol import column_mapping
 from delta_py.row_rules.conform import MATERIALIZED, WriteState
 from delta_py.row_rules.geospatial import parquet_type
-from delta_py.row_rules.store_assignment_casts import runs
+from delta_py.types.nested_arrays import with_elements, with_entries
 from delta_py.types.schema import (
     VARIANT_ARROW,
     VOID,
@@ -100,16 +101,10 @@ def retyped(array: pa.Array, into: pa.DataType) -> pa.Array:
         children = [retyped(part, f.type) for part, f in zip(parts, into, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(into), mask=array.is_null())
     if pa.types.is_list(into):
-        offsets, first, count = runs(array)
-        return pa.ListArray.from_arrays(
-            offsets, retyped(array.values.slice(first, count), into.value_type), type=into, mask=array.is_null()
-        )
+        return with_elements(array, partial(retyped, into=into.value_type), into)
     if pa.types.is_map(into):
-        offsets, first, count = runs(array)
-        keys, items = array.keys.slice(first, count), array.items.slice(first, count)
-        return pa.MapArray.from_arrays(
-            offsets, retyped(keys, into.key_type), retyped(items, into.item_type), type=into, mask=array.is_null()
-        )
+        to_key, to_value = (partial(retyped, into=kind) for kind in (into.key_type, into.item_type))
+        return with_entries(array, to_key, to_value, into)
     return array
 
 

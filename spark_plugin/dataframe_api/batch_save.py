@@ -23,8 +23,8 @@ from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.spark_rule_columns import rules_of_table, with_rule_columns
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
-from spark_plugin.internals.pyspark_internals import new_writer
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import original
 from spark_plugin.merge.matching import MATCHING_OPTIONS, Matching, matching_of
 from spark_plugin.options.common import AS_SELECT, CLUSTER_BY, MODE, PARTITION_BY, RULE_NONCE, SESSION, TASKS, VIEW
@@ -32,7 +32,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import TablePath, active, check_condition_text, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 OPTIMIZE_CONF = "spark.databricks.delta.optimizeWrite.enabled"
 _OPTIMIZE_PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -151,7 +151,8 @@ class Save:
 
     def _write(self, path: str | None) -> None:
         target = path or self.option("path")
-        snapshot = None if target is None or is_connect(self.spark) else _snapshot(self.spark, self.table_path(target))
+        is_driver = adapter_of(self.spark).is_driver
+        snapshot = None if target is None or not is_driver else _snapshot(self.spark, self.table_path(target))
         frame = _arranged(self, target, snapshot)
         writer = self._writer(frame, target)
         tasks = _task_count(frame, snapshot)
@@ -171,7 +172,8 @@ class Save:
         return private_options
 
     def _writer(self, frame: Any, target: str | None) -> Any:
-        writer = new_writer(frame, self.callback).format(FORMAT).mode("overwrite" if self.mode == "overwrite" else "append")
+        writer = adapter_of(self.spark).new_writer(frame, self.callback).format(FORMAT)
+        writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
         private_options = self._own_options(target)
@@ -230,7 +232,7 @@ def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) 
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:
         row = spark.read.format(FORMAT).options(**private(spark, {VIEW: "detail"})).load(path).select("partitionColumns").first()

@@ -23,7 +23,8 @@ from delta_py.protocol.paths import decode_path
 from delta_py.storage.addresses import has_scheme
 from delta_py.types.names import quoted, unquoted
 from spark_plugin.data_source import FORMAT
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_options, local_path
 from spark_plugin.options.settings import conf, is_case_sensitive
@@ -47,7 +48,7 @@ _BEHIND_LOCATION = re.compile(
     r"(?:Storage Properties: \[(?s:.*?)\]\n)?(?:Partition Provider: .*\n)?(?:Partition Columns: .*\n)?"
     r"(?:Schema: root\n(?: \|.*\n)+)?\n*"
 )
-# Over Connect, sql_catalog/Columns.java adds this key to the columns of a table whose entry has other columns.
+# Over Connect, java/tables/Columns.java adds this key to the columns of a table whose entry has other columns.
 _STALE_KEY = "pydelta.entryIsOld"
 
 
@@ -194,7 +195,7 @@ def find_stored(spark: Any, name: str) -> Entry | None:
 def has_catalogs(spark: Any) -> bool:
     """Return whether this is a classic session in which our classes return the entries of Spark's catalog: through our own
     catalog, or together with delta-spark's."""
-    if is_connect(spark) or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
+    if not adapter_of(spark).is_driver or conf(spark, catalog_conf("pydelta")) != PATH_CATALOG:
         return False
     return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
@@ -290,7 +291,7 @@ def new_table_path(spark: Any, name: str, path: str | None) -> str:
         return f"{directory}/{table if is_case_sensitive(spark) else table.lower()}"
     if os.path.isabs(path) or has_scheme(path):
         return path
-    if is_connect(spark):
+    if not adapter_of(spark).is_driver:
         raise InvalidOptionError(
             f"The path {path!r} of table {name} is relative, and the server takes it from another directory than the catalog. "
             "Give the whole path.",

@@ -27,8 +27,8 @@ from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.streaming_start import StreamSave
 from spark_plugin.driver_planning.loads import load as driver_load
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.pyspark_internals import callback_of, frame_of, readwriter_modules, session_of
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.pyspark_internals import callback_of, readwriter_modules, session_of
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.internals.wrapping import original as original_method
 from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
@@ -163,6 +163,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
+        is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
         new_format = None if format is None and calls.format == FORMAT else FORMAT
         called = {**{name: value for name, value in calls.options.values()}, **options}
@@ -173,7 +174,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         user_schema = calls.schema if schema is None else schema
         if is_stream:
             own[STREAM] = "true"
-        elif user_schema is not None and not is_connect(spark):
+        elif user_schema is not None and is_driver:
             own[ASKED_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
@@ -181,11 +182,9 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             with active(spark):
                 frame = original(self, path, new_format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
             calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
-            if is_connect(spark):
-                return frame
             return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
-        if is_stream or is_connect(spark):
+        if is_stream or not is_driver:
             return by_worker()
         return driver_load(spark, lambda: _told(self, new_format, schema, options), path, own, by_worker)
 
@@ -234,6 +233,11 @@ def _schema_text(schema: Any) -> str:
 
 
 # ---------------------------------------------------------------- save, saveAsTable, insertInto
+
+
+def _frame_of(writer: Any) -> Any:
+    """Return the DataFrame of a writer of batches or streams."""
+    return adapter_of(session_of(writer)).frame_of(writer)
 
 
 def _save(original: Method) -> Method:
@@ -296,7 +300,7 @@ def _as_save(writer: Any, provider: str | None = None) -> Save:
     if calls.bucketed:
         raise UnsupportedOperationError("Delta tables have no buckets. Leave bucketBy and sortBy out.", option="bucketBy")
     mode = save_mode(calls.mode or "error")
-    save = Save(frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
+    save = Save(_frame_of(writer), mode, calls.options, calls.partition_by, calls.cluster_by, callback_of(writer))
     return replace(save, provider=provider).checked()
 
 
@@ -342,7 +346,7 @@ def _verb(verb: str) -> Callable[[Method], Method]:
 
 def _as_table_save(writer: Any, calls: _Calls) -> Save:
     """Return the calls on a DataFrameWriterV2 as a Save."""
-    frame = frame_of(writer)
+    frame = _frame_of(writer)
     options = dict(calls.options)
     for name, value in calls.properties.items():
         if name.lower() != "location" and not name.lower().startswith("delta."):
@@ -472,5 +476,5 @@ def _to_table(original: Method) -> Method:
 
 
 def _as_stream_save(writer: Any, launch: Method) -> StreamSave:
-    calls, frame = _calls(writer), frame_of(writer)
+    calls, frame = _calls(writer), _frame_of(writer)
     return StreamSave(writer, frame, launch, calls.mode or "append", calls.options, calls.partition_by, calls.cluster_by)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
@@ -21,12 +20,10 @@ from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
 from spark_plugin.dataframe_api.catalog import Entry
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
 from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
-from spark_plugin.internals.connect_internals import ClientLiteral, ClientSql, client_expression, client_node
-from spark_plugin.internals.jvm_plans import expression_sql
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
@@ -276,7 +273,12 @@ def overwriting_where(save: Save, path: str, condition: Any) -> Save:
 
 def _sql_of(spark: Any, path: str, condition: Any) -> str:
     """Return the condition as SQL over the table's columns, checked: Spark reads the text as the same condition."""
-    text = _connect_sql(condition) if is_connect(spark) else _classic_sql(spark, path, condition)
+
+    def shape() -> DataFrame:
+        empty: DataFrame = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
+        return empty
+
+    text = analyzer_of(spark).exact_text(shape, condition)
     if text is None:
         raise InvalidOptionError(
             f"The condition {condition} of overwrite() cannot be handed to a Python data source; nothing was written. Write "
@@ -285,27 +287,3 @@ def _sql_of(spark: Any, path: str, condition: Any) -> str:
             option="replaceWhere",
         )
     return text
-
-
-def _classic_sql(spark: Any, path: str, condition: Any) -> str | None:
-    from pyspark.sql import functions as F
-
-    empty = spark.createDataFrame([], spark.read.format(FORMAT).load(path).schema)
-    column = F.col(condition) if isinstance(condition, str) else condition
-    internals = SparkInternals(spark)
-    text = expression_sql(internals.filter_condition(empty, column))
-    try:
-        again = internals.filter_condition(empty, F.expr(text))
-    except PySparkException:  # for example, a Python function has no SQL
-        return None
-    return text if expression_sql(again) == text else None
-
-
-def _connect_sql(condition: Any) -> str | None:
-    """A client has no analyzer: it knows the text only of a condition that was written as SQL, or of a constant."""
-    match client_node(client_expression(condition)):
-        case ClientSql(text):
-            return text
-        case ClientLiteral(bool(value)):
-            return str(value).lower()
-    return None

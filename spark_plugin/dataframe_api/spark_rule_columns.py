@@ -2,7 +2,7 @@
 
     answered = with_rule_columns(frame, rules, nonce)
 
-Spark only gets the text of a rule that delta_py/expressions/spark_rules.py prints. It computes the rule from the row as pydelta
+Spark only gets the text of a rule that expressions/sql_text/spark_rules.py prints. It computes the rule from the row as pydelta
 will write it: the columns that a rule names are cast to the table's types by Spark's own store assignment, an empty text in a
 partition column is null, and a missing column is null or has its generated value, which then counts as given by the user. This
 module uses only DataFrames, so that it works in the same way over Spark Connect.
@@ -19,22 +19,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
+from delta_py.expressions.coercion import may_assign
 from delta_py.row_rules.rule_columns import RulesForSpark, rules_for_spark
-from delta_py.row_rules.store_assignment_casts import may_assign
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.names import quoted
 from delta_py.types.schema import BINARY, STRING
 from delta_py.types.schema import StructField as DeltaField
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.dml.store_assignment import Assigning, Typed
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
 from spark_plugin.schema_conversion import delta_type, spark_type
 from spark_plugin.session_source import private
 from spark_plugin.spark_versions import resolvable_rule_text
+from spark_plugin.tasks.run_near_table import at_table
 
 
 def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
@@ -72,7 +72,7 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
     refuses; UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as
     resolvable_rule_text.
     """
-    from delta_py.expressions.spark_rules import null_if_empty  # the import of sqlglot costs more than a small write
+    from delta_py.expressions.sql_text.spark_rules import null_if_empty  # the import of sqlglot costs more than a small write
     from spark_plugin.dml.column_defaults import default_of
 
     spark = frame.sparkSession
@@ -96,8 +96,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
     null."""
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
-    spark = frame.sparkSession
-    assigning = Assigning(None if is_connect(spark) else SparkInternals(spark), "ANSI", evolves=False)
+    assigning = Assigning(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []
     for frame_field in frame.schema.fields:
         column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())

@@ -22,7 +22,7 @@ from spark_plugin.options.private import refuse_private
 from spark_plugin.options.settings import active, conf, write_settings
 from spark_plugin.options.streaming_options import CHECKPOINT_LOCATION, stream_write_options
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 _MODES = ("append", "complete")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"

@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from delta_py.definition.log_properties import properties_of_new
 from delta_py.errors import ExpressionError, UnsupportedOperationError
-from delta_py.expressions.dialect import syntax_tree, tokens
+from delta_py.expressions.sql_text.dialect import syntax_tree, tokens
 from delta_py.protocol import identity_columns
 from delta_py.protocol.clustering import logical_clustering_paths
 from delta_py.row_rules.row_constraints import CHECK_PREFIX

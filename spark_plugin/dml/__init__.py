@@ -1,1 +1,4 @@
-"""DELETE, UPDATE and MERGE as Spark jobs."""
+"""DELETE, UPDATE and MERGE as Spark jobs.
+
+In: a condition and assignments. Out: two jobs, which write new rows and delete old ones, and one commit.
+"""

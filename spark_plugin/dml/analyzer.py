@@ -10,22 +10,28 @@ because it would log the refusal as an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 
-from delta_py.types.schema import Path
+from delta_py.types.schema import Path, StructType
 from spark_plugin.dml.analysis import ConditionParts, Resolved
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.name_analyzer import NameAnalyzer
 from spark_plugin.dml.plan_analyzer import PlanAnalyzer
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.pruning.needed_rows import Wanted
 
 
 class Analyzer(Protocol):
     """frame: the frame in which names are resolved. where: the clause that contains the columns, for messages."""
+
+    @property
+    def binds_columns(self) -> bool:
+        """Whether a resolved value belongs to its frame. Otherwise it is a name, with the meaning that it has in the frame where
+        it is used."""
 
     # ------------------------------------------------------------ DELETE and UPDATE
 
@@ -56,6 +62,11 @@ class Analyzer(Protocol):
     def written_text(self, column: Column) -> str:
         """The column as it was written, before any analysis."""
 
+    def needed_rows(self, frame: DataFrame, condition: Column | None, *, listed: str, schema: StructType, alias: Alias) -> Wanted:
+        """Return which rows of the table a frame over its rows needs, as far as that is known. condition: of the frame, if the
+        frame is only a filter; otherwise None. listed: names the list of files of the table's scan. schema, alias: of the
+        table."""
+
     # ------------------------------------------------------------ MERGE
 
     def resolve(self, frame: DataFrame, columns: Sequence[Column], where: str) -> list[Resolved]:
@@ -80,6 +91,12 @@ class Analyzer(Protocol):
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
         """Return the parts of a MERGE's condition for each side. names: the schemas of both."""
+
+    # ------------------------------------------------------------ overwrites
+
+    def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
+        """Return the condition of an overwrite as SQL text that Spark reads as the same condition; None if it has no such text.
+        shape: makes a frame with the table's columns. condition: a Column or the name of one."""
 
 
 def analyzer_of(spark: Any) -> Analyzer:

@@ -13,13 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_py.expressions.coercion import is_atomic
+from delta_py.expressions.coercion import is_atomic, may_assign
 from delta_py.protocol.identity_columns import identity_of
-from delta_py.row_changes.assigned_rows import AssignedPaths, by_first_name
-from delta_py.row_rules.store_assignment_casts import may_assign
+from delta_py.row_changes.assigned_rows import AssignedPaths
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.names import quoted
-from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, find_path
+from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, by_first_name, find_path
 from delta_py.write.row_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default, default_of

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
-from delta_py.expressions.spark_rules import checked_default, type_text
+from delta_py.expressions.sql_text.spark_rules import checked_default, type_text
 from delta_py.row_rules.store_assignment_casts import unenforceable
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.schema import ArrayType, MapType, StructField, StructType

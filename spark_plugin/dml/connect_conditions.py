@@ -121,7 +121,7 @@ def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
 
 
 def _sql(expression: tree.Expression) -> str:
-    from delta_py.expressions.to_sql import to_sql
+    from delta_py.expressions.sql_text.to_sql import to_sql
 
     return to_sql(expression)
 
@@ -166,8 +166,8 @@ class _Reader:
         raise _NotRead
 
     def _parsed(self, text: str) -> tree.Expression:
-        from delta_py.expressions.from_sql import tree_of
         from delta_py.expressions.resolve import resolve
+        from delta_py.expressions.sql_text.from_sql import tree_of
 
         if self.spark is not None and read_otherwise(self.spark, text):
             raise _NotRead

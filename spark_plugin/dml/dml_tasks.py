@@ -10,8 +10,8 @@ from pyspark import TaskContext
 
 from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import ChangeState, write_changes
-from spark_plugin.dml.task_answers import to_text
-from spark_plugin.source.tcp_nodelay import answer_promptly
+from spark_plugin.tasks.task_answers import to_text
+from spark_plugin.tasks.tcp_nodelay import answer_promptly
 
 RESULT = "result"
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
 from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
@@ -39,25 +39,23 @@ from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, T
 from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
-from spark_plugin.dml.connect_conditions import wanted_by
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
-from spark_plugin.dml.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.dml.store_assignment import overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias, called
-from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import DISABLED, FILES, SESSION
+from spark_plugin.options.roads import Road
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
-from spark_plugin.pruning import wanted_rows
 from spark_plugin.pruning.needed_rows import Wanted
-from spark_plugin.roads import Road
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
+from spark_plugin.tasks.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
+from spark_plugin.tasks.task_answers import from_text
 
-Evolution: TypeAlias = Callable[[Snapshot], Mapping[str, Any]]
+Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
@@ -105,7 +103,7 @@ class Target:
         """The frame without ROW_ADDRESS, for the analyzer: names mean the same in it, and no error should list ROW_ADDRESS. Over
         Spark Connect it is a frame without rows: otherwise the server would look at the table, and plan a read, for each
         question."""
-        if not is_connect(self.spark):
+        if analyzer_of(self.spark).binds_columns:
             return self.frame.drop(ROW_ADDRESS)
         columns = self.dml.snapshot.schema.fields
         metadata = (metadata_scan_column().logical,) if self.has_metadata else ()
@@ -123,16 +121,15 @@ class Target:
     def wanted(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
         """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
         frame, if the frame is only a filter. No job runs."""
-        if is_connect(self.spark):
-            return wanted_by(self.spark, condition, self.dml.snapshot.schema, self.alias)
-        needed_rows = wanted_rows(self.spark, frame, FILES, self.listed)
+        schema = self.dml.snapshot.schema
+        needed_rows = analyzer_of(self.spark).needed_rows(frame, condition, listed=self.listed, schema=schema, alias=self.alias)
         return needed_rows.without(METADATA_COLUMN) if self.has_metadata else needed_rows
 
     def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
         """Choose the files to read: those that may contain such rows. whole: the predicate describes exactly the rows to delete,
         so files whose rows are all deleted need not be read. Returns how many files are to be read."""
         chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
-        if is_connect(self.spark):  # a copy of the DML chose the files
+        if not adapter_of(self.spark).is_driver:  # a copy of the DML chose the files
             self.dml.take_choice(predicate, chosen)
         return int(chosen.candidates.num_rows)
 
@@ -179,8 +176,8 @@ def open_target(
     request: WriteRequest | None = None,
     shown: Shown | None = None,
 ) -> Iterator[Target]:
-    """Open the newest version of a table to change it. evolve: returns the metadata and protocol that the operation makes of
-    those of a version, as in Dml.on. request: the write settings to follow; None for the session's settings for all writes.
+    """Open the newest version of a table to change it. evolve: returns how the operation changes the definition of the
+    table at this version. request: the write settings to follow; None for the session's settings for all writes.
     shown: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
@@ -191,17 +188,16 @@ def open_target(
         by_session = request is None
         if request is None:
             request = write_options({"path": table.url, SESSION: write_settings(spark, table.url)}, overwrite=False).request
-        level = None if request.isolation_level is None else IsolationLevel.parse(request.isolation_level)
-        changed = {} if evolve is None else evolve(snapshot)
-        dml = Dml.on(snapshot, operation, time_zone=time_zone, isolation=level, **changed)
+        changes = DefinitionChanges() if evolve is None else evolve(snapshot)
+        dml = Dml.on(snapshot, operation, replace(request, time_zone=time_zone), changes)
         with _place_of_list(spark, dml) as listed:
-            yield Target(spark, dml.follow(request), table, listed, alias, by_session, shown)
+            yield Target(spark, dml, table, listed, alias, by_session, shown)
 
 
 @contextmanager
 def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
     """Return a name for the list of files, for dml.store: on this machine, or otherwise among the table's files."""
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         with tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
             yield f"{folder}/files.arrow"
         return

@@ -7,7 +7,8 @@ A resolved value is still a name. It has the meaning that it has in the frame wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,6 +18,7 @@ from pyspark.sql.types import DataType, IntegralType, StructType
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import Path
+from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.dml.analysis import (
     GENERATOR,
     TURNED,
@@ -35,10 +37,17 @@ from spark_plugin.dml.analysis import (
     selected_for_merge,
     selected_values,
 )
-from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts
+from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts, wanted_by
 from spark_plugin.dml.merge_names import Named, Names
 from spark_plugin.dml.target_names import Alias, without_alias
-from spark_plugin.internals.connect_internals import may_have_subqueries
+from spark_plugin.internals.connect_internals import (
+    ClientLiteral,
+    ClientSql,
+    client_expression,
+    client_node,
+    may_have_subqueries,
+)
+from spark_plugin.pruning.needed_rows import Wanted
 from spark_plugin.schema_conversion import FieldsByName, find_field
 from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 
@@ -48,6 +57,8 @@ _NOT_IN_FILTERS = ("WINDOW_FUNCTION_NOT_ALLOWED", WINDOW_IN_FILTER_41, GENERATOR
 
 
 class NameAnalyzer:
+    binds_columns: ClassVar[bool] = False
+
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
@@ -65,6 +76,11 @@ class NameAnalyzer:
 
     def written_text(self, column: Column) -> str:
         return condition_text(column)
+
+    def needed_rows(
+        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
+    ) -> Wanted:
+        return wanted_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         selected(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist
@@ -117,6 +133,15 @@ class NameAnalyzer:
                     turned = TURNED[part.comparison]
                     comparisons.append(Comparison(columns[1], turned, columns[0], kind, _same_order(own, kind)))
         return ConditionParts(tuple(of_target), (), tuple(comparisons))
+
+    def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
+        """A client knows the text only of a condition that was written as SQL, or of a constant."""
+        match client_node(client_expression(condition)):
+            case ClientSql(text):
+                return text
+            case ClientLiteral(bool(value)):
+                return str(value).lower()
+        return None
 
     def _is_deterministic(self, frame: DataFrame, condition: Column) -> bool:
         """Return whether Spark accepts it as the condition of a join. Raises UnsupportedOperationError for one that Spark refuses

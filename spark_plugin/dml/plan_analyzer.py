@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
@@ -12,6 +13,7 @@ from pyspark.sql.types import StringType
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.names import quoted
 from delta_py.types.schema import Path
+from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.dml.analysis import (
     TURNED,
     Comparison,
@@ -45,9 +47,14 @@ from spark_plugin.internals.jvm_plans import (
     uses_only,
 )
 from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.options.common import FILES
+from spark_plugin.pruning import wanted_rows
+from spark_plugin.pruning.needed_rows import Wanted
 
 
 class PlanAnalyzer:
+    binds_columns: ClassVar[bool] = True
+
     def __init__(self, spark: SparkSession) -> None:
         self._internals = SparkInternals(spark)
 
@@ -63,6 +70,11 @@ class PlanAnalyzer:
 
     def written_text(self, column: Column) -> str:
         return unanalyzed_sql(column)
+
+    def needed_rows(
+        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
+    ) -> Wanted:
+        return wanted_rows(frame.sparkSession, frame, FILES, listed)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))
@@ -107,6 +119,16 @@ class PlanAnalyzer:
             tuple(self._internals.column(part) for part in conditions if uses_only(part, of_source) and not is_constant(part)),
             tuple(comparisons),
         )
+
+    def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
+        frame = shape()
+        column = F.col(condition) if isinstance(condition, str) else condition
+        text = expression_sql(self._internals.filter_condition(frame, column))
+        try:
+            again = self._internals.filter_condition(frame, F.expr(text))
+        except PySparkException:  # for example, a Python function has no SQL
+            return None
+        return text if expression_sql(again) == text else None
 
     def _columns_of(self, frame: DataFrame) -> list[str]:
         return [expression_sql(attribute) for attribute in self._internals.attributes(frame)]

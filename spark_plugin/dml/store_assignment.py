@@ -1,5 +1,5 @@
-"""Values for columns of a table, by Spark's store assignment: casts that fail instead of losing data, structs matched by the
-names of their fields, and new rows in which only some columns, or fields, are assigned.
+"""Store assignment on Spark's Columns: casts that fail instead of losing data, structs matched by the names of their fields, and
+new rows in which only some columns, or fields, are assigned. delta_py does this on Arrow (row_rules/store_assignment_casts.py).
 
     rule = Assigning.of(spark, evolves=False)
     rule.cast(Typed(column, found), wanted, "name")
@@ -19,19 +19,16 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
-    AtomicType,
     DataType,
     MapType,
     NullType,
-    StringType,
     StructField,
     StructType,
-    VariantType,
 )
 
 from delta_py.errors import SchemaMismatchError, UnsupportedOperationError
-from spark_plugin.internals.connect_internals import client_cast
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from delta_py.types.schema import by_first_name
+from spark_plugin.internals.session_adapter import SessionAdapter, adapter_of
 from spark_plugin.options.settings import conf
 from spark_plugin.schema_conversion import FieldsByName
 
@@ -73,17 +70,16 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assigning:
-    """How values are converted to those of a column. internals: None over Spark Connect. evolves: structs may lack fields that
-    the column has."""
+    """How values are converted to those of a column. session: makes the casts. evolves: structs may lack fields that the column
+    has."""
 
-    internals: SparkInternals | None
+    session: SessionAdapter
     policy: str
     evolves: bool
 
     @classmethod
     def of(cls, spark: SparkSession, *, evolves: bool) -> Assigning:
-        internals = None if is_connect(spark) else SparkInternals(spark)
-        return cls(internals, (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
+        return cls(adapter_of(spark), (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
 
     # ------------------------------------------------------------ rows
 
@@ -131,7 +127,7 @@ class Assigning:
     @property
     def _evolving(self) -> Assigning:
         """A rule for the row's own values, which may have an older schema."""
-        return Assigning(self.internals, self.policy, True)
+        return Assigning(self.session, self.policy, True)
 
     # ------------------------------------------------------------ values
 
@@ -210,17 +206,16 @@ class Assigning:
 
     def constant(self, text: str | None, target_type: DataType) -> Column:
         """Return the value of PARTITION in an INSERT, which Spark's parser passes as text. Spark always casts it in ANSI mode."""
-        text_column = F.lit(text)
-        if self.internals is not None:
-            return self.internals.cast(text_column, target_type, ansi=True)
-        cast: Column = client_cast(text_column, target_type, "ansi")
-        return cast
+        return self.session.cast(F.lit(text), target_type, ansi=True)
 
     def _plain(self, value: Typed, target_type: DataType, name: str) -> Column:
         """Return a cast by the policy, whatever spark.sql.ansi.enabled is: it is Catalyst's own cast, which has its own mode."""
-        if self.internals is None:
-            return self._asked(value, target_type, name)
-        up_casts = self.internals.can_up_cast(value.data_type, target_type)
+        up_casts = self.session.can_up_cast(value.data_type, target_type)
+        if self.policy == "STRICT" and up_casts is None:
+            raise UnsupportedOperationError(
+                f"{name} needs a cast to {target_type.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot "
+                "be followed over Spark Connect. Cast the value, or set the policy to ANSI."
+            )
         if self.policy == "STRICT" and not up_casts:
             raise SchemaMismatchError(
                 f"Cannot up cast {name} from {value.data_type.simpleString()} to {target_type.simpleString()}, and "
@@ -230,18 +225,7 @@ class Assigning:
                 column=name,
             )
         overflow_of = name if self.policy == "ANSI" and not up_casts else None
-        return self.internals.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
-
-    def _asked(self, value: Typed, target_type: DataType, name: str) -> Column:
-        """Return the same cast as a Spark Connect client requests it. STRICT accepts every simple value as text; for other types
-        only the server knows which it accepts."""
-        if self.policy == "STRICT" and not (target_type == StringType() and _is_simple(value.data_type)):
-            raise UnsupportedOperationError(
-                f"{name} needs a cast to {target_type.simpleString()}. spark.sql.storeAssignmentPolicy is STRICT, which cannot "
-                "be followed over Spark Connect. Cast the value, or set the policy to ANSI."
-            )
-        cast: Column = client_cast(value.column, target_type, "legacy" if self.policy == "LEGACY" else "ansi")
-        return cast
+        return self.session.cast(value.column, target_type, ansi=self.policy != "LEGACY", overflow_of=overflow_of)
 
 
 @contextmanager
@@ -261,12 +245,8 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
 
 
 def _by_folded_name(assigned_values: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
-    """Group the assigned values by field, and by path from that field. The fields have their names in lower case."""
-    groups: dict[str, dict[Path, Given]] = {}
-    for path, value in assigned_values.items():
-        if path:
-            groups.setdefault(path[0].lower(), {})[path[1:]] = value
-    return groups
+    """Do the same as by_first_name, with the first names in lower case."""
+    return by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
 
 
 def _fields_of(value: Typed | None) -> Callable[[str], Typed | None]:
@@ -282,10 +262,6 @@ def _holds_struct(kind: DataType) -> bool:
         case MapType():
             return _holds_struct(kind.keyType) or _holds_struct(kind.valueType)
     return False
-
-
-def _is_simple(kind: DataType) -> bool:
-    return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)
 
 
 def _has_own_fields(data_type: DataType, other: DataType) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 
 Alias: TypeAlias = tuple[str, ...]
 """The parts of a name. The last part, or the last parts, can stand before a column's name. Empty if there is none. Over Spark
@@ -21,9 +21,9 @@ Connect only the last part can."""
 
 def called(frame: DataFrame, alias: Alias) -> DataFrame:
     """Return the frame under this name."""
-    if len(alias) < 2 or is_connect(frame.sparkSession):
-        return frame.alias(alias[-1]) if alias else frame
-    return SparkInternals(frame.sparkSession).called(frame, alias)
+    if len(alias) < 2:
+        return frame.alias(alias[0]) if alias else frame
+    return adapter_of(frame.sparkSession).called(frame, alias)
 
 
 def without_alias(path: tuple[str, ...], alias: Alias) -> tuple[str, ...]:

@@ -45,11 +45,6 @@ class DriverChannel:
             raise
 
     @property
-    def is_closed(self) -> bool:
-        """Whether the application has ended, or the JVM has."""
-        return self._server.is_closed
-
-    @property
     def is_reachable(self) -> bool:
         """The same as ChannelServer.is_reachable."""
         return self._server.is_reachable

@@ -78,9 +78,8 @@ def proof(secret: bytes, side: bytes, server_nonce: bytes, client_nonce: bytes) 
 def read_request(connection: socket.socket, limit_seconds: float) -> Request | None:
     """Wait for the next request without a limit; once it has begun, for limit_seconds. None if the client ended the connection.
 
-    Raises ChannelError and OSError.
+    connection: has no timeout, before and after. Raises ChannelError and OSError.
     """
-    connection.settimeout(None)
     first = connection.recv(1)
     if not first:
         return None

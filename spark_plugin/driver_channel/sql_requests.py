@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from importlib import import_module
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 import orjson
@@ -26,15 +25,14 @@ from pyspark.sql import SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin.driver_channel.channel import STATEMENT, DriverChannel, channel_of
 from spark_plugin.exceptions import as_spark_raises
+from spark_plugin.internals.named_functions import function_named
 from spark_plugin.internals.pyspark_internals import message_without_stack, reason_of
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.settings import active
 
-Handler: TypeAlias = "Callable[[SparkSession, Mapping[str, Any]], Any]"
-
 _HANDLERS = {"procedure": "statements.call_procedure.call_procedure", "statement": "sql_router.run_from_jvm"}
-"""By a key of the request: `module.function` in spark_plugin, imported when the first request needs it. It returns a frame, or
-None if nothing was done."""
+"""By a key of the request: the name of a function, for function_named. It takes the session and the request, and returns a
+frame, or None if nothing was done."""
 
 _log = logging.getLogger("pydelta")
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()  # registered sessions, by their ids in the JVM
@@ -95,14 +93,7 @@ def _session(java: Any) -> SparkSession:
 
 def _run(spark: SparkSession, request: Mapping[str, Any]) -> Any:
     handler = next(handler for key, handler in _HANDLERS.items() if key in request)
-    return _imported(handler)(spark, request)
-
-
-@cache
-def _imported(name: str) -> Handler:
-    module, _, function = name.rpartition(".")
-    handler: Handler = getattr(import_module(f"spark_plugin.{module}"), function)
-    return handler
+    return function_named(handler)(spark, request)
 
 
 def failure_json(error: Exception) -> str:

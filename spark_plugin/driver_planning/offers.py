@@ -22,9 +22,9 @@ from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
 from spark_plugin.internals.pyspark_internals import reason_of
 from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.options.roads import DISABLE_CONF, DRIVER_PLANNING
 from spark_plugin.options.settings import is_enabled
 from spark_plugin.pruning.rule import installed_rule
-from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -105,6 +105,42 @@ def activated_client(spark: Any) -> Iterator[None]:
         yield
     finally:
         threads.session = previous_session
+
+
+@contextmanager
+def formatted_client_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Do the same as formatted_sql, with views on the server: `sql` sends DataFrames with its statement, but pydelta makes
+    several statements of it."""
+    from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
+
+    client = ClientFormatter(spark)
+    formatted = client.format(text, **arguments)
+    view_names = []
+    try:
+        for frame, name in client._temp_views:
+            frame.createOrReplaceTempView(name)
+            view_names.append(name)
+        yield formatted
+    finally:
+        for name in view_names:
+            spark.catalog.dropTempView(name)
+
+
+# ---------------------------------------------------------------- writers
+
+
+def client_frame_of(writer: Any, spark: Any) -> Any:
+    """Return the DataFrame of a writer of batches or streams. A client's writer holds its plan."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._write_stream._child if hasattr(writer, "_write_stream") else writer._df, spark)
+
+
+def new_client_writer(frame: Any, callback: Any) -> Any:
+    """Return a DataFrameWriter without any calls. callback: the result of `callback_of`."""
+    from pyspark.sql.connect.readwriter import DataFrameWriter
+
+    return DataFrameWriter(frame._plan, frame.sparkSession, callback)
 
 
 # ---------------------------------------------------------------- plans

@@ -5,9 +5,7 @@ It covers classic sessions and clients of Spark Connect. The parts in the JVM ar
 
 from __future__ import annotations
 
-import dataclasses
 import io
-import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +13,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, _parse_datatype_json_string
-
-from spark_plugin.internals.spark_internals import is_connect
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -49,28 +45,13 @@ def session_of(owner: Any) -> Any:
 
 
 def frame_of(writer: Any) -> Any:
-    """Return the DataFrame of a writer. Spark Connect's writers hold its plan."""
-    spark = session_of(writer)
-    if not is_connect(spark):
-        return writer._df
-    from pyspark.sql.connect.dataframe import DataFrame
-
-    return DataFrame(writer._write_stream._child if hasattr(writer, "_write_stream") else writer._df, spark)
+    """Return the DataFrame of a classic session's writer."""
+    return writer._df
 
 
 def callback_of(writer: Any) -> Any:
     """Return what a batch writer of Spark Connect passes to its DataFrame; None for other writers."""
     return getattr(writer, "_callback", None)
-
-
-def new_writer(frame: Any, callback: Any) -> Any:
-    """Return a DataFrameWriter without any calls. callback: the result of `callback_of`."""
-    spark = frame.sparkSession
-    if not is_connect(spark):
-        return frame.write
-    from pyspark.sql.connect.readwriter import DataFrameWriter
-
-    return DataFrameWriter(frame._plan, spark, callback)
 
 
 # ---------------------------------------------------------------- sessions and their SQL, classic and of Spark Connect
@@ -89,23 +70,8 @@ def session_class(*, connect: bool) -> type[Any]:
 
 @contextmanager
 def formatted_sql(spark: Any, text: str, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the text with keyword arguments of `sql` inserted as `sql` does it. DataFrames are views inside the block, also on a
-    Connect server: there `sql` sends them with the statement, but pydelta makes several statements of it."""
-    if is_connect(spark):
-        from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ClientFormatter
-
-        client = ClientFormatter(spark)
-        formatted = client.format(text, **arguments)
-        view_names = []
-        try:
-            for frame, name in client._temp_views:
-                frame.createOrReplaceTempView(name)
-                view_names.append(name)
-            yield formatted
-        finally:
-            for name in view_names:
-                spark.catalog.dropTempView(name)
-        return
+    """Yield the text with keyword arguments of a classic session's `sql` inserted as `sql` does it. DataFrames are views inside
+    the block."""
     from pyspark.sql.sql_formatter import SQLStringFormatter
 
     formatter = SQLStringFormatter(spark)
@@ -166,11 +132,6 @@ def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
     serializer: Any = CPickleSerializer()
     pickled = [serializer.dumps(partition) for partition in partitions]
     return b"".join([_INT.pack(len(pickled)), *(_INT.pack(len(each)) + each for each in pickled)])
-
-
-def read_limit_as_by_worker(limit: Any) -> str:
-    """Return what a stream's process writes for the limit of its batches, for `read_limit_of_json` in later calls."""
-    return json.dumps(dataclasses.asdict(limit) | {"_type": type(limit).__name__})
 
 
 # ---------------------------------------------------------------- errors

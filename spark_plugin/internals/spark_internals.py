@@ -3,8 +3,8 @@
     internals = SparkInternals(spark)          # of a classic session
     rule = internals.pruning_rule()
 
-A classic session has a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: check `is_connect` first. The
-content of a client's Columns and plans is in `connect_internals.py`.
+A classic session has a JVM. A Spark Connect client has none, and `SparkInternals` refuses it: `session_adapter.py` has what works
+for both. The content of a client's Columns and plans is in `connect_internals.py`.
 Objects from the JVM (rules, plans, expressions) are opaque to callers: they pass them from one function here, or in
 `jvm_plans.py`, to another.
 

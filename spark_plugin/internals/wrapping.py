@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 
 Method = Callable[..., Any]
 
@@ -33,5 +33,5 @@ def original(cls: type[Any], name: str) -> Method:
 
 def spark_sql(spark: Any, text: str) -> Any:
     """Run Spark's own `sql`, for statements that come from pydelta and must not be routed."""
-    frame = None if is_connect(spark) else SparkInternals(spark).sql_below_router(text)
+    frame = adapter_of(spark).sql_below_router(text)
     return original(type(spark), "sql")(spark, text) if frame is None else frame

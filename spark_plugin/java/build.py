@@ -1,7 +1,8 @@
-"""Builds the jar of the Java part for the pyspark that this Python has.
+"""Builds the jar of the Java part for the pyspark that this Python has, or for another Spark.
 
-    python -m spark_plugin.java.build              # if the jar is missing, or was built from other sources
-    python -m spark_plugin.java.build --force      # in any case
+    python -m spark_plugin.java.build                              # if the jar is missing, or was built from other sources
+    python -m spark_plugin.java.build --force                      # in any case
+    python -m spark_plugin.java.build --spark-jars /opt/spark/jars # for the Spark with these jars; it needs no pyspark
 
 It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
 equal jars, byte by byte.
@@ -9,6 +10,7 @@ equal jars, byte by byte.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import io
 import os
@@ -23,9 +25,7 @@ from pathlib import Path
 
 from delta_py.release import own_version
 from spark_plugin.java import jars
-
-JAVA_RELEASE = "17"
-"""The oldest Java that Spark 4 runs on."""
+from spark_plugin.java.jars import JAVA_RELEASE
 
 # Manifests of Spark's jars name jars that Spark does not have (path).
 _LINT = "-Xlint:all,-path"
@@ -36,9 +36,12 @@ class BuildError(RuntimeError):
     """javac is missing or refuses the sources, or there is no pyspark to compile against."""
 
 
-def build(*, force: bool = False) -> Path:
-    """Return the jar for the pyspark of this Python; build it if necessary. Raises BuildError."""
-    spark_jars = jars_of_pyspark()
+def build(*, force: bool = False, spark_jars: Path | None = None) -> Path:
+    """Return the jar for the Spark whose jars are in a directory; build it if necessary. Raises BuildError.
+
+    spark_jars: None means those of the pyspark of this Python.
+    """
+    spark_jars = spark_jars or jars_of_pyspark()
     spark_version = version_of_spark(spark_jars)
     minor_version = jars.minor_version_of(spark_version)
     if minor_version not in jars.MINOR_VERSIONS:
@@ -101,17 +104,24 @@ def version_of_spark(spark_jars: Path) -> str:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write atomically: another process sees the old file or the new one."""
-    target.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        file.write(content)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, target)
+    """Write atomically: another process sees the old file or the new one. Raises BuildError if the file cannot be written."""
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            file.write(content)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, target)
+    except OSError as error:
+        raise BuildError(f"{target} cannot be written ({error}). Build it as the user to whom this directory belongs.") from error
 
 
 def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog=jars.BUILD_COMMAND, description="Build the jar of pydelta's Java part.")
+    parser.add_argument("--force", action="store_true", help="build it even if it was built from these sources")
+    parser.add_argument("--spark-jars", type=Path, metavar="DIRECTORY", help="Spark's jars; by default those of pyspark")
+    options = parser.parse_args(arguments)
     try:
-        print(build(force="--force" in arguments))
+        print(build(force=options.force, spark_jars=options.spark_jars))
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1

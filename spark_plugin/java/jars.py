@@ -4,8 +4,9 @@
     jar = jar_for("4.4.0")              # the newest jar; jar.is_for_older_spark says that it needs a self-test (self_test.py)
     jar = jar_for("4.0.1")              # UnsupportedOperationError, which names the versions that work
 
-The jar is built by build.py and travels in the wheel. A source checkout has the sources next to it: there a jar that was built
-from other sources is refused, and the error names the command that builds it.
+The jar is built by build.py and travels in the wheel. A source checkout has the sources next to it, and so has an installation
+that was made without jars (setup.py): there a jar that was built from other sources is refused, and the error names the command
+that builds it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from spark_plugin.spark_versions import SUPPORTED, minor_version, refuse_older
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version, refuse_older
 
 MINOR_VERSIONS = tuple(f"{major}.{minor}" for major, minor in SUPPORTED)
 """The minor versions of Spark that a jar is built for, oldest first."""
@@ -26,6 +28,8 @@ SOURCES = Path(__file__).resolve().parent
 DIRECTORY = SOURCES.parent / "jars"
 MANIFEST = "META-INF/MANIFEST.MF"
 BUILD_COMMAND = "python -m spark_plugin.java.build"
+JAVA_RELEASE = "17"
+"""The oldest Java that Spark 4 runs on."""
 
 _NAME_OF_DIGEST = "Sources-Digest"
 
@@ -44,9 +48,10 @@ class MissingJarError(JarError):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """path: of the file. minor_version: of the Spark that it was compiled for. is_for_older_spark: the session's is newer."""
+    """path: of the file, perhaps inside a zip file. minor_version: of the Spark that it was compiled for. is_for_older_spark: the
+    session's is newer."""
 
-    path: Path
+    path: Traversable
     minor_version: str
     is_for_older_spark: bool = False
 
@@ -62,9 +67,15 @@ def jar_for(spark_version: str) -> Jar:
     requested_version = minor_version_of(spark_version)
     newest = MINOR_VERSIONS[-1]
     of_jar = requested_version if requested_version in MINOR_VERSIONS else newest
-    path = DIRECTORY / jar_name(of_jar)
+    path = file_of_package(DIRECTORY / jar_name(of_jar))
     _require_current(path, of_jar)
     return Jar(path, of_jar, is_for_older_spark=minor_version(newest) < minor_version(spark_version))
+
+
+def file_of_package(path: Path) -> Traversable:
+    """Return the file at a path, which goes through a zip file if Python imports pydelta from one (`spark-submit --py-files`)."""
+    archive = next((parent for parent in path.parents if parent.is_file()), None)
+    return path if archive is None else zipfile.Path(archive, path.relative_to(archive).as_posix())
 
 
 def jar_name(minor_version: str) -> str:
@@ -77,7 +88,7 @@ def minor_version_of(spark_version: str) -> str:
 
 
 def sources_for(minor_version: str) -> dict[str, Path]:
-    """Map `rule/PruneScans.java` to the file that is compiled for this minor version of Spark. Empty in a wheel."""
+    """Map `rule/PruneScans.java` to the file that is compiled for this minor version of Spark. Empty in a wheel with jars."""
     version_sources = SOURCES / f"spark_{minor_version.replace('.', '_')}"
     sources = {file.relative_to(root).as_posix(): file for root in (SOURCES, version_sources) for file in root.glob("*/*.java")}
     return dict(sorted(sources.items()))
@@ -98,17 +109,17 @@ def manifest_text(pydelta_version: str, spark_version: str, digest: str) -> str:
     return "\r\n".join([*lines, f"{_NAME_OF_DIGEST}: {digest}", "", ""])
 
 
-def manifest_of(jar: Path) -> dict[str, str]:
+def manifest_of(jar: Traversable) -> dict[str, str]:
     """Return the attributes of a jar's manifest. Raises JarError for a file that is no jar of pydelta."""
     try:
-        with zipfile.ZipFile(jar) as archive:
+        with jar.open("rb") as file, zipfile.ZipFile(file) as archive:
             lines = archive.read(MANIFEST).decode().splitlines()
     except (zipfile.BadZipFile, KeyError) as error:
         raise JarError(f"{jar} is damaged ({error}). {_how_to_build()}") from error
     return dict(line.split(": ", 1) for line in lines if ": " in line)
 
 
-def is_built_from(sources: Mapping[str, Path], jar: Path) -> bool:
+def is_built_from(sources: Mapping[str, Path], jar: Traversable) -> bool:
     """Return whether the jar's manifest names these sources. Raises JarError for a file that is no jar of pydelta."""
     return manifest_of(jar).get(_NAME_OF_DIGEST) == digest_of(sources)
 
@@ -122,9 +133,9 @@ def is_current(minor_version: str) -> bool:
     return True
 
 
-def _require_current(path: Path, minor_version: str) -> None:
+def _require_current(path: Traversable, minor_version: str) -> None:
     sources = sources_for(minor_version)
-    if not path.exists():
+    if not path.is_file():
         raise MissingJarError(f"{path} is missing. {_how_to_build(sources)}", has_sources=bool(sources))
     if sources and not is_built_from(sources, path):
         raise JarError(f"{path} was built from other Java sources than those in {SOURCES}. {_how_to_build(sources)}")
@@ -133,4 +144,4 @@ def _require_current(path: Path, minor_version: str) -> None:
 def _how_to_build(sources: Mapping[str, Path] | None = None) -> str:
     if sources == {}:
         return "Install pydelta again: the wheel contains this file."
-    return f"Build it with a JDK: {BUILD_COMMAND} (make setup does it too)"
+    return f"Install a JDK of Java {JAVA_RELEASE} or newer, and build it: {BUILD_COMMAND}"

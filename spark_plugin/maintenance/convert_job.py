@@ -21,9 +21,9 @@ from delta_py.copies.convert_to_delta import Converted, ConvertRequest, convert,
 from delta_py.optimize.optimize import AtTable
 from delta_py.parquet.foreign_files import FooterReading, read_footers
 from spark_plugin.cached_tables import read_anew
-from spark_plugin.dml.run_near_table import at_table, in_tasks
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, active
+from spark_plugin.tasks.run_near_table import at_table, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from delta_py.scan.time_travel import parse_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import Copy
-from spark_plugin.dml.run_near_table import at_table, in_tasks
 from spark_plugin.maintenance.job_tasks import copier
 from spark_plugin.options.settings import TablePath, active
+from spark_plugin.tasks.run_near_table import at_table, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

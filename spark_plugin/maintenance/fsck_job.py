@@ -12,10 +12,10 @@ from delta_py.copies.restore import restore_faults
 from delta_py.repair.file_check import FAULT_SCHEMA
 from delta_py.repair.fsck import fsck
 from delta_py.scan.time_travel import parse_timestamp_ms
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.result_frames import to_frame
 from spark_plugin.options.settings import TablePath, active, conf
+from spark_plugin.tasks.run_near_table import at_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,8 +25,8 @@ from delta_py.write.file_compaction import compact
 from delta_py.write.file_copies import Copy, copy_files
 from delta_py.write.rewrite import Rewrite
 from spark_plugin.dml.dml_tasks import task_number
-from spark_plugin.dml.task_answers import to_text
-from spark_plugin.source.tcp_nodelay import answer_promptly
+from spark_plugin.tasks.task_answers import to_text
+from spark_plugin.tasks.tcp_nodelay import answer_promptly
 
 Batches = Iterable[pa.RecordBatch]
 

@@ -15,11 +15,11 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import below
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import Path
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.result_frames import to_frame
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.pruning.rule import compared_columns
+from spark_plugin.tasks.run_near_table import at_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -43,8 +43,6 @@ from delta_py.types.sizes import parse_size
 from delta_py.write.arranging import Arrangement, SampledBin, file_shares
 from delta_py.write.data_files import WrittenFiles, nothing_left
 from delta_py.write.rewrite import Rewrite
-from spark_plugin.dml.run_near_table import abandon, at_table, in_tasks, tasks_worth_while
-from spark_plugin.dml.task_answers import from_text
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.job_tasks import (
     ANSWER,
@@ -58,6 +56,8 @@ from spark_plugin.maintenance.job_tasks import (
     row_splitter,
 )
 from spark_plugin.options.settings import TablePath, active, conf, is_on
+from spark_plugin.tasks.run_near_table import abandon, at_table, in_tasks, tasks_worth_while
+from spark_plugin.tasks.task_answers import from_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

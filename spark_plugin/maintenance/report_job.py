@@ -10,10 +10,10 @@ from delta_py.report.gathering import ReportRequest, gather
 from delta_py.report.report import Report
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.layout import filtered_columns
 from spark_plugin.options.settings import TablePath, active
+from spark_plugin.tasks.run_near_table import at_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

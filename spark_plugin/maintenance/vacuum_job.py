@@ -15,11 +15,11 @@ from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import restore_quarantined
 from delta_py.vacuum.vacuum import Vacuum, VacuumKind, VacuumRequest, vacuum
 from delta_py.vacuum.vacuum_candidates import check_inventory
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.maintenance.result_frames import to_frame
 from spark_plugin.options.settings import TablePath, active, is_on
 from spark_plugin.spark_versions import to_arrow_schema
+from spark_plugin.tasks.run_near_table import at_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

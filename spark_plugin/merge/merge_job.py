@@ -9,7 +9,7 @@ changed rows, as for DELETE and UPDATE.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -22,22 +22,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_py.definition.evolve import changed_metadata
+from delta_py.definition.evolve import DefinitionChanges, changed_definition
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions.coercion import DATETIME, is_numeric
 from delta_py.row_changes.dml import MetricNames
-from delta_py.row_changes.merge_metrics import Kind, merge_metrics
+from delta_py.row_changes.merge_clauses import (
+    Clause,
+    changes_every_match,
+    deletes_all_matches,
+    effective_clauses,
+    only_inserts,
+    recorded_parameters,
+)
+from delta_py.row_changes.merge_metrics import merge_metrics
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.dml.target_names import Alias, called
-from spark_plugin.internals.spark_internals import is_connect
-from spark_plugin.merge.merge_job_clauses import Clause, ResolvedMerge, checked_clauses
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
 from spark_plugin.merge.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
@@ -67,7 +75,7 @@ def merge(
     table: TablePath,
     source: DataFrame,
     condition: Column,
-    clauses: Sequence[Clause],
+    clauses: Sequence[Clause[Column]],
     *,
     alias: Alias = (),
     evolves: bool = False,
@@ -77,7 +85,7 @@ def merge(
     alias: the target's name in conditions and values. evolves: columns that only the source has are added to the table; the
     session's setting AUTO_MERGE_CONF does the same.
 
-    Raises the errors of checked_clauses, ResolvedMerge.of and Assigning before anything runs; MultipleMatchesError
+    Raises the errors of effective_clauses, ResolvedMerge.of and Assigning before anything runs; MultipleMatchesError
     (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one of the target, unless
     matched rows are only deleted, or there are only inserts; conflicts as Transaction.commit. In these cases nothing
     is committed, and no file is left.
@@ -112,7 +120,7 @@ class MergeRequest:
     alias: Alias
     source: DataFrame
     condition: Column
-    clauses: tuple[Clause, ...]
+    clauses: tuple[Clause[Column], ...]
     evolves: bool
 
     @classmethod
@@ -123,11 +131,11 @@ class MergeRequest:
         alias: Alias,
         source: DataFrame,
         condition: Column,
-        clauses: Sequence[Clause],
+        clauses: Sequence[Clause[Column]],
         evolves: bool,
     ) -> MergeRequest:
         """Make the request from the arguments and the session's settings."""
-        clauses = checked_clauses(clauses)
+        clauses = effective_clauses(clauses)
         evolves = evolves or (conf(spark, AUTO_MERGE_CONF) or "false").lower() == "true"
         return cls(spark, table, alias, source, condition, clauses, evolves)
 
@@ -161,21 +169,20 @@ class MergeRequest:
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
-    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Return metadata and protocol with the columns that the clauses add. Raises SchemaMismatchError for a table without
-        columns that does not evolve."""
+    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+        """Return the changes by the columns that the clauses add. Raises SchemaMismatchError for a table without columns that
+        does not evolve."""
         self._check_columns(snapshot)
         if not self.evolves:
-            return {}
+            return DefinitionChanges()
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
         new_columns = resolved.evolved_columns()
         if not new_columns.fields:
-            return {}
+            return DefinitionChanges()
         request = WriteRequest(mode="append", merge_schema=True, merge_casts=True)
         cast_columns = _with_texts_cast(from_spark_schema(new_columns.toNullable()), snapshot.schema)
-        metadata, protocol = changed_metadata(snapshot, cast_columns, request)
-        return {"metadata": metadata, "protocol": protocol}
+        return changed_definition(snapshot, cast_columns, request)
 
 
 def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
@@ -203,18 +210,18 @@ class MergeRun:
     source: Source
 
     def run(self) -> DmlResult:
-        conditional = not self.merge.only_inserts and not self.merge.changes_every_match
+        conditional = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
         facts = source_facts(self.merge, self.source, ask_unique=conditional)
         target_rows = self._near(facts)
         if target_rows is not None and conditional and not facts.unique:
             self._check_matches(target_rows)
         dml = self.target.dml
-        dml.only_inserts = self.merge.only_inserts
+        dml.only_inserts = only_inserts(self.merge.clauses)
         if reads_table(self.merge.source, self.target.table):
             dml.transaction.read_rows()
-        elif self.merge.changes_every_match or not self.merge.of_kind("not matched"):
+        elif changes_every_match(self.merge.clauses) or not self.merge.of_kind("not matched"):
             dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be why another row is not inserted
-        dml.repeats = Repeats.IGNORED if self.merge.deletes_all_matches else Repeats.AMBIGUOUS
+        dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
         return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 
     def planned(self) -> PlannedChange:
@@ -232,7 +239,7 @@ class MergeRun:
         None if no row can change."""
         if target_rows is None and not self.merge.of_kind("not matched"):
             return None
-        if is_connect(self.target.spark):
+        if not analyzer_of(self.target.spark).binds_columns:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
         joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
@@ -314,10 +321,5 @@ class MergeRun:
         return partial(merge_metrics, clauses, facts.rows, self.source.elapsed_ms)
 
     def _parameters(self) -> dict[str, Any]:
-        kinds: dict[str, Kind] = {
-            "matchedPredicates": "matched",
-            "notMatchedPredicates": "not matched",
-            "notMatchedBySourcePredicates": "not matched by source",
-        }
-        described = {name: [clause.described() for _, clause in self.merge.of_kind(kind)] for name, kind in kinds.items()}
-        return {"predicate": [self.merge.condition.sql], **described}
+        conditions = [None if clause.condition is None else clause.condition.sql for clause in self.merge.clauses]
+        return recorded_parameters(self.merge.condition.sql, self.merge.clauses, conditions)

@@ -1,9 +1,7 @@
-"""The clauses of a MERGE: the caller's definition, its meaning by the analyzer, and the rows that it makes.
+"""The clauses of a MERGE, resolved by Spark's analyzer. Clause, and rules for any clauses: delta_py/row_changes/merge_clauses.py.
 
-clauses = checked_clauses(clauses)
 merge = ResolvedMerge.of(frame of the target, source, condition, clauses, evolves=False)
 merge.evolved_columns()                             # columns of the source that the table will get
-merge.new_row(clause, schema, ...)
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from delta_py.errors import SchemaMismatchError
 from delta_py.row_changes.assigned_rows import AssignedPaths, nested_in_insert
-from delta_py.row_changes.merge_clauses import effective_clauses
+from delta_py.row_changes.merge_clauses import Clause, of_kind
 from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.types.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
@@ -27,39 +25,6 @@ from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.store_assignment import Given, Path, Typed
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import is_case_sensitive
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One WHEN clause. condition: None if there is none. assignments: None for a delete, and for the form that takes all columns
-    of the source by their names."""
-
-    kind: Kind
-    action: Action
-    condition: Column | None = None
-    assignments: Mapping[str, Column] | None = None
-
-    @property
-    def where(self) -> str:
-        """The clause's name in errors."""
-        return f"{self.action.upper()} clause"
-
-
-def checked_clauses(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Return the clauses, without an unconditional update of nothing at the end of its kind: delta-spark ignores these, so that
-    no row counts as changed.
-
-    Raises UnsupportedOperationError if there is no clause (DELTA_MERGE_MISSING_WHEN), and for a clause without a condition before
-    other clauses of its kind: these could never apply. This includes an update of nothing; delta-spark continues with the others.
-    """
-    return effective_clauses(
-        clauses,
-        lambda clause: clause.action == "update" and clause.assignments == {},
-        lambda clause: clause.condition is not None,
-    )
-
-
-# ---------------------------------------------------------------- resolved clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +38,6 @@ class ResolvedClause:
     given: Mapping[Path, Given]
     stars: bool
     defaults: tuple[str, ...] = ()
-
-    def described(self) -> dict[str, str]:
-        """Return the description for the history."""
-        predicate = {} if self.condition is None else {"predicate": self.condition.sql}
-        return {**predicate, "actionType": self.action}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +59,7 @@ class ResolvedMerge:
         columns: Sequence[str],
         source: DataFrame,
         condition: Column,
-        clauses: Sequence[Clause],
+        clauses: Sequence[Clause[Column]],
         *,
         evolves: bool,
         alias: Alias = (),
@@ -121,22 +81,7 @@ class ResolvedMerge:
 
     def of_kind(self, kind: Kind) -> list[tuple[int, ResolvedClause]]:
         """Return the clauses of a kind in order, with their numbers."""
-        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
-
-    @property
-    def only_inserts(self) -> bool:
-        return all(clause.kind == "not matched" for clause in self.clauses)
-
-    @property
-    def deletes_all_matches(self) -> bool:
-        """Whether matched rows are only deleted: then the number of matches does not matter."""
-        matched = [clause for clause in self.clauses if clause.kind == "matched"]
-        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
-
-    @property
-    def changes_every_match(self) -> bool:
-        matched = [clause for clause in self.clauses if clause.kind == "matched"]
-        return bool(matched) and matched[-1].condition is None
+        return of_kind(self.clauses, kind)
 
     def values(self) -> list[Resolved | Typed]:
         """Return all values that are computed from rows."""
@@ -173,7 +118,7 @@ class _ClauseReader:
     names: Names
     evolves: bool
 
-    def read(self, clause: Clause) -> ResolvedClause:
+    def read(self, clause: Clause[Column]) -> ResolvedClause:
         scope = {"matched": self.both, "not matched": self.source, "not matched by source": self.target}[clause.kind]
         condition = None
         if clause.condition is not None:
@@ -186,7 +131,7 @@ class _ClauseReader:
         assigned_values, defaults = self._assigned(clause, clause.assignments, scope)
         return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
-    def _all_columns(self, clause: Clause) -> dict[Path, Given]:
+    def _all_columns(self, clause: Clause[Column]) -> dict[Path, Given]:
         """Return the columns that the source has, with schema evolution; otherwise all columns of the table."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
@@ -197,7 +142,7 @@ class _ClauseReader:
         }
 
     def _assigned(
-        self, clause: Clause, assignments: Mapping[str, Column], scope: DataFrame
+        self, clause: Clause[Column], assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, Given], tuple[str, ...]]:
         """Return the values, by path, and the columns that get their defaults."""
         by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
@@ -218,7 +163,7 @@ class _ClauseReader:
                 raise _no_default(name, clause)
         return assigned_values, tuple(path[0] for path in defaults)
 
-    def _paths(self, names: Sequence[str], clause: Clause) -> list[Path]:
+    def _paths(self, names: Sequence[str], clause: Clause[Column]) -> list[Path]:
         """Return the columns or fields that names refer to: in the table, or, if it may get new ones, in the source."""
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
@@ -229,7 +174,7 @@ class _ClauseReader:
         paths = dict(zip([*own_names, *new_names], [*of_table, *of_source], strict=True))
         return [self._in_the_tables_spelling(paths[name], name, clause) for name in names]
 
-    def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause) -> Path:
+    def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:
         column = self._table_names.get(path[0].lower())
         if column is None and not self.evolves:
             raise unresolved(name, clause.where, self.columns)
@@ -244,7 +189,7 @@ class _ClauseReader:
         return self.names.is_known(path, "source") and not self.names.is_known(path, "target")
 
 
-def _no_default(name: str, clause: Clause) -> SchemaMismatchError:
+def _no_default(name: str, clause: Clause[Column]) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"DEFAULT is for whole columns of the table, and {name} in the {clause.where} is none. Write the value out.",
         error_class="DEFAULT_PLACEMENT_INVALID",

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.expressions.spark_rules import checked_sql
+from delta_py.expressions.sql_text.spark_rules import checked_sql
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.row_changes.assigned_rows import identity_assigned
 from delta_py.types.column_rules import DEFAULT, GENERATION
@@ -27,7 +27,6 @@ from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of
 from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
-from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.merge.merge_job_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import resolvable_rule_text
@@ -58,7 +57,7 @@ class MergeRows:
     def _current(self, clause: ResolvedClause) -> Mapping[str, Typed]:
         """Return the target's values under the names that they have for this clause. Over Spark Connect, if the clause has no row
         of the source, these are the plain column names (merge_scopes.py)."""
-        if clause.kind == "matched" or not is_connect(self._target.spark):
+        if clause.kind == "matched" or self._analyzer.binds_columns:
             return self._own
         return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._own.items()}
 

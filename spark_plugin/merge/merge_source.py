@@ -36,9 +36,9 @@ from pyspark.sql.types import (
 from delta_py.storage.addresses import is_same_place
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analysis import ConditionParts
-from spark_plugin.internals.connect_internals import release_checkpoint, stand_in_for
 from spark_plugin.internals.jvm_plans import default_size, holds, used_by
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.read_options import local_path
@@ -72,58 +72,46 @@ def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     lineage: lost rows are an error and are never computed again. Only a large source that is known to be repeatable is computed
     each time; files that may change, user functions and rows in no fixed order are not repeatable.
     """
-    if is_connect(merge.source.sparkSession):
-        with _held_by_server(merge.source, level) as source:
-            yield source
-        return
-    frame, internals = needed_columns(merge), SparkInternals(merge.source.sparkSession)
-    # A file may be missing when the source is read for the second time.
-    skips_files = is_on(merge.source.sparkSession, IGNORE_MISSING_FILES, default=False)
-    repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
-    if repeats and internals.estimated_bytes(frame) > _HELD_BYTES:
+    frame = needed_columns(merge)
+    if _is_large_and_repeatable(merge, frame):
         yield Source(frame, False)
         return
     started = time.monotonic()
     numbered = frame.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW))
-    cached_frame = numbered.localCheckpoint(True, level)
-    try:
+    with adapter_of(frame.sparkSession).checkpointed(numbered, level, merge.source) as cached_frame:
         yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
-    finally:
-        internals.unpersist_checkpoint(cached_frame)
 
 
-@contextmanager
-def _held_by_server(source: DataFrame, level: StorageLevel) -> Iterator[Source]:
-    """Cache all columns, because the client does not know which are used. Columns that callers took from the source belong to the
-    cached frame."""
-    started = time.monotonic()
-    checkpoint = source.select("*", F.monotonically_increasing_id().alias(SOURCE_ROW)).localCheckpoint(True, level)
-    cached_frame = checkpoint.select("*")
-    stand_in_for(cached_frame, source)
-    try:
-        yield Source(cached_frame, True, round((time.monotonic() - started) * 1000))
-    finally:
-        release_checkpoint(checkpoint)
+def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
+    """Return whether the source is computed each time. Nothing is known of that over Spark Connect."""
+    internals = adapter_of(frame.sparkSession).internals
+    if internals is None:
+        return False
+    # A file may be missing when the source is read for the second time.
+    skips_files = is_on(frame.sparkSession, IGNORE_MISSING_FILES, default=False)
+    repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
+    return repeats and internals.estimated_bytes(frame) > _HELD_BYTES
 
 
 def reads_table(source: DataFrame, table: TablePath) -> bool:
     """Return whether the source also reads this table. False over Spark Connect, where the plan is on the server."""
-    spark = source.sparkSession
-    if is_connect(spark):
-        return False
-    return any(is_same_place(local_path(table.url), local_path(path)) for path in SparkInternals(spark).read_paths(source))
+    paths = adapter_of(source.sparkSession).read_paths(source)
+    return any(is_same_place(local_path(table.url), local_path(path)) for path in paths)
 
 
 def unread_source(merge: ResolvedMerge) -> Source:
     """Return the source without caching it, for plans: no job runs."""
-    return Source(merge.source if is_connect(merge.source.sparkSession) else needed_columns(merge), False)
+    return Source(needed_columns(merge), False)
 
 
 def needed_columns(merge: ResolvedMerge) -> DataFrame:
-    """Return the source's columns that the MERGE names."""
+    """Return the source's columns that the MERGE names; all columns over Spark Connect, whose clients do not know which are
+    named."""
+    internals = adapter_of(merge.source.sparkSession).internals
+    if internals is None:
+        return merge.source
     both = merge.target.crossJoin(merge.source)
     named = [value.column.alias(f"v{number}") for number, value in enumerate(merge.values())]
-    internals = SparkInternals(merge.source.sparkSession)
     used = internals.used_attributes(both.select(*named))
     attributes = [attribute for attribute in internals.attributes(merge.source) if holds(used, attribute)]
     return merge.source.select(*(internals.column(attribute) for attribute in attributes))
@@ -186,8 +174,7 @@ def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
     """Return the facts about a source before its rows are known: no job runs. The size in bytes is Spark's estimate; 0 over Spark
     Connect, which has no estimate."""
     restriction = reduce(and_, merge.parts.of_target) if merge.parts.of_target else None
-    spark = source.frame.sparkSession
-    size = 0 if is_connect(spark) else SparkInternals(spark).estimated_bytes(source.frame)
+    size = adapter_of(source.frame.sparkSession).estimated_bytes(source.frame)
     return SourceFacts(0, restriction, False, merge.parts.has_equal_keys, size, size)
 
 

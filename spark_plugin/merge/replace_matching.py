@@ -17,16 +17,17 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.tree import FALSE
-from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.row_changes.dml import MetricNames
-from delta_py.row_changes.write import plan_change
+from delta_py.row_changes.merge_clauses import Clause
+from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.evolution import check_same_types
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
@@ -34,17 +35,17 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.write.row_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import DmlResult, open_target
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.dml.store_assignment import Assigning
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge.matching import Matching
 from spark_plugin.merge.merge_job import MergeRun, until_kept
-from spark_plugin.merge.merge_job_clauses import Clause, ResolvedMerge
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import broadcast_limit
 from spark_plugin.merge.merge_rows import MergeRows
 from spark_plugin.merge.merge_source import SourceFacts, held_source
 from spark_plugin.options.settings import TablePath, is_case_sensitive
 from spark_plugin.schema_conversion import from_spark_schema
+from spark_plugin.tasks.run_near_table import at_table
 
 
 def replace_matching(
@@ -95,13 +96,12 @@ class _Request:
             with held_source(resolved, level) as source:
                 return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
 
-    def _evolved(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Return metadata and protocol as an overwrite with the same options would leave them, after its checks."""
+    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+        """Return the changes that an overwrite with the same options would make, after its checks."""
         given = self.source.schema.toNullable()
         fields = [StructField(name, given[column].dataType) for name, column in self._values().items()]
         schema = from_spark_schema(StructType(fields))
-        metadata, protocol = at_table(self.spark, partial(_checked, snapshot, schema, self.request, self.same_types))
-        return {"metadata": metadata, "protocol": protocol}
+        return at_table(self.spark, partial(_checked_changes, snapshot, schema, self.request, self.same_types))
 
     def _values(self) -> Mapping[str, str]:
         return {name: name for name in self.source.columns} if self.matching.values is None else self.matching.values
@@ -110,7 +110,7 @@ class _Request:
         case_sensitive = is_case_sensitive(self.spark)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
-        clauses = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
+        clauses: tuple[Clause[Column], ...] = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
             return ResolvedMerge.of(
                 frame, columns, source, condition, clauses, evolves=self.request.merge_schema, alias=self.matching.alias
@@ -122,13 +122,10 @@ class _Request:
             raise explained from error
 
 
-def _checked(
-    snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool
-) -> tuple[Metadata | None, Protocol | None]:
+def _checked_changes(snapshot: Snapshot, schema: DeltaSchema, request: WriteRequest, same_types: bool) -> DefinitionChanges:
     if same_types and not request.merge_schema:
         check_same_types(snapshot.schema, schema)
-    plan = plan_change(snapshot, schema, request, "Overwrite")
-    return plan.metadata, plan.protocol
+    return plan_change(snapshot, schema, request).changes
 
 
 def _explained(error: AnalysisException | DeltaError) -> DeltaError | None:

@@ -1,4 +1,4 @@
-"""A session's settings from the catalogs, which are Java and know options only by name (sql_catalog/Source.java).
+"""A session's settings from the catalogs, which are Java and know options only by name (java/tables/Source.java).
 
     rule.tell("settings", "\\n".join(SETTINGS))            # the names, once a session
     options = with_session(options)                       # in the worker: the option TOLD becomes the option SESSION
@@ -22,8 +22,8 @@ from spark_plugin.options.common import (
     STORAGE,
     WRITE_CONFS,
 )
+from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 from spark_plugin.options.storage import session_storage
-from spark_plugin.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
 TOLD = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"

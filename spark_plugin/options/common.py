@@ -19,7 +19,7 @@ from typing import Any
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.time_zones import offset_seconds, region_name, zone_rules
 from spark_plugin.options.private import is_private
-from spark_plugin.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
+from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"

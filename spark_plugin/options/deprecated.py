@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from spark_plugin.roads import DISABLE_CONF
+from spark_plugin.options.roads import DISABLE_CONF
 
 _log = logging.getLogger("pydelta")
 _warned: set[str] = set()

@@ -36,8 +36,8 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.private import refuse_private
+from spark_plugin.options.roads import Road, parse_disabled
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
-from spark_plugin.roads import Road, parse_disabled
 
 _READ_NAMES = (
     "path",
@@ -321,16 +321,20 @@ def _column_list(options: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
+def _option_or_setting(options: Mapping[str, str], name: str) -> str:
+    """Return the option's value, or the session's setting if the option is missing; `false` if there is neither."""
+    settings = json.loads(options.get(SESSION, "{}"))
+    text: str = {**settings, **options}.get(name, "false")
+    return text
+
+
 def _flag_or_setting(options: Mapping[str, str], name: str) -> bool:
-    """Return the option's value, or the session's setting if the option is missing."""
-    setting = json.loads(options.get(SESSION, "{}")).get(name)
-    session = {} if setting is None else {name: setting}
-    return flag({**session, **options}, name)
+    return flag({name: _option_or_setting(options, name)}, name)
 
 
 def _lease_seconds(options: Mapping[str, str]) -> int | None:
-    """Parse `true`, `false`, or a time such as `2 hours`; if the option is missing, use the session's setting."""
-    text = options.get("readLease", json.loads(options.get(SESSION, "{}")).get("readLease", "false"))
+    """Parse `true`, `false`, or a time such as `2 hours`."""
+    text = _option_or_setting(options, "readLease")
     if text.lower() in ("true", "false"):
         return DEFAULT_SECONDS if text.lower() == "true" else None
     try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import kind_of
 from delta_py.storage.store import ObjectStore
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
-from spark_plugin.internals.connect_internals import activated_client
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.catalog_session_settings import (
     COORDINATOR,
     READ_SETTINGS,
@@ -30,8 +29,8 @@ from spark_plugin.options.catalog_session_settings import (
 )
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.deprecated import warn_deprecated
+from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 from spark_plugin.options.storage import storage_options
-from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 
 VARIABLES = "spark.sql.variable.substitute"
 """Whether Spark's parser replaces ${setting} in texts by the value of the setting."""
@@ -60,12 +59,12 @@ class _Settings:
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
+        self._adapter = adapter_of(spark)
 
     @cached_property
     def given(self) -> dict[str, str]:
         """Return all settings that were set in the session or its context, without Spark's defaults."""
-        confs: dict[str, str] = self._spark.conf.getAll if is_connect(self._spark) else SparkInternals(self._spark).settings()
-        return confs
+        return self._adapter.settings()
 
     def beginning_with(self, prefix: str) -> dict[str, str]:
         return {name: value for name, value in self.given.items() if name.startswith(prefix)}
@@ -78,7 +77,7 @@ class _Settings:
         return {name: value for name, value in values if value is not None}
 
     def _said(self, name: str) -> str | None:
-        if is_connect(self._spark) or (name.startswith(_OF_SPARK) and name not in self.given):
+        if not self._adapter.has_local_settings or (name.startswith(_OF_SPARK) and name not in self.given):
             return conf(self._spark, name)
         return self.given.get(name)
 
@@ -86,8 +85,7 @@ class _Settings:
         """Return the settings for the store of a path."""
         if path is None or kind_of(path) is None:
             return storage_part(self.said((COORDINATOR, TRANSACTION)), {}, path or "")
-        hadoop = {} if is_connect(self._spark) else SparkInternals(self._spark).hadoop_settings("fs.")
-        return storage_part(self.given, hadoop, path)
+        return storage_part(self.given, self._adapter.hadoop_settings("fs."), path)
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
@@ -100,7 +98,7 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
     stream with a log of schemas, whose settings have names that end in a number of the stream."""
     settings = _Settings(spark)
     allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
-    parts = read_part(settings.said(READ_SETTINGS), _default_parallelism(spark))
+    parts = read_part(settings.said(READ_SETTINGS), adapter_of(spark).default_parallelism())
     return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path) or None})
 
 
@@ -128,17 +126,11 @@ def resets_transaction(spark: Any) -> bool:
     return conf(spark, WRITE_CONFS["txnVersion"]) is not None and (conf(spark, _AUTO_RESET_CONF) or "false").lower() == "true"
 
 
-def _default_parallelism(spark: Any) -> int | None:
-    return None if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
-
-
-@contextmanager
-def active(spark: Any) -> Iterator[None]:
+def active(spark: Any) -> AbstractContextManager[None]:
     """Make the session the active one of this thread inside the block. Spark looks for Python sources in the active session, and
     a thread that the user started has none. A Spark Connect client assumes that the server's cached data is the active
     session's."""
-    with activated_client(spark) if is_connect(spark) else SparkInternals(spark).activated():
-        yield
+    return adapter_of(spark).activated()
 
 
 def conf(spark: Any, name: str) -> str | None:

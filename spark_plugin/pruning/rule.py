@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from spark_plugin import read_limits
 from spark_plugin.internals.pyspark_internals import reason_of
-from spark_plugin.internals.spark_internals import RULE, SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import RULE, SparkInternals
+from spark_plugin.options import read_limits
+from spark_plugin.options.roads import PRUNING
 from spark_plugin.pruning.needed_rows import Wanted
-from spark_plugin.roads import PRUNING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_py.scan.planning import ScanReport
 
-_NEEDED_PACKAGES = ("rule", "scan", "streams")
+_NEEDED_PACKAGES = ("rule", "scan", "messages", "streams")
 """Packages of the Java part that the rule needs. The others can be disabled (self_test.py)."""
 
 _log = logging.getLogger("pydelta.pruning")
@@ -69,8 +70,8 @@ class PruningStatus:
 
     installed: the rule is among the session's optimizer rules now. last_error: why the rule is not installed; otherwise why it
     did not change the last plan in which something failed or was not understood. last_scan: the files and bytes that the last
-    planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans, one line each, the
-    newest at the end.
+    planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans whose rows were read or
+    answered, one line each, the newest at the end; a query that is only planned adds none.
     """
 
     installed: bool
@@ -97,8 +98,9 @@ def install(spark: SparkSession, *formats: str) -> bool:
     are not removed. If another library has overwritten the list since, the rule is added again and its counts start from zero.
     """
     try:
-        _require_classic(spark)
-        internals = SparkInternals(spark)
+        internals = adapter_of(spark).internals
+        if internals is None:
+            raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
         rule = internals.pruning_rule()
         if rule is None:
             internals.require_links(*_NEEDED_PACKAGES)
@@ -135,23 +137,21 @@ def with_metadata_column(frame: DataFrame) -> DataFrame:
 
     A table that has a column of this name is returned unchanged, and so are changes, views, and any other frame.
     """
-    internals = SparkInternals(frame.sparkSession)
-    rule = internals.pruning_rule()
-    return frame if rule is None else internals.changed(frame, rule.withMetadata)
+    rule = adapter_of(frame.sparkSession).pruning_rule()
+    return frame if rule is None else SparkInternals(frame.sparkSession).changed(frame, rule.withMetadata)
 
 
 def with_columns_of_batches(stream: DataFrame) -> DataFrame:
     """Return the frame that `readStream.load` made of a table, so that its batches read only the columns that they need."""
-    internals = SparkInternals(stream.sparkSession)
-    rule = internals.pruning_rule()
-    return stream if rule is None else internals.changed(stream, rule.streamed)
+    rule = adapter_of(stream.sparkSession).pruning_rule()
+    return stream if rule is None else SparkInternals(stream.sparkSession).changed(stream, rule.streamed)
 
 
 def status(spark: SparkSession) -> PruningStatus:
     """Return what the rule has done in this session, and in clones of it, such as those that Spark's streaming makes."""
     if spark in _unavailable:
         return PruningStatus(installed=False, last_error=_unavailable[spark])
-    rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
+    rule = adapter_of(spark).pruning_rule()
     if rule is None:
         return PruningStatus(installed=False)
     answer = json.loads(rule.status())
@@ -167,7 +167,7 @@ def status(spark: SparkSession) -> PruningStatus:
 def compared_columns(spark: SparkSession) -> dict[str, dict[tuple[str, ...], int]]:
     """Return how many scans of this session compared each column, by table path as it was given to Spark. Nothing over
     Connect."""
-    rule = None if is_connect(spark) else SparkInternals(spark).pruning_rule()
+    rule = adapter_of(spark).pruning_rule()
     if rule is None:
         return {}
     tables = json.loads(rule.compared())
@@ -187,11 +187,6 @@ def _scan_report(numbers: dict[str, int] | None) -> ScanReport | None:
     from delta_py.scan.planning import ScanReport  # the import is expensive for a session that never calls this
 
     return None if numbers is None else ScanReport(**numbers)
-
-
-def _require_classic(spark: SparkSession) -> None:
-    if is_connect(spark):
-        raise NotImplementedError("a Spark Connect client cannot add optimizer rules")
 
 
 def _reason(error: Exception) -> str:

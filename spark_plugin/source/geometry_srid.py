@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from delta_py.parquet.buffers import list_parts
+from delta_py.parquet.values.buffers import list_parts
 
 
 def is_shape(spark_type: pa.DataType) -> bool:

@@ -55,7 +55,7 @@ from delta_py.types.schema import (
     StructType,
     schema_to_json,
 )
-from spark_plugin import read_limits
+from spark_plugin.options import read_limits
 from spark_plugin.pruning import NativeWish
 
 _TYPES = frozenset(

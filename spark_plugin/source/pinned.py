@@ -37,7 +37,7 @@ from delta_py.scan.time_travel import named_version
 from delta_py.snapshot import Snapshot, replaced
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, find_path
-from spark_plugin import read_limits
+from spark_plugin.options import read_limits
 from spark_plugin.options.read_options import ChangeRange, ReadOptions
 from spark_plugin.source.view_source import VIEW_SCHEMAS, history_rows
 

@@ -4,7 +4,7 @@
     plan.road, plan.why                     # what explain() and status(spark) show
     plan.message()                          # what the rule gets, as messages.json describes `plan`
 
-The sizes by which it decides are in spark_plugin/read_limits.py, with their measurements. Facts that only Spark's plan knows come
+The sizes by which it decides are in options/read_limits.py, with their measurements. Facts that only Spark's plan knows come
 with the request. Some roads depend on Spark's plan: whether a query only filters the rows of one scan, or sorts them. For these
 the plan says whether its sizes allow them, and `skipped` says why not. Java looks at the query and compares no sizes.
 """
@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from delta_py.protocol.collations import is_collated
 from delta_py.scan.scan_state import ColumnSource
-from spark_plugin import read_limits
+from spark_plugin.options import read_limits
+from spark_plugin.options.roads import Road
 from spark_plugin.pruning.partition_messages import kept_part
 from spark_plugin.pruning.scan_request import LogQuestion, PartialRowsRequest, ScanRequest
-from spark_plugin.roads import Road
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import PinnedChanges, PinnedTable
 from spark_plugin.source.small_scan import FewRows

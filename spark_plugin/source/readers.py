@@ -17,8 +17,8 @@ from delta_py.scan.file_groups import FileGroup
 from delta_py.scan.scan_state import ScanState
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
-from spark_plugin.source.tcp_nodelay import PromptTask
 from spark_plugin.spark_versions import to_arrow_schema
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.checkpoint.leases import Lease

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from delta_py.parquet.decode_budget import DecodeBudget, Limits, OverBudgetError
 from delta_py.parquet.file_reader import read_files
-from spark_plugin import read_limits
+from spark_plugin.options import read_limits
 from spark_plugin.pruning.limited import first_rows
 from spark_plugin.source.task_batches import relabelled
 from spark_plugin.spark_versions import to_arrow_schema

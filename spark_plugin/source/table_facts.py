@@ -1,4 +1,4 @@
-"""Facts about a table that the catalogs get with its columns (sql_catalog/TableFacts.java), in the same call of a worker.
+"""Facts about a table that the catalogs get with its columns (java/tables/TableFacts.java), in the same call of a worker.
 
 The facts are JSON text in the metadata of the schema's first field, and the catalog removes them from there. A table without
 columns has no facts.

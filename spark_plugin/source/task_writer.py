@@ -20,11 +20,11 @@ from delta_py.errors import ProtocolChangedException
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import WrittenFiles, write_files
 from spark_plugin.source.batch_writer import BatchWriter
-from spark_plugin.source.pickled_value import PickledValue
-from spark_plugin.source.tcp_nodelay import PromptTask
+from spark_plugin.tasks.pickled_value import PickledValue
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
-    from delta_py.row_changes.write import WritePlan
+    from delta_py.row_changes.write_plans import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
 
@@ -46,9 +46,10 @@ class DeltaWriter(PromptTask, BatchWriter):
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the DataFrame. Raises, before any task runs, the errors that make the write impossible."""
         from delta_py.row_changes.write import plan_write
+        from delta_py.row_changes.write_plans import NothingToDo
 
         plan = plan_write(options.open_store(), schema, options.request)
-        return cls(options, None if isinstance(plan, int) else plan)
+        return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self._state is None:

@@ -22,8 +22,8 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import TimestampType
 
 from delta_py.errors import ExpressionError
-from delta_py.expressions import literals
 from delta_py.expressions.coercion import MAX_PRECISION
+from delta_py.expressions.sql_text import literals
 from delta_py.types.names import split_name, unquoted
 
 
@@ -101,7 +101,7 @@ class Words:
     """
 
     def __init__(self, text: str, args: Any = None, *, binds: bool = False) -> None:
-        from delta_py.expressions.dialect import tokens
+        from delta_py.expressions.sql_text.dialect import tokens
 
         self.text, self._args, self._next = text, args, 0
         self._binds, self.is_sure = binds, False

@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from spark_plugin.data_source import FORMAT
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.settings import conf, is_on
 
 DELTA = "delta"
@@ -59,7 +60,7 @@ def has_delta_spark(spark: Any) -> bool:
 
 def is_loaded(spark: Any) -> bool | None:
     """Return whether delta-spark's classes are in the session. None for a session that is not registered."""
-    if is_connect(spark):
+    if not adapter_of(spark).is_driver:
         return _of_clients.get(spark.session_id)
     value = conf(spark, _LOADED_CONF)
     return None if value is None else value == "true"
@@ -70,8 +71,8 @@ def look_for_delta_spark(spark: Any) -> bool:
     a class takes a while, and every DeltaTable registers its session."""
     if is_loaded(spark) is not None:
         return False
-    loaded = _is_on_server(spark) if is_connect(spark) else SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG)
-    if is_connect(spark):
+    loaded = SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG) if adapter_of(spark).is_driver else _is_on_server(spark)
+    if not adapter_of(spark).is_driver:
         _of_clients[spark.session_id] = loaded
     spark.conf.set(_LOADED_CONF, str(loaded).lower())
     return True

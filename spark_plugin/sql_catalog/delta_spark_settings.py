@@ -12,7 +12,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.settings import conf
 from spark_plugin.sql_catalog.delta_names import (
     DELTA_SPARK_CATALOG,
@@ -63,7 +64,7 @@ def settings_without_jar(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _settings(spark: Any) -> Mapping[str, str]:
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         return SparkInternals(spark).settings()
     names = (SESSION_CATALOG_CONF, EXTENSIONS_CONF)  # a server may refuse to list all settings
     return {name: value for name in names if (value := conf(spark, name)) is not None}

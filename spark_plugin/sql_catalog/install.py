@@ -39,7 +39,7 @@ def install(spark: SparkSession) -> bool:
         is_there = conf(spark, catalog_conf("pydelta")) == PATH_CATALOG
         if rule is None or not (is_there or internals.loads_by_name(rule)):
             raise NotImplementedError("Spark does not load classes of pydelta by their names here")
-        internals.require_links("catalog")
+        internals.require_links("catalog", "tables", "statements")
         rule.tell("nonce", nonce_of(spark))
         rule.tell("settings", "\n".join(SETTINGS))
         rule.tell("procedures", procedures_json())

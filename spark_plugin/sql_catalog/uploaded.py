@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from spark_plugin import read_limits
 from spark_plugin.data_source import FORMAT
 from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.java.jars import Jar, jar_for
+from spark_plugin.options import read_limits
 from spark_plugin.options.catalog_session_settings import SETTINGS
+from spark_plugin.options.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.options.settings import conf, is_enabled, is_on
 from spark_plugin.pruning.rule import metadata_schema, warn_once
-from spark_plugin.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.session_source import nonce_of
 from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_NAMES_CONF
 from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
@@ -93,7 +92,7 @@ def _send(spark: Any, jar: Jar) -> None:
     }
     with tempfile.TemporaryDirectory(prefix="pydelta-") as directory:
         copy = Path(directory) / f"pydelta-{key}.jar"
-        shutil.copyfile(jar.path, copy)
+        copy.write_bytes(jar.path.read_bytes())
         with zipfile.ZipFile(copy, "a") as archive:
             archive.writestr(f"pydelta/{key}.json", json.dumps(settings))
         spark.addArtifacts(str(copy))

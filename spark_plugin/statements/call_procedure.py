@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from delta_py.errors import InvalidOptionError
 from delta_py.types.names import split_name
 from spark_plugin.data_source import FORMAT
-from spark_plugin.internals.spark_internals import is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.sql import grammar
 from spark_plugin.sql.grammar import Utility, Version
 from spark_plugin.sql.syntax import SyntaxFault, TableName, Words
@@ -40,7 +40,7 @@ def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame
 def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Run CALL of a Spark Connect client. Returns None, and does nothing, in a classic session, for a procedure that is not ours,
     and for arguments that do not fit its parameters: the server reports the error."""
-    if not is_connect(spark):
+    if adapter_of(spark).is_driver:
         return None
     try:
         request = parse_call(statement.text, statement.args)

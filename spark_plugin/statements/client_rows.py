@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_py.row_changes.merge_clauses import Clause
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.internals.wrapping import spark_sql
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.sql.clauses import Assignments, Change, DeleteRows, MergeRows, UpdateRows, change_of
 from spark_plugin.sql.syntax import SyntaxFault, Words
 from spark_plugin.sql.targets import Target, find_target

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from spark_plugin.dataframe_api import catalog
-from spark_plugin.internals.spark_internals import is_connect
 from spark_plugin.internals.wrapping import spark_sql
 from spark_plugin.maintenance.convert_job import ParquetSource
 from spark_plugin.options.settings import TablePath, conf
@@ -23,7 +22,7 @@ from spark_plugin.sql.results import nothing
 from spark_plugin.sql.syntax import SyntaxFault, TableName
 from spark_plugin.sql.targets import Target, find_target, our_formats
 from spark_plugin.sql_catalog.delta_names import has_delta_spark
-from spark_plugin.sql_internals import SqlInternals
+from spark_plugin.sql_internals import parser_of
 from spark_plugin.sql_router import Statement
 from spark_plugin.statements.other_tables import answer_by_name, answer_by_path, shown
 from spark_plugin.table_api.conversions import parquet_source
@@ -88,9 +87,10 @@ def _is_read_by_others(spark: SparkSession, statement: Statement) -> bool:
     """Return whether Spark's parser, or that of an extension, knows the statement."""
     if has_delta_spark(spark):
         return True
-    if is_connect(spark):
+    parser = parser_of(spark)
+    if parser is None:
         return statement.word in _OF_SPARK
-    return SqlInternals(spark).parsed(statement.text, statement.args) is not None
+    return parser.parsed(statement.text, statement.args) is not None
 
 
 _OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_py.row_changes.merge_clauses import Clause
 from spark_plugin.dml import delete_update
 from spark_plugin.dml.jobs import Shown
 from spark_plugin.dml.target_names import Alias
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.sql.targets import Target, find_target
 from spark_plugin.sql_internals import ParsedPlan
 from spark_plugin.statements.row_change_statements import alias_of, by_name, counted

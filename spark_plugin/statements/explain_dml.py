@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 
 from spark_plugin.dml.delete_update import planned_delete, planned_update
 from spark_plugin.dml.jobs import PlannedChange, Target, open_target
-from spark_plugin.internals.connect_internals import client_explained
-from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.merge.merge_job import MergeRequest
 from spark_plugin.sql.clauses import DeleteRows, MergeRows, UpdateRows
 from spark_plugin.sql.syntax import SyntaxFault, Words
@@ -122,7 +121,7 @@ def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedCh
 
 def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     dml, chosen = target.dml, target.dml.chosen
-    rows = _NO_ROWS if planned.changed is None else _explained(target.spark, planned.changed, mode)
+    rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
     if chosen.whole:
         files += f", {len(chosen.whole)} are removed without being read"
@@ -133,10 +132,6 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     }
     lines = [f"{name}: {value}" for name, value in facts.items()]
     return "\n".join((rows.rstrip("\n"), "", f"== {dml.operation} ==", *lines, ""))
-
-
-def _explained(spark: SparkSession, frame: DataFrame, mode: str) -> str:
-    return client_explained(frame, mode) if is_connect(spark) else SparkInternals(spark).explained(frame, mode)
 
 
 def _shown(value: Any) -> str:

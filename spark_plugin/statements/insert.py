@@ -22,10 +22,10 @@ from pyspark.sql.types import StructField, StructType
 
 from delta_py.errors import InvalidOptionError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError
 from delta_py.expressions import tree
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write import has_own_value
+from delta_py.row_changes.write_plans import has_own_value
 from delta_py.types.names import joined_name
 from delta_py.types.schema import STRING
 from delta_py.types.schema import StructField as DeltaField

@@ -17,8 +17,7 @@ from spark_plugin.definition_statements.drop_table import drop_table
 from spark_plugin.definition_statements.set_location import check_location
 from spark_plugin.definition_statements.show_create_table import show_create_table
 from spark_plugin.definition_statements.show_partitions import show_partitions
-from spark_plugin.internals.spark_internals import is_connect
-from spark_plugin.sql_internals import ParsedPlan, SqlInternals
+from spark_plugin.sql_internals import ParsedPlan, parser_of
 from spark_plugin.sql_router import Handler, Statement
 from spark_plugin.statements import client_rows
 from spark_plugin.statements.client_statements import run_of_client
@@ -51,7 +50,8 @@ _OF_CLIENTS: Mapping[str, Handler] = {
 
 def run_parsed(spark: SparkSession, statement: Statement) -> DataFrame | None:
     """Raises the errors of DeltaTable's methods and of DataFrames' writers."""
-    if is_connect(spark):
+    parser = parser_of(spark)
+    if parser is None:
         return _OF_CLIENTS.get(statement.word, run_of_client)(spark, statement)
-    plan = SqlInternals(spark).parsed(statement.text, statement.args)
+    plan = parser.parsed(statement.text, statement.args)
     return None if plan is None else _RUNNERS.get(plan.kind, alter_table)(spark, plan, statement.text)

@@ -31,23 +31,23 @@ from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType as DeltaSchema
 from delta_py.types.schema import to_arrow_schema as delta_arrow_schema
-from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
 from spark_plugin.options.streaming_options import StreamReadOptions, stream_read_options
 from spark_plugin.pruning import ANSWER, MessagePartition, ScanRequest, parse_batch_start, plan_message, question_of
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import offered, scan_options, selected, with_filter
 from spark_plugin.source.task_batches import DeltaPartition, check_layout, partitions_of, relabelled
-from spark_plugin.source.tcp_nodelay import PromptTask
 from spark_plugin.spark_versions import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
+    json_of_read_limit,
     read_limit_of_json,
     to_arrow_schema,
 )
 from spark_plugin.streaming.schema_log_location import look_up, open_tracker
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression
@@ -190,7 +190,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
                 start, limit = arguments
                 return json.dumps(self.latestOffset(json.loads(start), read_limit_of_json(limit)))
             case "getDefaultReadLimit":
-                return read_limit_as_by_worker(self.getDefaultReadLimit())
+                return json_of_read_limit(self.getDefaultReadLimit())
             case "prepareForTriggerAvailableNow":
                 self.prepareForTriggerAvailableNow()
                 return ""

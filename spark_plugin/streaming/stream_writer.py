@@ -24,11 +24,11 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from delta_py.storage import publication
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import WrittenFiles, write_files
-from spark_plugin.source.pickled_value import PickledValue
-from spark_plugin.source.tcp_nodelay import PromptTask
+from spark_plugin.tasks.pickled_value import PickledValue
+from spark_plugin.tasks.tcp_nodelay import PromptTask
 
 if TYPE_CHECKING:
-    from delta_py.row_changes.write import WritePlan
+    from delta_py.row_changes.write_plans import WritePlan
     from spark_plugin.options.write_options import WriteOptions
 
 # Values that Spark passes to every task of a stream, under Spark's names.
@@ -58,10 +58,11 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         """schema: of the stream. Raises, before any task runs, the errors that make the write impossible."""
         if _COMMIT_WORKER in sys.modules:
             return cls(options, None)
-        from delta_py.row_changes.write import WritePlan, plan_write
+        from delta_py.row_changes.write import plan_write
+        from delta_py.row_changes.write_plans import NothingToDo
 
         plan = plan_write(options.open_store(), schema, replace(options.request, merge_casts=True))
-        assert isinstance(plan, WritePlan), "appends and overwrites without a transaction always have something to do"
+        assert not isinstance(plan, NothingToDo), "appends and overwrites without a transaction always have something to do"
         return cls(options, plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

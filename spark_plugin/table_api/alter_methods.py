@@ -21,12 +21,12 @@ from delta_py.row_rules.rule_columns import rule_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.run_near_table import at_table
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, check_rule_text, conf
 from spark_plugin.run_command import run_command
 from spark_plugin.spark_versions import resolvable_rule_text
 from spark_plugin.table_api.arguments import check_flag, check_text, wrong_type
+from spark_plugin.tasks.run_near_table import at_table
 
 _OF_NEW_COLUMNS = frozenset({"name", "dataType", "nullable", "comment", "default", "first", "after"})
 _OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefault", "first", "after"})

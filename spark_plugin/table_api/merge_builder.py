@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from delta_py.row_changes.merge_clauses import Clause
 from delta_py.row_changes.merge_metrics import Action, Kind
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
-from spark_plugin.retries import run_with_retries
 from spark_plugin.table_api.arguments import as_assignments, as_condition
+from spark_plugin.table_api.retries import run_with_retries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,7 +30,7 @@ class DeltaMergeBuilder:
     alias: Alias
     source: DataFrame
     condition: Column
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[Clause[Column], ...] = ()
     schema_evolution: bool = False
 
     def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:

@@ -1,6 +1,6 @@
-"""What the corpus checks need beyond plain reads: the row tracking columns of a table, and its details.
+"""Reads for the corpus checks that a plain read does not have: the row tracking columns of a table, and its details.
 
-`run_corpus.py --hooks tests.acceptance.hooks` takes the functions by name.
+`run_corpus.py --hooks tests.acceptance.hooks` calls the functions by name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def rowtracking(spark: SparkSession, path: str, version: int | None) -> DataFram
     if version is not None:
         reader = reader.option("versionAsOf", str(version))
     frame = reader.load(path)
-    own = [f"`{name}`" for name in frame.columns if name != "_metadata"]
-    return frame.selectExpr(*own, "_metadata.row_id AS row_id", "_metadata.row_commit_version AS row_commit_version")
+    table_columns = [f"`{name}`" for name in frame.columns if name != "_metadata"]
+    return frame.selectExpr(*table_columns, "_metadata.row_id AS row_id", "_metadata.row_commit_version AS row_commit_version")
 
 
 def detail(spark: SparkSession, path: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Packs a directory of cases into tables.tar.xz and cases.txt, the same bytes for the same cases.
+"""Packs a directory of cases into tables.tar.xz and cases.txt. The same cases always give the same bytes.
 
     python tests/acceptance/pack.py DIRECTORY
 
-DIRECTORY holds one directory a case: case.json, table/ and expected/ (README.md describes them).
+DIRECTORY has one directory for each case: case.json, table/ and expected/ (README.md describes them).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands that look, on the tables of the Delta projects: each answers in its form, or says with a condition why not."""
+"""The commands that only read, on the tables of the Delta projects: each answers in its form, or refuses with a condition."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from pydelta_cli.main import app
-from tests.support.corpus import case_names, load_case
-from tests.support.json_forms import FORMS, faults
-from tests.support.sampling import sampled
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import case_names, load_case
 
 LOOKS = ["schema", "history", "detail", "features", "streams", "files", "vacuum", "fsck", "show"]
 SQL_NAME = re.compile(r"\w+")
 ROWS_COMPARED = 10_000
-OPENS = {"schema", "features"}  # for these it is enough that the table is opened
+OPENS = {"schema", "features"}  # for these commands the test only opens the table
 
 
 def looked(command: str, *arguments: str) -> Any:
-    """The answer; None for an error that is told as one of a table."""
+    """The answer; None for an error about the table."""
     result = CliRunner().invoke(app, [command, *arguments, "--json"])
     if result.exit_code == 3:
         assert re.match(r"(pydelta: WARNING.*\n)*pydelta: \[[A-Z_.]+\] ", result.stderr), result.stderr
@@ -71,14 +71,14 @@ def test_table_is_looked_at(name: str, corpus: Path) -> None:
 
 
 def comparable(value: Any) -> Any:
-    """As text in which NaN equals itself, and -0.0 not 0.0."""
+    """As text in which NaN equals itself, and -0.0 differs from 0.0."""
     if isinstance(value, dict):
         return {name: comparable(inner) for name, inner in value.items()}
     return [comparable(inner) for inner in value] if isinstance(value, list | tuple) else repr(value)
 
 
 def sorted_rows(table: pa.Table) -> list[str]:
-    """Of a large table some, evenly out of all in their order: what is asked of each row in Python takes long."""
+    """Only some rows of a large table, evenly spread over its order: Python needs long for each row."""
     if table.num_rows > 2 * ROWS_COMPARED:
         ordered = table.sort_by([(name, "ascending") for name in table.column_names])
         table = ordered.take(list(range(0, table.num_rows, table.num_rows // ROWS_COMPARED)))
@@ -97,7 +97,7 @@ def test_rows_of_cat_are_loaded_as_they_were(name: str, corpus: Path, tmp_path: 
     for format in formats:
         file = tmp_path / f"rows.{format}"
         file.write_bytes(CliRunner().invoke(app, ["cat", path, "--format", format]).stdout_bytes)
-        done = CliRunner().invoke(app, ["load", copy, str(file), "--mode", "overwrite"])
-        assert done.exit_code == 0, done.stderr
+        outcome = CliRunner().invoke(app, ["load", copy, str(file), "--mode", "overwrite"])
+        assert outcome.exit_code == 0, outcome.stderr
         loaded = DeltaTable(copy).to_arrow()
         assert (loaded.num_rows, sorted_rows(loaded)) == (rows.num_rows, sorted_rows(rows))

@@ -1,4 +1,4 @@
-"""Reports of the tables of the Delta projects: each gives one, or the error with which the table cannot be opened."""
+"""Reports of the tables of the Delta projects: each table gives a report, or the error that opening the table raises."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from delta_py import DeltaTable
 from delta_py.errors import DeltaError
 from delta_py.report.facts import Unknown
 from delta_py.report.metrics import text_of
-from tests.support.corpus import case_names, load_case
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import case_names, load_case
 
 
 @pytest.mark.parametrize("name", sampled(case_names(), 6))
@@ -21,7 +21,7 @@ def test_table_has_a_report_that_agrees_with_its_files(name: str, corpus: Path) 
     try:
         table = DeltaTable(case.table)
     except DeltaError:
-        return  # what cannot be opened is tested in test_tables.py
+        return  # test_tables.py tests tables that cannot be opened
     report = table.report(vacuum=True)
     facts = report.facts
     assert report.html().startswith("<!DOCTYPE html>") and json.loads(report.to_json()) and text_of(facts)

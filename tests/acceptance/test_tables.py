@@ -1,6 +1,6 @@
 """Tables of the Delta projects, read without Spark, give the rows that delta-spark reads from them.
 
-One test a table; all its checks run, and the message lists those that failed.
+There is one test for each table. All its checks run, and the message lists the checks that failed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from delta_py.errors import DeltaError
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.types.schema import schema_to_json, to_arrow_schema
-from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
-from tests.support.digest import digest
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.spark_types import arrow_columns, json_columns, without_collation
-from tests.support.variant_json import canonical_json, has_variant, variants_as_json
+from tests.support.oracles.digest import digest
+from tests.support.oracles.rows import difference
+from tests.support.oracles.spark_types import arrow_columns, json_columns, without_collation
+from tests.support.oracles.variant_json import canonical_json, has_variant, variants_as_json
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import Case, case_names, check_title, condition_problem, load_case
 
 Check = Mapping[str, Any]
 
@@ -33,13 +33,13 @@ Check = Mapping[str, Any]
 @pytest.mark.parametrize("name", sampled(case_names(), 3))
 def test_table_reads_as_delta_spark_reads_it(name: str, corpus: Path) -> None:
     case = load_case(corpus, name)
-    found = [(check, problem_of(case, check)) for check in case.checks]
-    problems = [f"{check_title(check)}: {problem}" for check, problem in found if problem is not None]
+    checks = [(check, problem_of(case, check)) for check in case.checks]
+    problems = [f"{check_title(check)}: {problem}" for check, problem in checks if problem is not None]
     assert problems == [], "\n" + "\n".join(problems)
 
 
 def problem_of(case: Case, check: Check) -> str | None:
-    """None when the check holds, else what is wrong."""
+    """None if the check holds, otherwise the problem."""
     try:
         match check["kind"]:
             case "read":
@@ -84,7 +84,7 @@ def read_changes(case: Case, check: Check) -> pa.Table:
 
 
 def read_row_tracking(case: Case, check: Check) -> pa.Table:
-    """The rows with their row_id and row_commit_version as last columns."""
+    """The rows with row_id and row_commit_version as last columns."""
     snapshot = open_table(case, check).snapshot
     scan = plan_scan(snapshot, options=ScanOptions(metadata_column=True))
     batches = read_files(scan.state, scan.scan_files())
@@ -98,11 +98,11 @@ def read_row_tracking(case: Case, check: Check) -> pa.Table:
 
 
 def rows_problem(case: Case, check: Check, table: pa.Table) -> str | None:
-    wanted = [(name, without_collation(kind)) for name, kind in check["columns"]]
-    found = arrow_columns(table.schema)
-    if (check["kind"] == "read" and found != wanted) or sorted(found) != sorted(wanted):
-        return f"columns expected: {wanted}; read: {found}"
-    table = table.select([name for name, _ in wanted]) if check["kind"] != "read" else table
+    expected_columns = [(name, without_collation(kind)) for name, kind in check["columns"]]
+    actual_columns = arrow_columns(table.schema)
+    if (check["kind"] == "read" and actual_columns != expected_columns) or sorted(actual_columns) != sorted(expected_columns):
+        return f"columns expected: {expected_columns}; read: {actual_columns}"
+    table = table.select([name for name, _ in expected_columns]) if check["kind"] != "read" else table
     expected = pq.read_table(case.expected(check), partitioning=None)
     if check.get("select"):
         return difference(expected, digest(table, check["select"]))
@@ -112,29 +112,29 @@ def rows_problem(case: Case, check: Check, table: pa.Table) -> str | None:
 
 def schema_problem(case: Case, check: Check) -> str | None:
     table = open_table(case, check)
-    wanted, found = json_columns(check["expected"]), json_columns(json.loads(schema_to_json(table.struct_type)))
-    if wanted != found:
-        return f"schema expected: {wanted}; read: {found}"
-    if arrow_columns(table.schema()) != wanted:
-        return f"Arrow schema expected: {wanted}; read: {table.schema()}"
+    expected, actual = json_columns(check["expected"]), json_columns(json.loads(schema_to_json(table.struct_type)))
+    if expected != actual:
+        return f"schema expected: {expected}; read: {actual}"
+    if arrow_columns(table.schema()) != expected:
+        return f"Arrow schema expected: {expected}; read: {table.schema()}"
     return None
 
 
 def detail_problem(case: Case, check: Check) -> str | None:
     table = DeltaTable(case.table)
     protocol = table.protocol
-    found = {
+    actual = {
         "numFiles": table.files().num_rows,
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,
         "partitionColumns": list(table.metadata.partition_columns),
         "tableFeatures": sorted(table_features(table)),
     }
-    wanted = {name: sorted(check[name]) if name == "tableFeatures" else check[name] for name in found}
-    return None if wanted == found else f"expected: {wanted}; read: {found}"
+    expected = {name: sorted(check[name]) if name == "tableFeatures" else check[name] for name in actual}
+    return None if expected == actual else f"expected: {expected}; read: {actual}"
 
 
-# What each legacy version stands for, by the version at which it came.
+# The features of each legacy version, by the version that added them.
 LEGACY_WRITER_FEATURES = {
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
@@ -150,12 +150,12 @@ def table_features(table: DeltaTable) -> set[str]:
     if protocol.min_writer_version >= 7:
         return named
     implied = (features for version, features in LEGACY_WRITER_FEATURES.items() if version <= protocol.min_writer_version)
-    found = {feature for features in implied for feature in features}
-    return found if protocol.min_reader_version >= 2 else found - {"columnMapping"}
+    implied_features = {feature for features in implied for feature in features}
+    return implied_features if protocol.min_reader_version >= 2 else implied_features - {"columnMapping"}
 
 
 def error_problem(case: Case, check: Check, *, must_fail: bool) -> str | None:
-    """A refusal is a DeltaError with a message that begins with its condition. Where only the reference fails, rows are fine."""
+    """A refusal is a DeltaError whose message begins with its condition. If only the reference fails, rows are fine too."""
     try:
         table = read_changes(case, check) if check.get("of") == "cdf" else read_rows(case, check)
     except DeltaError as error:

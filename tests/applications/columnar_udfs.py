@@ -1,4 +1,4 @@
-"""Python functions through which scripts send columns. Import it when there is a session."""
+"""Python functions to which scripts send columns. Import this module only when there is a session."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The columnar and the native reader under settings that hold for a whole application: the rows of Spark's own reader, and no
-memory kept."""
+"""The columnar and the native reader under settings of a whole application: they return the rows of Spark's own reader, and
+release their memory.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.needs_spark import has_spark, skip_before_spark
-from tests.support.sampling import sampled
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.runs.sampling import sampled
+from tests.support.spark.needs_spark import has_spark, skip_before_spark
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 ROWS = 30_000
 
@@ -125,12 +126,12 @@ def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: st
         for start in (0, ROWS)
     ]
     script = f"pyspark_4_2 = {old}\n{APPLICATION}"
-    found = run_script(script, make_table(tmp_path / "t", files), json.dumps(SETTINGS[name]))
-    assert found["different"] == []
-    assert found["rows"] == 2 * ROWS
-    before, after = found["scans"]
-    assert (before, found["error"], found["arrow_bytes"]) == (0, None, 0)
+    result = run_script(script, make_table(tmp_path / "t", files), json.dumps(SETTINGS[name]))
+    assert result["different"] == []
+    assert result["rows"] == 2 * ROWS
+    before, after = result["scans"]
+    assert (before, result["error"], result["arrow_bytes"]) == (0, None, 0)
     assert after >= 11
-    before, after = found["native"]
-    assert (before, found["native_error"]) == (0, None) and after >= 7
-    assert found["pipelined"] == ["1" if name == "pipelined" else "0"]
+    before, after = result["native"]
+    assert (before, result["native_error"]) == (0, None) and after >= 7
+    assert result["pipelined"] == ["1" if name == "pipelined" else "0"]

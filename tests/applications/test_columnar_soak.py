@@ -1,9 +1,10 @@
-"""Many queries through the columnar and the native reader, for as long as PYDELTA_SOAK_MINUTES says (half a minute by default):
-each gives the row reader's rows, and at the end no Arrow memory of a reader is held and the JVM's own has not grown. Tasks that
-fail are run again, as on a cluster.
+"""Many queries through the columnar and the native reader, for PYDELTA_SOAK_MINUTES (half a minute by default). Each returns the
+row reader's rows. At the end no reader holds Arrow memory, and the JVM's memory has not grown. Failed tasks run again, as on a
+cluster.
 
-What Spark's writers to Python hold is told, not judged: a task that is cancelled, fails or loses its worker at the wrong moment
-leaves theirs behind, with the row reader too (49,664 bytes for the first tasks that were cancelled, by rows and by columns).
+The test reports what Spark's writers to Python hold, but does not fail because of it: if a task is cancelled, fails or loses its
+worker at the wrong moment, these writers leak, with the row reader too (49,664 bytes for the first tasks that were cancelled, by
+rows and by columns).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 MINUTES = float(os.environ.get("PYDELTA_SOAK_MINUTES", "0.5"))
 ROWS = 10_000
@@ -173,11 +174,11 @@ def test_memory_does_not_grow_with_the_number_of_queries(tmp_path: Path) -> None
         for first in (0, ROWS, 2 * ROWS)
     ]
     table = make_table(tmp_path / "t", files)
-    found = run_script(SCRIPT, table, str(MINUTES), "7", timeout_seconds=int(MINUTES * 60) + 900)
-    print(json.dumps({name: value for name, value in found.items() if name != "stderr"}))
-    assert (found["different"], found["failed"], found["error"], found["backed_off"]) == ([], [], None, 0)
-    assert found["runs"] > 5 * MINUTES and found["scans"] > found["runs"] // 2
-    before, after = found["before"], found["after"]
+    result = run_script(SCRIPT, table, str(MINUTES), "7", timeout_seconds=int(MINUTES * 60) + 900)
+    print(json.dumps({name: value for name, value in result.items() if name != "stderr"}))
+    assert (result["different"], result["failed"], result["error"], result["backed_off"]) == ([], [], None, 0)
+    assert result["runs"] > 5 * MINUTES and result["scans"] > result["runs"] // 2
+    before, after = result["before"], result["after"]
     assert (before["arrow"], after["arrow"]) == (0, 0)
     assert after["direct"] < before["direct"] + 32 * 2**20, (before, after)
     assert after["heap"] < before["heap"] + 200 * 2**20, (before, after)

@@ -1,4 +1,4 @@
-"""The same over Spark Connect: the client registers, the server's workers do the work. The server gets no jar."""
+"""The same over Spark Connect: the client registers, and the server's workers do the work. The server gets no jar."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
-from tests.support.needs_spark import has_spark
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.needs_spark import has_spark
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 SCRIPT = """
 import glob, json, logging, os, sys, warnings
@@ -213,57 +213,57 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
         tmp_path / "t-ruled", [commits[0].slice(0, 0)], properties={"delta.constraints.hashed": "hash(id) = -1670924195"}
     )
     new = str(tmp_path / "new")
-    found = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
-    assert found["module"].startswith("pyspark.sql.connect.")
-    assert found["rows"] == [[0, "n0"], [1, None], [2, "n2"], [3, None]]
-    assert found["filters"] == [1, 1, 4]
-    assert (found["by_hand"], found["tokyo"]) == ([[None]], 2)
-    assert found["exists"][:2] == ["DELTA_PATH_EXISTS"] * 2
-    assert found["version"][:2] == ["DELTA_VERSION_NOT_FOUND"] * 2 and "Traceback" not in found["version"][2]
-    assert found["option"][0] == "DELTA_UNKNOWN_OPTION" and "'versionAsOf'" in found["option"][2]
-    assert (found["parquet"], found["history"], found["is"]) == (4, ["WRITE"] * 4, [True, False])
-    assert (found["replaced"], found["dynamic"]) == (7, ["", "", "", "", "n0", "n2"])
-    assert found["named"] == [[7, "x"]]
-    assert found["merged"] == [[7, "y", 1], [8, "x", None]]
-    assert (found["second"], found["kept"]) == ([[7, "x"]], ["named", "second"])
-    assert found["nested"] == [
+    result = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
+    assert result["module"].startswith("pyspark.sql.connect.")
+    assert result["rows"] == [[0, "n0"], [1, None], [2, "n2"], [3, None]]
+    assert result["filters"] == [1, 1, 4]
+    assert (result["by_hand"], result["tokyo"]) == ([[None]], 2)
+    assert result["exists"][:2] == ["DELTA_PATH_EXISTS"] * 2
+    assert result["version"][:2] == ["DELTA_VERSION_NOT_FOUND"] * 2 and "Traceback" not in result["version"][2]
+    assert result["option"][0] == "DELTA_UNKNOWN_OPTION" and "'versionAsOf'" in result["option"][2]
+    assert (result["parquet"], result["history"], result["is"]) == (4, ["WRITE"] * 4, [True, False])
+    assert (result["replaced"], result["dynamic"]) == (7, ["", "", "", "", "n0", "n2"])
+    assert result["named"] == [[7, "x"]]
+    assert result["merged"] == [[7, "y", 1], [8, "x", None]]
+    assert (result["second"], result["kept"]) == ([[7, "x"]], ["named", "second"])
+    assert result["nested"] == [
         {"id": 7, "l": [{"x": 1, "y": 2}], "n": {"v": None, "w": 1}},
         {"id": 8, "l": [{"x": 1, "y": 2}], "n": {"v": None, "w": 2}},
     ]
-    assert "F.expr" in found["condition"][2] and "relative" in found["relative"][2]
-    assert found["schema"][0] == "DELTA_METADATA_MISMATCH" and found["outside"][0] == "DELTA_REPLACE_WHERE_MISMATCH"
-    assert found["detail"]["partitionColumns"] == ["name"]
-    assert found["made"] == [[1, "x"]]
-    assert found["state"]["name"] == "spark_catalog.default.made"
-    assert found["state"]["properties"] == {"delta.enableDeletionVectors": "true"}
+    assert "F.expr" in result["condition"][2] and "relative" in result["relative"][2]
+    assert result["schema"][0] == "DELTA_METADATA_MISMATCH" and result["outside"][0] == "DELTA_REPLACE_WHERE_MISMATCH"
+    assert result["detail"]["partitionColumns"] == ["name"]
+    assert result["made"] == [[1, "x"]]
+    assert result["state"]["name"] == "spark_catalog.default.made"
+    assert result["state"]["properties"] == {"delta.enableDeletionVectors": "true"}
     features = ["appendOnly", "deletionVectors", "identityColumns", "invariants", "typeWidening"]
-    assert found["state"]["tableFeatures"] == features
-    assert (found["restored"]["num_removed_files"], found["restored"]["num_of_files_after_restore"]) == (1, 0)
-    assert found["unrestored"] == [dict.fromkeys(found["restored"], 0), 0]
-    assert (found["clone"], found["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
-    assert found["altered"] == [["x", "id", "label"], "ADD CONSTRAINT", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"]
-    assert (found["deep"], found["copied"], found["fsck"], found["purged"]) == ([6, 6], "0", [0, 0, 0], 0)
-    assert found["report"] == [6, [], 0, True]
-    assert (found["missing"][0], found["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
-    assert found["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in found["ruled"][2]
+    assert result["state"]["tableFeatures"] == features
+    assert (result["restored"]["num_removed_files"], result["restored"]["num_of_files_after_restore"]) == (1, 0)
+    assert result["unrestored"] == [dict.fromkeys(result["restored"], 0), 0]
+    assert (result["clone"], result["again"][0]) == (6, "TABLE_OR_VIEW_ALREADY_EXISTS")
+    assert result["altered"] == [["x", "id", "label"], "ADD CONSTRAINT", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"]
+    assert (result["deep"], result["copied"], result["fsck"], result["purged"]) == ([6, 6], "0", [0, 0, 0], 0)
+    assert result["report"] == [6, [], 0, True]
+    assert (result["missing"][0], result["property"][0]) == ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_UNKNOWN_CONFIGURATION")
+    assert result["ruled"][0] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" and "- id : 1" in result["ruled"][2]
     assert DeltaTable(ruled).to_arrow().to_pylist() == [{"id": 0, "name": "x"}]
-    assert [caught and "gives the options" in caught[2] for caught in found["private"]] == [True] * 4
-    assert found["batches"] == 4 if has_spark("4.2") else "Over Spark Connect use Spark 4.2" in found["batches"]
-    assert (found["optimized"], found["ordered"], found["vacuumed"]) == (2, 1, [3, [], 2])
-    assert found["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    assert [caught and "gives the options" in caught[2] for caught in result["private"]] == [True] * 4
+    assert result["batches"] == 4 if has_spark("4.2") else "Over Spark Connect use Spark 4.2" in result["batches"]
+    assert (result["optimized"], result["ordered"], result["vacuumed"]) == (2, 1, [3, [], 2])
+    assert result["short"][0] == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert len(list(Path(f"{new}-kept").glob("*.parquet"))) == 1
-    assert found["unpartitioned"][0] == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
-    assert found["over"][0] > 2 and found["over"][1] == 6
-    assert found["converted"] == [6, 3]
+    assert result["unpartitioned"][0] == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
+    assert result["over"][0] > 2 and result["over"][1] == 6
+    assert result["converted"] == [6, 3]
     lines = [len(file.read_text().splitlines()) for file in Path(f"{new}-plain").glob("_symlink_format_manifest/*/manifest")]
     assert len(lines) == 2 and sum(lines) == DeltaTable(f"{new}-plain", version=0).files().num_rows
-    assert found["sql"] == [[1], [2], [2, 1, 0, 1]] and found["sql_history"] == ["MERGE", "UPDATE", "DELETE"]
-    assert found["sql_rows"] == [[0, 7], [1, 1], [2, 5], [4, 0], [5, 1], [9, 9]]
-    assert (found["sql_clone"], found["sql_other"]) == ([found["sql_clone"][0], 0, 0, 0, 0], 1)
-    assert found["sql_args"] == [[0], [1], [1, 0, 0, 1]] and found["sql_args_rows"] == [[9, 11], [12, 13]]
-    assert found["sql_fault"][1] == "PARSE_SYNTAX_ERROR"
+    assert result["sql"] == [[1], [2], [2, 1, 0, 1]] and result["sql_history"] == ["MERGE", "UPDATE", "DELETE"]
+    assert result["sql_rows"] == [[0, 7], [1, 1], [2, 5], [4, 0], [5, 1], [9, 9]]
+    assert (result["sql_clone"], result["sql_other"]) == ([result["sql_clone"][0], 0, 0, 0, 0], 1)
+    assert result["sql_args"] == [[0], [1], [1, 0, 0, 1]] and result["sql_args_rows"] == [[9, 11], [12, 13]]
+    assert result["sql_fault"][1] == "PARSE_SYNTAX_ERROR"
     written = DeltaTable(new)
     assert (written.version, written.to_arrow().num_rows) == (3, 6)
-    said = found["stderr"].count("without column pruning")
+    warning_count = result["stderr"].count("without column pruning")
     processes = 2 if has_spark("4.2") else 1  # on Spark 4.1 no batch of the stream runs
-    assert said == processes, "once in each process, however often register is called"
+    assert warning_count == processes, "once in each process, however often register is called"

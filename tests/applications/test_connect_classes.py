@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 CONNECT = """
 import json, logging, sys
@@ -144,54 +144,54 @@ def path(tmp_path: Path) -> str:
 
 
 def test_session_has_the_catalogs_the_rule_and_the_readers(path: str, tmp_path: Path) -> None:
-    found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "on")
-    assert (found["rows"], found["version"], found["metadata"]) == ([[3]], [[2]], [[2]])
-    assert found["timestamp"][0] == "TimestampOutOfRangeError"
+    result = run_script(CONNECT, path, str(tmp_path / "warehouse"), "on")
+    assert (result["rows"], result["version"], result["metadata"]) == ([[3]], [[2]], [[2]])
+    assert result["timestamp"][0] == "TimestampOutOfRangeError"
     expected = [[1, "n1"], [2, "n2"], [3, "n3"]]
-    assert found["read"] == {"columns": [True, expected], "parquet": [True, expected], "rows": [False, expected]}
-    for scan in (found["sql_scan"], found["load_scan"]):
+    assert result["read"] == {"columns": [True, expected], "parquet": [True, expected], "rows": [False, expected]}
+    for scan in (result["sql_scan"], result["load_scan"]):
         assert "1 of 2 files" in scan and "id = 3" in scan
-    assert (found["inserted"], found["deleted"]) == ([[9, "new"], [10, None]], [[1]])
-    assert found["script"] == [[1, None], [2, "abc"], [3, "x"]]
-    assert found["changes"] == [[2, "insert"], [3, "insert"]]
+    assert (result["inserted"], result["deleted"]) == ([[9, "new"], [10, None]], [[1]])
+    assert result["script"] == [[1, None], [2, "abc"], [3, "x"]]
+    assert result["changes"] == [[2, "insert"], [3, "insert"]]
     operations = ["WRITE", "WRITE", "RENAME COLUMN", "ADD COLUMNS", "SET TBLPROPERTIES"]
-    assert found["made"][0] == ["one", "t.o"] and found["made"][1][:5] == operations
-    assert found["parted"] == [[[0], [1]], [[1]], [], []]
-    assert found["later"] == [["id", "day"], [], [["own", "x"]]]
-    assert [condition for _, condition in found["wrong"]] == [
+    assert result["made"][0] == ["one", "t.o"] and result["made"][1][:5] == operations
+    assert result["parted"] == [[[0], [1]], [[1]], [], []]
+    assert result["later"] == [["id", "day"], [], [["own", "x"]]]
+    assert [condition for _, condition in result["wrong"]] == [
         "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
         "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
         "PARSE_SYNTAX_ERROR",
     ]
-    assert found["replaced"] == [[1, "r"], [2, "r"], [3, "x"]]
-    assert found["kinds"] == [[1, "2024-02-03"]]
-    assert found["matching"] == [
+    assert result["replaced"] == [[1, "r"], [2, "r"], [3, "x"]]
+    assert result["kinds"] == [[1, "2024-02-03"]]
+    assert result["matching"] == [
         [[1, "using"], [2, "on"], [3, "c"], [4, "new"]],
         ["SchemaMismatchError", "UNRESOLVED_INSERT_REPLACE_USING_COLUMN"],
         ["WRITE", "WRITE", "WRITE", "ADD COLUMNS", "CREATE TABLE"],
     ]
-    assert found["of_metadata"] == [[[0]], [[1]], [[True]]]
-    assert found["names"] == [4, 3, 2]
-    assert found["errors"] == [
+    assert result["of_metadata"] == [[[0]], [[1]], [[True]]]
+    assert result["names"] == [4, 3, 2]
+    assert result["errors"] == [
         ["TableNotFoundError", "DELTA_PATH_DOES_NOT_EXIST"],
         ["VersionNotFoundError", "DELTA_VERSION_NOT_FOUND"],
         ["InvalidOptionError", "DELTA_ILLEGAL_OPTION"],
         ["UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED"],
     ]
-    assert found["called"] == [
+    assert result["called"] == [
         "DELETE",
         True,
         ["AnalysisException", "REQUIRED_PARAMETER_NOT_FOUND"],
         ["AnalysisException", "ROUTINE_NOT_FOUND"],
         ["UnsupportedOperationError", "DELTA_OPERATION_NOT_SUPPORTED"],
     ]
-    assert found["other"] == [[4]]
-    assert "without column pruning" not in found["stderr"]
+    assert result["other"] == [[4]]
+    assert "without column pruning" not in result["stderr"]
     assert not (tmp_path / "warehouse" / "made").exists()
     assert sorted(DeltaTable(path).to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
 
 
 def test_setting_keeps_the_classes_at_home(path: str, tmp_path: Path) -> None:
-    found = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
-    assert found["refused"] is not None and found["inserted"] == 1
-    assert found["stderr"].count("without column pruning") == 1 and "the session disables connect" in found["stderr"]
+    result = run_script(CONNECT, path, str(tmp_path / "warehouse"), "off")
+    assert result["refused"] is not None and result["inserted"] == 1
+    assert result["stderr"].count("without column pruning") == 1 and "the session disables connect" in result["stderr"]

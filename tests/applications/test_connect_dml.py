@@ -1,4 +1,6 @@
-"""DELETE, UPDATE and MERGE over Spark Connect: the client asks, the server's tasks do all that touches the table."""
+"""DELETE, UPDATE and MERGE over Spark Connect: the client sends the request, and the server's tasks do everything that accesses
+the table.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.coordination import create_coordinated, ledger_url, rows_of
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.stores.coordination import create_coordinated, ledger_url, rows_of
 
 PRELUDE = """
 import json, os, sys
@@ -91,10 +93,12 @@ def newest(path: Path, index: int = 0) -> dict[str, Any]:
 
 
 def check_no_file_is_left(path: Path) -> None:
-    """Every file in the folder is named by a commit."""
+    """A commit names every file in the folder."""
     log = "".join(commit.read_text() for commit in (path / "_delta_log").glob("*.json"))
-    left = [file.name for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts and file.name not in log]
-    assert not [name for name in left if not name.startswith((".", "deletion_vector"))], left
+    unnamed_files = [
+        file.name for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts and file.name not in log
+    ]
+    assert not [name for name in unnamed_files if not name.startswith((".", "deletion_vector"))], unnamed_files
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["files", "vectors"])
@@ -103,23 +107,23 @@ def test_delete_over_connect_takes_the_rows_and_nothing_else(tmp_path: Path, con
         make(tmp_path / name, configuration=configuration)
     make(tmp_path / "parts", configuration=configuration, partition_by=["part"])
     make(tmp_path / "append", configuration={"delta.appendOnly": "true"})
-    found = run_script(PRELUDE + DELETES, str(tmp_path))
-    gone = {3, *range(3, 20, 4), 9, 19}
-    assert ids(tmp_path / "t") == [n for n in range(20) if n not in gone]
+    result = run_script(PRELUDE + DELETES, str(tmp_path))
+    deleted_ids = {3, *range(3, 20, 4), 9, 19}
+    assert ids(tmp_path / "t") == [n for n in range(20) if n not in deleted_ids]
     assert ids(tmp_path / "parts") == list(range(1, 20, 2)) and ids(tmp_path / "all") == []
-    whole = newest(tmp_path / "parts")["operationMetrics"]
-    assert (whole["numRemovedFiles"], whole["numAddedFiles"]) == ("2", "0"), "files of the partition go as they are"
+    metrics = newest(tmp_path / "parts")["operationMetrics"]
+    assert (metrics["numRemovedFiles"], metrics["numAddedFiles"]) == ("2", "0"), "files of the partition go as they are"
     first = newest(tmp_path / "t", -2)
     assert first["operationParameters"] == {"predicate": json.dumps(["id = 3"], separators=(",", ":"))}
     assert (first["operation"], first["operationMetrics"]["numDeletedRows"]) == ("DELETE", "1")
     assert first["operationMetrics"]["numRemovedFiles"] == ("0" if configuration else "1")
     assert ids(tmp_path / "once") == [0, *range(2, 20)] and DeltaTable(str(tmp_path / "once")).version == 1
     for name in ("random", "random_column"):
-        assert found[name][:3] == [["UnsupportedOperationError"], "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", True]
-    assert found["unknown"][:2] == [[], "UNRESOLVED_COLUMN.WITH_SUGGESTION"]
-    assert found["number"][1] == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN" and found["parse"][1] == "PARSE_SYNTAX_ERROR"
-    assert found["aggregate"][1] == "INVALID_WHERE_CONDITION"
-    assert found["append_only"][:2] == [["UnsupportedOperationError"], "DELTA_CANNOT_MODIFY_APPEND_ONLY"]
+        assert result[name][:3] == [["UnsupportedOperationError"], "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", True]
+    assert result["unknown"][:2] == [[], "UNRESOLVED_COLUMN.WITH_SUGGESTION"]
+    assert result["number"][1] == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN" and result["parse"][1] == "PARSE_SYNTAX_ERROR"
+    assert result["aggregate"][1] == "INVALID_WHERE_CONDITION"
+    assert result["append_only"][:2] == [["UnsupportedOperationError"], "DELTA_CANNOT_MODIFY_APPEND_ONLY"]
     for name in ("t", "parts", "all", "once", "append"):
         check_no_file_is_left(tmp_path / name)
 
@@ -156,7 +160,7 @@ def test_update_over_connect_gives_columns_and_fields_their_new_values(tmp_path:
     data = pa.Table.from_pylist(rows, schema=kinds)
     write_delta(str(tmp_path / "t"), data, partition_by=["part"], configuration=VECTORS)
     write_delta(str(tmp_path / "checked"), data, configuration={"delta.constraints.positive": "id >= 0"})
-    found = run_script(PRELUDE + UPDATES, str(tmp_path))
+    result = run_script(PRELUDE + UPDATES, str(tmp_path))
     after = {row["id"]: row for row in DeltaTable(str(tmp_path / "t")).to_arrow().to_pylist()}
     assert [after[n]["part"] for n in range(8)] == ["a", "c"] * 4
     assert [after[n]["n"] for n in range(8)] == [0, 2, 2, 4, 12, 6, 6, 8]
@@ -164,11 +168,11 @@ def test_update_over_connect_gives_columns_and_fields_their_new_values(tmp_path:
     assert (after[4]["st"], {row["s"] for row in after.values()}) == ({"a": 14, "b": "x"}, {"all"})
     assert newest(tmp_path / "t")["operationMetrics"]["numUpdatedRows"] == "8"
     assert newest(tmp_path / "t", 3)["operationParameters"] == {"predicate": "[\"part = 'b'\"]"}
-    assert found["twice"][1] == "DELTA_CONFLICT_SET_COLUMN" and found["nothing"][1] == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
-    assert found["element"][1] == "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE"
-    assert "CAST_INVALID_INPUT" in found["cast"][3]
-    assert found["check"][:2] == [["InvariantViolationError"], "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"]
-    assert found["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
+    assert result["twice"][1] == "DELTA_CONFLICT_SET_COLUMN" and result["nothing"][1] == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    assert result["element"][1] == "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE"
+    assert "CAST_INVALID_INPUT" in result["cast"][3]
+    assert result["check"][:2] == [["InvariantViolationError"], "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"]
+    assert result["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
     assert DeltaTable(str(tmp_path / "t")).version == 5 and DeltaTable(str(tmp_path / "checked")).version == 0
     for name in ("t", "checked"):
         check_no_file_is_left(tmp_path / name)
@@ -208,13 +212,13 @@ def test_conflicts_over_connect_are_raised_by_their_classes_and_retried(tmp_path
     for name in ("once", "again", "merged"):
         data = pa.table({"id": pa.array(range(10), pa.int64()), "n": pa.array([0] * 10, pa.int64())})
         write_delta(str(tmp_path / name), data)
-    found = run_script(PRELUDE + MEETINGS, str(tmp_path))
-    assert found["met"][0][0].startswith("ConcurrentDelete") and found["met"][2], "the other one removed the file"
+    result = run_script(PRELUDE + MEETINGS, str(tmp_path))
+    assert result["met"][0][0].startswith("ConcurrentDelete") and result["met"][2], "the other one removed the file"
     assert ids(tmp_path / "once") == [0, *range(2, 10)], "only the other writer's delete"
     rows = {row["id"]: row["n"] for row in DeltaTable(str(tmp_path / "again")).to_arrow().to_pylist()}
     assert rows == {0: 7, 1: 7, **{n: 0 for n in range(3, 10)}}
     expected = {"num_affected_rows": 2, "num_updated_rows": 0, "num_deleted_rows": 0, "num_inserted_rows": 2}
-    assert found["merge"] == expected
+    assert result["merge"] == expected
     assert ids(tmp_path / "merged") == [*range(10), 50]
     for name in ("once", "again", "merged"):
         check_no_file_is_left(tmp_path / name)
@@ -239,12 +243,12 @@ print(json.dumps(found))
 """
 
 
-def test_rows_that_a_statement_of_a_transaction_has_not_found_over_connect_may_not_come(tmp_path: Path) -> None:
+def test_rows_that_a_connect_transaction_did_not_match_may_not_be_added_meanwhile(tmp_path: Path) -> None:
     url = ledger_url(tmp_path)
     for name in "ab":
         create_coordinated(tmp_path / name, url, {"id": [1, 2]}, delta__enableDeletionVectors="true")
-    found = run_script(PRELUDE + TRANSACTIONS, str(tmp_path), url)
-    assert found["other"] is None and found["same"][0] == ["ConcurrentAppendException"], found
+    result = run_script(PRELUDE + TRANSACTIONS, str(tmp_path), url)
+    assert result["other"] is None and result["same"][0] == ["ConcurrentAppendException"], result
     assert (rows_of(tmp_path / "a", url), rows_of(tmp_path / "b", url)) == ([1, 2, 7, 100], [1, 2, 7])
 
 
@@ -352,8 +356,8 @@ def test_merge_over_connect_applies_clauses_in_their_own_scopes(tmp_path: Path) 
         partitioned = {"partition_by": ["part"]} if name in ("many", "far") else {}
         make(tmp_path / name, configuration=VECTORS if name != "bound" else {}, **partitioned)
     write_delta(str(tmp_path / "numbers"), pa.table({"id": pa.array([1], pa.int64()), "n": pa.array([0], pa.int32())}))
-    found = run_script(PRELUDE + MERGES, str(tmp_path))
-    assert found["refused questions"] == [], "a server logs each with its stack trace"
+    result = run_script(PRELUDE + MERGES, str(tmp_path))
+    assert result["refused questions"] == [], "a server logs each with its stack trace"
     before = {n: ("ab"[n % 2], None if n % 4 == 3 else f"n{n}", f"K{n}") for n in range(20)}
 
     def after(name: str) -> dict[int, tuple[Any, ...]]:
@@ -362,32 +366,32 @@ def test_merge_over_connect_applies_clauses_in_their_own_scopes(tmp_path: Path) 
     expected = {**before, 3: ("b", None, "b"), 0: ("a", "aK0", "K0"), 1: ("b", "bK1", "K1"), 40: ("a", "new", "N")}
     expected |= {82: ("z", "DROP", None), 42: (None, "x", "N")}
     assert after("many") == {n: row for n, row in expected.items() if n not in (8, 18, 19)}
-    assert found["many"] == [9, 3, 3, 3]
+    assert result["many"] == [9, 3, 3, 3]
     metrics = newest(tmp_path / "many")["operationMetrics"]
     assert (metrics["numSourceRows"], metrics["numTargetRowsNotMatchedBySourceDeleted"]) == ("5", "2")
-    assert after("bound") == {**before, 0: ("a", "bound", "K0"), 60: ("q", None, None)} and found["bound"] == [2, 1, 0, 1]
-    assert after("inserts") == {**before, 70: ("b", "y", "Y")} and found["inserts"] == [1, 0, 0, 1]
-    assert after("far") == {**before, 100: ("a", "x", "X")} and found["far"] == [1, 0, 0, 1]
-    assert [after("texts")[n][1] for n in (3, 9, 10)] == ["x", "y", "z"] and found["texts"] == [3, 3, 0, 0]
+    assert after("bound") == {**before, 0: ("a", "bound", "K0"), 60: ("q", None, None)} and result["bound"] == [2, 1, 0, 1]
+    assert after("inserts") == {**before, 70: ("b", "y", "Y")} and result["inserts"] == [1, 0, 0, 1]
+    assert after("far") == {**before, 100: ("a", "x", "X")} and result["far"] == [1, 0, 0, 1]
+    assert [after("texts")[n][1] for n in (3, 9, 10)] == ["x", "y", "z"] and result["texts"] == [3, 3, 0, 0]
     evolved = after("evolved")
     assert (evolved[5], evolved[80], evolved[1]) == (("b", "w", "K5", 1), (None, "w", None, 2), ("b", "n1", "K1", None))
-    assert after("generated") == {1: ("x", 1), 2: ("b", 2), 8: (None, 2)} and found["generated"] == [2, 1, 0, 1]
-    assert after("numbers") == {1: (7,)} and found["text"] == [1, 1, 0, 0]
-    assert found["overflow"][:2] == [["SchemaMismatchError"], "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"]
+    assert after("generated") == {1: ("x", 1), 2: ("b", 2), 8: (None, 2)} and result["generated"] == [2, 1, 0, 1]
+    assert after("numbers") == {1: (7,)} and result["text"] == [1, 1, 0, 0]
+    assert result["overflow"][:2] == [["SchemaMismatchError"], "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"]
     for name in ("many", "bound", "inserts", "far", "texts", "evolved", "numbers", "generated"):
         check_no_file_is_left(tmp_path / name)
 
 
 def test_merge_over_connect_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
     make(tmp_path / "errors", configuration=VECTORS)
-    found = run_script(PRELUDE + REFUSED, str(tmp_path))
+    result = run_script(PRELUDE + REFUSED, str(tmp_path))
     for name in ("twice", "sometimes"):
-        assert found[name][1] == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
-    assert found["unknown"][1] == found["clause"][1] == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
-    assert found["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
-    assert found["aggregate"][1] == found["window"][1] == "UNSUPPORTED_EXPR_FOR_OPERATOR"
-    assert found["subquery"][1] == "DELTA_UNSUPPORTED_SUBQUERY"
-    assert found["another"][1] == "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
-    assert found["ambiguous"][1] == "AMBIGUOUS_REFERENCE"
+        assert result[name][1] == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    assert result["unknown"][1] == result["clause"][1] == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    assert result["random"][1] == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
+    assert result["aggregate"][1] == result["window"][1] == "UNSUPPORTED_EXPR_FOR_OPERATOR"
+    assert result["subquery"][1] == "DELTA_UNSUPPORTED_SUBQUERY"
+    assert result["another"][1] == "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
+    assert result["ambiguous"][1] == "AMBIGUOUS_REFERENCE"
     check_no_file_is_left(tmp_path / "errors")
     assert DeltaTable(str(tmp_path / "errors")).version == 0

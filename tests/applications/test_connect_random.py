@@ -1,6 +1,7 @@
-"""Random DELETE, UPDATE and MERGE over Spark Connect: rows and change feed after each are what a list of rows becomes.
+"""Random DELETE, UPDATE and MERGE over Spark Connect. After each one, rows and change feed equal those of a list of rows that is
+changed in the same way.
 
-PYDELTA_SEED takes other changes, PYDELTA_ALL=1 five times as many.
+PYDELTA_SEED chooses other changes, PYDELTA_ALL=1 runs five times as many.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seeds import seed_of
-from tests.support.spark_script import run_script
+from tests.support.runs.seeds import seed_of
+from tests.support.spark.spark_script import run_script
 
 STEPS = 60 if os.environ.get("PYDELTA_ALL") else 12
 FEED, VECTORS = {"delta.enableChangeDataFeed": "true"}, {"delta.enableDeletionVectors": "true"}
@@ -27,8 +28,8 @@ import json, random, sys
 from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable, write_delta
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import as_table, new_row, random_change
-from tests.support.rows import difference
+from tests.support.generators.dml_changes import as_table, new_row, random_change
+from tests.support.oracles.rows import difference
 
 path, seed, steps, configuration, partition_by = sys.argv[1], *map(json.loads, sys.argv[2:])
 chosen = random.Random(seed)
@@ -65,5 +66,5 @@ def test_random_changes_over_connect(kind: str, tmp_path: Path) -> None:
     configuration, partition_by = KINDS[kind]
     seed = seed_of(kind)
     arguments = (json.dumps(value) for value in (seed, STEPS, configuration, partition_by))
-    found = run_script(CHANGES, str(tmp_path / "table"), *arguments, timeout_seconds=300 + 20 * STEPS)
-    assert {"Merge", "Update"} <= set(found["committed"])
+    result = run_script(CHANGES, str(tmp_path / "table"), *arguments, timeout_seconds=300 + 20 * STEPS)
+    assert {"Merge", "Update"} <= set(result["committed"])

@@ -1,12 +1,12 @@
-"""Several sessions of one Spark Connect server in one program: others than the active one, and clones."""
+"""Several sessions of one Spark Connect server in one program: inactive sessions, and clones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from delta_py import DeltaTable
-from tests.support.needs_spark import needs_spark
-from tests.support.spark_script import run_script
+from tests.support.spark.needs_spark import needs_spark
+from tests.support.spark.spark_script import run_script
 
 PRELUDE = """
 import json, os, sys, threading
@@ -79,7 +79,7 @@ found["rows"] = rows(spark)
 """
 
 
-# The local server ends with the first session that stops, and pyspark waits for it long when another one ends behind it.
+# The local server ends with the first session that stops, and pyspark waits long for it if another session ends later.
 END = """
 print(json.dumps(found), flush=True)
 spark.stop()
@@ -89,25 +89,25 @@ os._exit(0)
 
 @needs_spark("4.2", "more than one session of a client")
 def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:
-    found = run_script(PRELUDE + OTHERS + END, str(tmp_path / "t"))
-    assert found["merged"] == [2, 1, 2]
-    assert found["rows"] == [[0, "using"], [1, "thread"], [9, "thread"]]
-    assert found["active"], "the caller's session is the active one again"
+    result = run_script(PRELUDE + OTHERS + END, str(tmp_path / "t"))
+    assert result["merged"] == [2, 1, 2]
+    assert result["rows"] == [[0, "using"], [1, "thread"], [9, "thread"]]
+    assert result["active"], "the caller's session is the active one again"
 
 
 @needs_spark("4.2", "streaming reads over Spark Connect")
 def test_function_of_a_streams_batches_has_the_sql_of_the_session_that_registered(tmp_path: Path) -> None:
     source = PRELUDE + """spark.range(3).selectExpr("id", "'new' AS name").write.format("pydelta").save(f"{path}-source")\n"""
-    found = run_script(source + BATCHES + END, str(tmp_path / "t"))
+    result = run_script(source + BATCHES + END, str(tmp_path / "t"))
     old = [[n, "old"] for n in range(3)]
-    assert sorted(found["rows"]) == sorted([*old, *[[2, "new"], [10, "new"], [11, "batch"]] * 2])
+    assert sorted(result["rows"]) == sorted([*old, *[[2, "new"], [10, "new"], [11, "batch"]] * 2])
 
 
 @needs_spark("4.2", "cloneSession of Spark Connect")
 def test_clone_of_a_registered_session_reads_and_writes_in_sql(tmp_path: Path) -> None:
-    found = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"))
-    assert found["read"] == [3, [[n, "old"] for n in range(3)]]
-    assert (found["version"], found["history"]) == (3, ["UPDATE", "DELETE", "WRITE", "WRITE"])
+    result = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"))
+    assert result["read"] == [3, [[n, "old"] for n in range(3)]]
+    assert (result["version"], result["history"]) == (3, ["UPDATE", "DELETE", "WRITE", "WRITE"])
     changed = [[1, "clone"], [2, "old"], [7, "view"]]
-    assert found["rows"] == [[*changed, [8, "again"]], [*changed, [8, "again"]], 3]
+    assert result["rows"] == [[*changed, [8, "again"]], [*changed, [8, "again"]], 3]
     assert DeltaTable(str(tmp_path / "t")).version == 4

@@ -1,4 +1,4 @@
-"""INSERT and EXPLAIN of a Spark Connect client, where the server's own road to a table gives less than a saved DataFrame gets."""
+"""INSERT and EXPLAIN of a Spark Connect client, where the server's own way to a table does less than a saved DataFrame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from delta_py import DeltaTable
 from delta_py.types.column_rules import GENERATION
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 CLASSIC = """
 import json, sys
@@ -171,29 +171,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_inserts_of_a_client_get_what_saved_rows_get(home: str) -> None:
-    found = run_script(PRELUDE + INSERTS, home)
-    numbers = [row[0] for row in found["numbers"]]
-    assert sorted(map(str, (row[1:] for row in found["numbers"]))) == sorted(
+    result = run_script(PRELUDE + INSERTS, home)
+    numbers = [row[0] for row in result["numbers"]]
+    assert sorted(map(str, (row[1:] for row in result["numbers"]))) == sorted(
         map(str, [["a", 3], ["it's", 3], ["c", 3], ["d", 5], ["e", 3], ["f", 3], [None, 1]])
     )
     assert len(set(numbers)) == 7
-    assert found["refused"] == [
+    assert result["refused"] == [
         "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
         "UNRESOLVED_COLUMN.WITH_SUGGESTION",
         "DELTA_REPLACE_WHERE_MISMATCH",
         "CAST_OVERFLOW_IN_TABLE_INSERT",
         "UNRESOLVED_COLUMN.WITH_SUGGESTION",
     ]
-    assert found["overwritten"] == [["only", 3]]
-    assert found["days"] == [
+    assert result["overwritten"] == [["only", 3]]
+    assert result["days"] == [
         [4, None, "d"],
         [5, "2024-02-04", None],
         [6, "2024-02-06", "it's"],
         [7, "2024-02-05", "c"],
     ]
-    assert found["wrong_day"] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    assert (found["of_the_server"], found["of_the_client"], found["reset"]) == ([], ["plain"] * 5, [None, None])
-    assert found["plain"] == [
+    assert result["wrong_day"] == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert (result["of_the_server"], result["of_the_client"], result["reset"]) == ([], ["plain"] * 5, [None, None])
+    assert result["plain"] == [
         [1, "none", None, None, None],
         [2, "none", None, None, None],
         [3, "none", 1.5, None, None],
@@ -202,10 +202,10 @@ def test_inserts_of_a_client_get_what_saved_rows_get(home: str) -> None:
         [6, "none", None, None, None],
         [7, "none", None, None, None],
     ]
-    assert found["optimized"] == 1
+    assert result["optimized"] == 1
     assert operations(home, "numbers")[-5]["mode"] == "Overwrite"
-    assert (found["frames"], found["views"]) == ([["only", 8], ["only2", 3]], [])
-    assert found["quoted"] == [[["only"]], "DELTA_ILLEGAL_OPTION"]
+    assert (result["frames"], result["views"]) == ([["only", 8], ["only2", 3]], [])
+    assert result["quoted"] == [[["only"]], "DELTA_ILLEGAL_OPTION"]
     schema = DeltaTable(f"{home}/days").struct_type
     assert [f.name for f in schema.fields if GENERATION in f.metadata] == ["day"]
 
@@ -217,20 +217,20 @@ def operations(home: str, name: str) -> list[Mapping[str, Any]]:
 
 
 def test_explain_of_a_change_of_a_client_changes_nothing(home: str) -> None:
-    found = run_script(PRELUDE + EXPLAINS, home)
-    assert found["schema"] == "struct<plan:string>"
+    result = run_script(PRELUDE + EXPLAINS, home)
+    assert result["schema"] == "struct<plan:string>"
     for name in ("delete", "formatted", "extended", "inserts"):
-        assert "version 1" in found[name], name
-    assert found["delete"].startswith("== Physical Plan ==\n") and "== DELETE ==" in found["delete"]
-    assert "predicate: t.id = CAST(8 AS INT)" in found["delete"] and "Files: 1 of 3 are read" in found["delete"]
-    assert "Files: 0 of 3 are read, 3 are removed" in found["whole"]
-    assert "No row has to be read" in found["none"] and "Files: 0 of 3 are read\n" in found["none"]
-    assert "== UPDATE ==" in found["formatted"] and "(1) " in found["formatted"]
-    assert "== Parsed Logical Plan ==" in found["extended"] and "Join" in found["extended"]
-    assert "matchedPredicates: predicate s.id > 0, actionType delete" in found["extended"]
-    assert "== MERGE ==" in found["inserts"] and "Files: 0 of 3 are read" in found["inserts"]
-    assert "== Physical Plan ==" in found["of_spark"] and "== DELETE ==" not in found["of_spark"]
-    for lines, fault in zip(found["wrong"], ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "DELTA_PATH_DOES_NOT_EXIST"), strict=True):
+        assert "version 1" in result[name], name
+    assert result["delete"].startswith("== Physical Plan ==\n") and "== DELETE ==" in result["delete"]
+    assert "predicate: t.id = CAST(8 AS INT)" in result["delete"] and "Files: 1 of 3 are read" in result["delete"]
+    assert "Files: 0 of 3 are read, 3 are removed" in result["whole"]
+    assert "No row has to be read" in result["none"] and "Files: 0 of 3 are read\n" in result["none"]
+    assert "== UPDATE ==" in result["formatted"] and "(1) " in result["formatted"]
+    assert "== Parsed Logical Plan ==" in result["extended"] and "Join" in result["extended"]
+    assert "matchedPredicates: predicate s.id > 0, actionType delete" in result["extended"]
+    assert "== MERGE ==" in result["inserts"] and "Files: 0 of 3 are read" in result["inserts"]
+    assert "== Physical Plan ==" in result["of_spark"] and "== DELETE ==" not in result["of_spark"]
+    for lines, fault in zip(result["wrong"], ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "DELTA_PATH_DOES_NOT_EXIST"), strict=True):
         assert lines[0] == ["Error occurred during query planning: "] and fault in lines[1][0]
         assert "JVM stacktrace" not in str(lines)
-    assert found["files"] and found["count"] == [[9]]
+    assert result["files"] and result["count"] == [[9]]

@@ -1,4 +1,4 @@
-"""Two Spark applications change rows of the same files at the same time: both are kept."""
+"""Two Spark applications change rows of the same files at the same time: both changes are in the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 STEPS, ROWS = 3, 60
 
@@ -42,15 +42,15 @@ def test_two_applications_that_change_other_rows_of_the_same_files_are_both_kept
     properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
     write_delta(path, data, configuration=properties, max_records_per_file=ROWS // 2)
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda me: run_script(SCRIPT, path, str(me), str(STEPS), str(ROWS)), range(2)))
-    assert [each["done"] for each in done] == [True, True]
-    found = {row["id"]: row["n"] for row in DeltaTable(path).to_arrow().to_pylist()}
-    gone = {step * (ROWS // STEPS) + me for step in range(STEPS) for me in range(2)}
-    assert found == {id: STEPS for id in range(ROWS) if id not in gone}
+        results = list(pool.map(lambda me: run_script(SCRIPT, path, str(me), str(STEPS), str(ROWS)), range(2)))
+    assert [each["done"] for each in results] == [True, True]
+    rows_by_id = {row["id"]: row["n"] for row in DeltaTable(path).to_arrow().to_pylist()}
+    deleted_ids = {step * (ROWS // STEPS) + me for step in range(STEPS) for me in range(2)}
+    assert rows_by_id == {id: STEPS for id in range(ROWS) if id not in deleted_ids}
     operations = history(LocalStore(path))["operation"].to_pylist()
     assert (operations.count("DELETE"), operations.count("UPDATE")) == (2 * STEPS, 2 * STEPS)
     feed = DeltaTable(path).changes(starting_version=1).read_all().to_pylist()
     deleted = sorted(row["id"] for row in feed if row["_change_type"] == "delete")
-    assert deleted == sorted(gone)
+    assert deleted == sorted(deleted_ids)
     changes = [row for row in feed if row["_change_type"] == "update_postimage"]
-    assert sum(row["n"] for row in changes if row["n"] == STEPS) == STEPS * (ROWS - len(gone))
+    assert sum(row["n"] for row in changes if row["n"] == STEPS) == STEPS * (ROWS - len(deleted_ids))

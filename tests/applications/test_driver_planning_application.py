@@ -1,4 +1,6 @@
-"""The driver's own Python as the planner of an application: its first query, a channel that closes, one session after another."""
+"""The driver's own Python as the planner of an application: its first query, a channel that closes, and several sessions in
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 APPLICATION = """
 import json, os, subprocess, sys, time
@@ -121,17 +123,17 @@ def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path
     path = make_table(tmp_path / "t", commits, partition_by=["day"])
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources" / "pyspark_other.py").write_text(OTHER_SOURCE)
-    found = run_script(APPLICATION, path, pinned_threads, str(tmp_path / "sources"))
-    assert (found["sql"], found["sql_planned"]) == (12, 1)
-    assert (found["first"], found["workers"], found["planned"]) == ([0, 10], 0, 2)
-    assert (found["found_by_spark"], found["workers_then"]) == ([7], 1)
-    assert found["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
-    assert found["planned_then"] == found["planned_before"]
-    assert found["seconds"] < 60, "a channel that is closed is known at once"
-    assert found["error"]
-    assert found["refused"], "a procedure does not wait for a channel that is closed"
-    assert found["statements"] == found["statements_anew"] == [0, 3]
-    assert (found["port"], found["left"]) == (None, False)
-    assert found["anew"] == [[0, 10], found["planned_before"] + 1]
-    assert found["second"] == [[2, 12], 1]
-    assert found["third"] == [[1, 11], 0]
+    result = run_script(APPLICATION, path, pinned_threads, str(tmp_path / "sources"))
+    assert (result["sql"], result["sql_planned"]) == (12, 1)
+    assert (result["first"], result["workers"], result["planned"]) == ([0, 10], 0, 2)
+    assert (result["found_by_spark"], result["workers_then"]) == ([7], 1)
+    assert result["closed"] == [[1, 11], [2, 12], [0, 10], [1, 11]]
+    assert result["planned_then"] == result["planned_before"]
+    assert result["seconds"] < 60, "a channel that is closed is known at once"
+    assert result["error"]
+    assert result["refused"], "a procedure does not wait for a channel that is closed"
+    assert result["statements"] == result["statements_anew"] == [0, 3]
+    assert (result["port"], result["left"]) == (None, False)
+    assert result["anew"] == [[0, 10], result["planned_before"] + 1]
+    assert result["second"] == [[2, 12], 1]
+    assert result["third"] == [[1, 11], 0]

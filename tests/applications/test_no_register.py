@@ -1,4 +1,4 @@
-"""A session in which nobody called register: Spark finds pyspark_pydelta by itself."""
+"""A session in which no code called register: Spark finds pyspark_pydelta by itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 SCRIPT = """
 import json, sys
@@ -48,12 +48,12 @@ def test_session_without_register_reads_appends_and_overwrites(tmp_path: Path) -
     ids = [pa.table({"id": pa.array([n, n + 1], pa.int64())}) for n in (0, 2)]
     path = make_table(tmp_path / "t", ids)
     new = str(tmp_path / "new")
-    found = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
-    assert (found["all"], found["one"], found["other"], found["again"]) == (4, 1, 1, 4)
-    assert (found["version"], found["appended"]) == (2, 6)
+    result = run_script(SCRIPT, path, new, str(tmp_path / "warehouse"))
+    assert (result["all"], result["one"], result["other"], result["again"]) == (4, 1, 1, 4)
+    assert (result["version"], result["appended"]) == (2, 6)
     assert DeltaTable(new + "-2").to_arrow()["id"].to_pylist() == [1] and DeltaTable(new + "-2").version == 1
     assert DeltaTable(new).version == 1
     assert sorted(DeltaTable(new).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
-    assert "[DELTA_PATH_DOES_NOT_EXIST]" in found["error"]
-    assert "gives the options pydelta.view" in found["private"]
-    assert not found["imported"], "the session's own process needs nothing of ours"
+    assert "[DELTA_PATH_DOES_NOT_EXIST]" in result["error"]
+    assert "gives the options pydelta.view" in result["private"]
+    assert not result["imported"], "the session's own process needs nothing of ours"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import orders_peers
-from tests.support.spark_script import run_script
+from tests.support.peers import orders_peers
+from tests.support.spark.spark_script import run_script
 
 
 def test_script_of_delta_spark_runs_on_pydelta_with_one_line_more(tmp_path: Path) -> None:

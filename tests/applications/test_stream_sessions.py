@@ -1,4 +1,4 @@
-"""Streams in other sessions than a registered classic one: over Spark Connect, and where nobody called register."""
+"""Streams in other sessions than a registered classic one: over Spark Connect, and in a session where no code called register."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_py import DeltaTable
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 HEAD = """
 import json, sys
@@ -86,20 +86,20 @@ def transactions(path: str) -> set[str]:
 
 def test_connect_session_streams_as_a_classic_one(tmp_path: Path) -> None:
     new = str(tmp_path / "new")
-    found = run_script(HEAD + CONNECT + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
+    result = run_script(HEAD + CONNECT + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
     assert rows(new) == [(0, "n0"), (1, "x"), (2, "n2"), (3, "x")]
     assert DeltaTable(new).metadata.partition_columns == ("name",)
-    assert all(found["id"] in parameters for parameters in transactions(new))
+    assert all(result["id"] in parameters for parameters in transactions(new))
     assert rows(new + "-complete") == [("n0", 1), ("n2", 1), ("x", 2)]
-    assert (found["named"], found["again"]) == (4, True)
-    assert (found["live"], found["stopped"]) == ([True, 1], [False, 0])
+    assert (result["named"], result["again"]) == (4, True)
+    assert (result["live"], result["stopped"]) == ([True, 1], [False, 0])
     assert rows(new + "-live") == [(0, "n0"), (1, "x"), (2, "n2"), (3, "x"), (4, "late")]
-    assert "DELTA_UNSUPPORTED_OUTPUT_MODE" in found["update"] and "mergeSchema" in found["option"]
+    assert "DELTA_UNSUPPORTED_OUTPUT_MODE" in result["update"] and "mergeSchema" in result["option"]
 
 
 def test_session_without_register_streams_with_a_checkpoint_location(tmp_path: Path) -> None:
     new = str(tmp_path / "new")
-    found = run_script(HEAD + UNREGISTERED + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
+    result = run_script(HEAD + UNREGISTERED + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
     assert rows(new) == [(2, "n2"), (3, "x")]
-    assert all(found["id"] in parameters for parameters in transactions(new))
+    assert all(result["id"] in parameters for parameters in transactions(new))
     assert rows(new + "-complete") == [("n0", 1), ("n2", 1), ("x", 2)]

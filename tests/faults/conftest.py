@@ -1,4 +1,4 @@
-"""What all tests with faults share: they fail what follows a commit too."""
+"""Settings of all tests with faults: the faults also hit the steps after a commit, whose failures must be harmless."""
 
 from __future__ import annotations
 

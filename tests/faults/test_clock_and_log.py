@@ -1,4 +1,4 @@
-"""A clock that jumps back, and log files that appear while a write is on its way."""
+"""A clock that jumps back, and log files that appear during a write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from delta_py.commit.transaction import Transaction
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError, MetadataChangedException, StorageError
 from delta_py.log.history import history
-from delta_py.row_changes.write import WritePlan, commit_write, plan_write, write_delta
+from delta_py.row_changes.write import commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
@@ -37,13 +38,13 @@ def rows(n: int) -> pa.Table:
 
 
 def plan(store: LocalStore, data: pa.Table, request: WriteRequest) -> tuple[WritePlan, WrittenFiles]:
-    found = plan_write(store, from_arrow_schema(data.schema), request)
-    assert isinstance(found, WritePlan)
-    return found, write_files(found.state, data.to_batches())
+    planned_write = plan_write(store, from_arrow_schema(data.schema), request)
+    assert isinstance(planned_write, WritePlan)
+    return planned_write, write_files(planned_write.state, data.to_batches())
 
 
 def commit_at(path: Path, n: int, clock_ms: int) -> None:
-    """Append a row by a machine whose clock says this; the time of the commit's file follows it."""
+    """Append a row on a machine with this clock; the commit's file gets this time, too."""
     store = LocalStore(str(path))
     _, written = plan(store, rows(n), WriteRequest("append"))
     transaction = Transaction(Snapshot.load(store), clock_ms=lambda: clock_ms)
@@ -87,9 +88,9 @@ def data_files(path: Path) -> set[str]:
 def planned(path: Path, appears: Callable[[Path], object], request: WriteRequest | None = None) -> Callable[[], int]:
     store = LocalStore(str(path))
     write_delta(str(path), rows(0))
-    found, written = plan(store, rows(9), request or WriteRequest("append"))
+    planned_write, written = plan(store, rows(9), request or WriteRequest("append"))
     appears(path)
-    return lambda: commit_write(store, found, [written])
+    return lambda: commit_write(store, planned_write, [written])
 
 
 def test_append_follows_commits_that_appeared_since_it_was_planned(tmp_path: Path) -> None:
@@ -116,7 +117,8 @@ def test_append_refuses_a_schema_that_appeared_since_it_was_planned(tmp_path: Pa
 
 @pytest.mark.parametrize("content", [b"", b"{", b"not json\n", b'{"add":{"path":3}}\n', b"\xff\xfe\n"])
 def test_append_behind_a_commit_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes) -> None:
-    """What the damaged commit says is unknown, so nothing may follow it; the files stay, for it might be our own, cut short."""
+    """The content of the damaged commit is unknown, so no commit may follow it. The files stay, because the commit might be our
+    own, cut short."""
     commit = planned(tmp_path, lambda path: (path / f"_delta_log/{1:020}.json").write_bytes(content))
     if content == b"":  # a commit without actions changes nothing
         assert commit() == 2
@@ -128,7 +130,7 @@ def test_append_behind_a_commit_that_cannot_be_read_is_refused(tmp_path: Path, c
 
 
 def test_append_where_a_directory_has_the_commits_name_is_refused(tmp_path: Path) -> None:
-    """The directory may stand where a commit was, so the newest version is unknown; the one before it is not."""
+    """The directory may have replaced a commit, so the newest version is unknown; the version before it is known."""
     commit = planned(tmp_path, lambda path: (path / f"_delta_log/{1:020}.json").mkdir())
     with pytest.raises(DeltaError):
         commit()

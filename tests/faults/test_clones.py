@@ -1,4 +1,4 @@
-"""Shallow clones and their notes when storage fails: of the source, and of the clone."""
+"""Shallow clones and their notes when the storage of the source or of the clone fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
+from tests.support.stores.faulty_store import KINDS, Fault, FaultyStore, outcome_of
 from tests.unit.vacuum.test_vacuum import append, ids, in_hours
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit", "no_waits")

@@ -1,5 +1,6 @@
-"""The columnar reader on executors of their own: they get its jar whenever they come, and a task that fails, loses its executor
-or is overtaken by a second attempt gives its rows once."""
+"""The columnar reader on separate executors: they get its jar whenever they start, and a task that fails, loses its executor or
+is overtaken by a second attempt returns its rows once.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from tests.support.small_table import make_table
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
+from tests.support.tables.small_table import make_table
 
 ROWS = 10_000
 FILES = 2
@@ -98,9 +99,9 @@ spark.stop()
 
 
 def test_executors_of_their_own_read_columns_and_read_them_again_after_a_failure(table: str) -> None:
-    found = run_script(CLUSTER, table)
-    del found["stderr"]
-    assert found == {
+    result = run_script(CLUSTER, table)
+    del result["stderr"]
+    assert result == {
         "columns": True,
         "totals": TOTALS,
         "texts": len(TEXTS),
@@ -120,7 +121,7 @@ WORKERS = ["127.0.0.1", "127.0.0.2"]
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A standalone cluster, whose workers take themselves for two machines: Spark never runs a task twice on one."""
+    """A standalone cluster. Its workers look like two machines, because Spark never runs a task twice on one machine."""
     logs = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
         log = stack.enter_context(daemon(logs, "master", WORKERS[0]))
@@ -133,7 +134,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def daemon(logs: Path, kind: str, host: str, *arguments: str) -> Iterator[Path]:
-    """One of Spark's daemons, on an address of this machine alone; gives its log."""
+    """One of Spark's daemons, on an address of this machine; yields its log."""
     name = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
     command = [str(SPARK_HOME / "bin" / "spark-class"), name, "--host", host, "--port", "0", "--webui-port", "0", *arguments]
     environment = {
@@ -154,12 +155,12 @@ def daemon(logs: Path, kind: str, host: str, *arguments: str) -> Iterator[Path]:
 
 
 def awaited(log: Path, pattern: str) -> str:
-    """The last group of the pattern, as soon as the log has it."""
+    """Wait until the log matches the pattern, and return the last group."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        found = re.search(pattern, log.read_text())
-        if found:
-            return found[found.re.groups]
+        match = re.search(pattern, log.read_text())
+        if match:
+            return match[match.re.groups]
         time.sleep(0.2)
     raise AssertionError(log.read_text())
 
@@ -246,7 +247,7 @@ spark.stop()
 
 
 def test_executors_that_come_and_go_each_get_the_reader(master: str, table: str, tmp_path: Path) -> None:
-    """All executors are given back before the second query, which takes two tasks of some seconds."""
+    """All executors stop before the second query, which runs two tasks of some seconds."""
     settings = {
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -255,9 +256,9 @@ def test_executors_that_come_and_go_each_get_the_reader(master: str, table: str,
         "spark.dynamicAllocation.executorIdleTimeout": "1s",
         "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     }
-    found = run_script(DYNAMIC, master, table, "", json.dumps(settings))
-    del found["stderr"]
-    assert found == {"totals": [TOTALS, TOTALS], "columns": True, "left": 0, "new": 2, "error": None}
+    result = run_script(DYNAMIC, master, table, "", json.dumps(settings))
+    del result["stderr"]
+    assert result == {"totals": [TOTALS, TOTALS], "columns": True, "left": 0, "new": 2, "error": None}
 
 
 SPECULATING = (
@@ -291,7 +292,7 @@ spark.stop()
 
 
 def test_task_that_a_second_attempt_overtakes_gives_its_rows_once(master: str, table: str, tmp_path: Path) -> None:
-    """The first attempt sleeps in the middle of a batch; Spark starts another one on the other machine, and kills the first."""
+    """The first attempt sleeps in the middle of a batch. Spark starts a second one on the other machine, and kills the first."""
     settings = {
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
@@ -299,7 +300,7 @@ def test_task_that_a_second_attempt_overtakes_gives_its_rows_once(master: str, t
         "spark.speculation.multiplier": "1.5",
         "spark.speculation.minTaskRuntime": "500ms",
     }
-    found = run_script(SPECULATING, master, table, str(tmp_path / "written"), json.dumps(settings))
-    del found["stderr"]
+    result = run_script(SPECULATING, master, table, str(tmp_path / "written"), json.dumps(settings))
+    del result["stderr"]
     overtaken = [TOTALS, [["KILLED", False], ["SUCCESS", True]]]
-    assert found == {"totals": TOTALS, "read": overtaken, "written": overtaken, "afterwards": TOTALS, "error": None}
+    assert result == {"totals": TOTALS, "read": overtaken, "written": overtaken, "afterwards": TOTALS, "error": None}

@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA with each storage call failed in turn: there is the whole table or none, and the files are as they were."""
+"""CONVERT TO DELTA with each storage call failed in turn: there is the whole table or none, and the files do not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from delta_py.copies.convert_to_delta import ConvertRequest, convert
 from delta_py.errors import TableNotFoundError
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, StructField, StructType
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -23,7 +23,7 @@ REQUEST = ConvertRequest(StructType((StructField("p", INTEGER),)))
 
 
 def make(path: Path) -> Path:
-    """Two files with other columns, so that footers are read twice."""
+    """Two files with different columns, so that footers are read twice."""
     for number in range(2):
         directory = path / f"p={number}"
         directory.mkdir(parents=True)
@@ -58,11 +58,11 @@ def one_fault(directory: Path, fault: Fault) -> str:
     path = make(directory)
     before, store = data(path), FaultyStore(LocalStore(str(path)), fault)
     version, outcome = outcome_of(lambda: run(store))
-    call, found = store.calls[min(fault.call, len(store.calls) - 1)], ids(path)
+    call, actual_ids = store.calls[min(fault.call, len(store.calls) - 1)], ids(path)
     assert data(path) == before, call
-    assert found in (None, [0, 1]), call
-    assert (found is not None, outcome) not in ((False, "done"), (True, "refused")), call
+    assert actual_ids in (None, [0, 1]), call
+    assert (actual_ids is not None, outcome) not in ((False, "done"), (True, "refused")), call
     assert version == 0 or outcome != "done", call
-    assert run(LocalStore(str(path))) == (0 if found is None else None), call
+    assert run(LocalStore(str(path))) == (0 if actual_ids is None else None), call
     assert ids(path) == [0, 1] and data(path) == before, call
     return outcome

@@ -1,5 +1,6 @@
 """Commits and transactions of coordinated tables while any call of a store or of the ledger fails, loses its reply, or is the
-last before the process dies: what was done is known, all tables have a transaction or none, and whoever comes next goes on."""
+last before the process dies. The outcome is known, a transaction is in all tables or in none, and the next writer can continue.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from delta_py.coordinator.ledger import Ledger
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.coordination import Calls, call_count, clock_ahead, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.faulty_store import KINDS, Fault, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
@@ -60,15 +61,15 @@ def test_commit_under_every_fault(tmp_path: Path, kind: str) -> None:
             Calls(patch, url, Fault(number, **KINDS[kind]))
             version, end = outcome_of(lambda path=path: append(path, url))
         ends[end] += 1
-        found = rows_of(path, url)
-        assert found.count(7) <= 1
+        actual_rows = rows_of(path, url)
+        assert actual_rows.count(7) <= 1
         if end == "done":
-            assert found.count(7) == 1 and version == 1
+            assert actual_rows.count(7) == 1 and version == 1
         if end == "refused":
-            assert found.count(7) == 0
+            assert actual_rows.count(7) == 0
         append(path, url)
         DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
-        assert rows_of(path, url).count(7) == found.count(7) + 1
+        assert rows_of(path, url).count(7) == actual_rows.count(7) + 1
     assert ends["killed" if "killed" in kind else "done"], ends
 
 
@@ -84,24 +85,24 @@ def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Pat
             Calls(patch, url, Fault(number, **KINDS[kind]))
             _, end = outcome_of(lambda a=a, b=b: transfer(a, b, url))
         ends[end] += 1
-        found = rows_of(a, url), rows_of(b, url)
-        assert found in (([0, 1], [0, 1]), ([0], [0, 1, 1])), (number, end)
+        actual_rows = rows_of(a, url), rows_of(b, url)
+        assert actual_rows in (([0, 1], [0, 1]), ([0], [0, 1, 1])), (number, end)
         if end == "done":
-            assert found[0] == [0]
+            assert actual_rows[0] == [0]
         if end == "refused" and "lost" not in kind and "down" not in kind:
-            assert found[0] == [0, 1], number
-        for path in (a, b):  # whoever comes next goes on
+            assert actual_rows[0] == [0, 1], number
+        for path in (a, b):  # the next writer continues
             append(path, url)
             DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
-        if found[0] == [0, 1]:
+        if actual_rows[0] == [0, 1]:
             transfer(a, b, url)
         assert (rows_of(a, url), rows_of(b, url)) == ([0, 7], [0, 1, 1, 7])
     assert ends["killed" if "killed" in kind else "done"], ends
 
 
 @pytest.mark.parametrize("kind", ["fails before it", "reply lost"])
-def test_transaction_that_another_gives_up_behind_every_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
-    """At once, by a clock that is days ahead: so the ledger does not know any more whether it was committed."""
+def test_transaction_given_up_after_any_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+    """Immediately, with a clock that is days ahead: so the ledger no longer knows whether the transaction was committed."""
     url = ledger_url(tmp_path)
     a, b = tables(tmp_path / "count", url)
     calls = call_count(url, lambda: transfer(a, b, url))
@@ -110,12 +111,12 @@ def test_transaction_that_another_gives_up_behind_every_fault_is_in_all_tables_o
     for number in range(calls):
         a, b = tables(tmp_path / str(number), url)
         with pytest.MonkeyPatch.context() as patch:
-            Calls(patch, url, Fault(number, **KINDS[kind]), behind=lambda: give_up_all(ledger))
+            Calls(patch, url, Fault(number, **KINDS[kind]), after=lambda: give_up_all(ledger))
             _, end = outcome_of(lambda a=a, b=b: transfer(a, b, url))
         ends[end] += 1
-        found = rows_of(a, url), rows_of(b, url)
-        moved = {"done": True, "refused": False}.get(end, found[0] == [0])
-        assert found == (([0], [0, 1, 1]) if moved else ([0, 1], [0, 1])), (number, end)
+        actual_rows = rows_of(a, url), rows_of(b, url)
+        moved = {"done": True, "refused": False}.get(end, actual_rows[0] == [0])
+        assert actual_rows == (([0], [0, 1, 1]) if moved else ([0, 1], [0, 1])), (number, end)
         for path in (a, b):
             append(path, url)
             DeltaTable(str(path), store=coordinated(path, url)).snapshot.check_integrity()
@@ -134,7 +135,7 @@ ACCOUNTS = 6
 START = 100
 
 
-def transfer_money(seed: int, url: str, accounts: str, entries: str, count: int, done: Any) -> None:
+def transfer_money(seed: int, url: str, accounts: str, entries: str, count: int, finished: Any) -> None:
     draw, committed = random.Random(seed), 0
     while committed < count:
         giver, taker = draw.sample(range(ACCOUNTS), 2)
@@ -148,7 +149,7 @@ def transfer_money(seed: int, url: str, accounts: str, entries: str, count: int,
             committed += 1
         except DeltaConcurrentModificationException:
             continue
-    done.put(seed)
+    finished.put(seed)
 
 
 def test_bank_has_the_same_total_at_every_moment(tmp_path: Path, url: str) -> None:
@@ -158,15 +159,15 @@ def test_bank_has_the_same_total_at_every_moment(tmp_path: Path, url: str) -> No
     )
     create_coordinated(entries, url, {"id": [-1]})
     context = multiprocessing.get_context("forkserver")
-    done = context.SimpleQueue()
-    arguments = [(seed, url, str(accounts), str(entries), count, done) for seed, count in enumerate([3, 3, 3, 1000])]
+    finished = context.SimpleQueue()
+    arguments = [(seed, url, str(accounts), str(entries), count, finished) for seed, count in enumerate([3, 3, 3, 1000])]
     *writers, killed = [context.Process(target=transfer_money, args=each) for each in arguments]
     for writer in (*writers, killed):
         writer.start()
     readings = 0
     while any(writer.is_alive() for writer in writers):
         if len(rows_of(entries, url)) > 4:
-            killed.kill()  # wherever it is
+            killed.kill()  # wherever the process is
         with DeltaTransaction(url) as tx:
             balances, written = tx.read(str(accounts)), tx.table(str(entries))
             assert sum(balances["balance"].to_pylist()) == START * ACCOUNTS

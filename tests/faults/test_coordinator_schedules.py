@@ -1,7 +1,7 @@
 """Commits to a coordinated table under schedules that a seed draws: staged, ratified, published and recovered in any order, with
 calls that fail, are lost or come late, and processes that die.
 
-PYDELTA_SCHEDULES (make faults SCHEDULES=) is how many; a million in make nightly. `model.run(seed)` does a schedule again.
+PYDELTA_SCHEDULES (make faults SCHEDULES=) is their number; a million in make nightly. `model.run(seed)` repeats a schedule.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from delta_py.coordinator.ledger import CoordinatorUnavailableError
 from delta_py.log import coordination
 from delta_py.storage import coordinated
 from delta_py.storage.coordinated import CoordinatedStore
-from tests.support.coordinated_commits import CoordinatedModel
-from tests.support.sampling import sample_number
-from tests.support.seeds import run_seed
+from tests.support.faults.coordinated_commits import CoordinatedModel
+from tests.support.runs.sampling import sample_number
+from tests.support.runs.seeds import run_seed
 
 COUNT, PARTS = int(os.environ.get("PYDELTA_SCHEDULES") or 10_000), 4
-_BASE = (run_seed() or sample_number()) * 1_000_000  # other schedules with each commit and each seed
+_BASE = (run_seed() or sample_number()) * 1_000_000  # each commit and each seed has other schedules
 
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CoordinatedModel]:
     disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # each call that fails is told
-    made = CoordinatedModel(tmp_path, monkeypatch)
-    yield made
-    made.close()
+    logging.disable(logging.CRITICAL)  # each failed call is logged
+    new_model = CoordinatedModel(tmp_path, monkeypatch)
+    yield new_model
+    new_model.close()
     logging.disable(disabled)
 
 
@@ -62,7 +62,7 @@ def _never_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def _given_up_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A ledger that does not answer is taken for one that has done nothing."""
+    """A ledger that does not answer is treated like one that has done nothing."""
     ratify = CoordinatedStore.ratify
 
     def changed(self: CoordinatedStore, staged: Any) -> None:
@@ -108,18 +108,18 @@ def _listed_before_the_ledger_is_asked(patch: pytest.MonkeyPatch) -> None:
         listed = list(self._own.list_from(directory, start))
         if directory != coordinated.LOG_DIRECTORY:
             return iter(listed)
-        own, self._own = self._own, _Listed(self._own, listed)
+        inner_ledger, self._own = self._own, _Listed(self._own, listed)
         try:
             return iter(list(list_from(self, directory, start)))
         finally:
-            self._own = own
+            self._own = inner_ledger
 
     patch.setattr(CoordinatedStore, "list_from", changed)
 
 
 class _Listed:
-    def __init__(self, own: Any, listed: list[Any]) -> None:
-        self._own, self._listed = own, listed
+    def __init__(self, ledger: Any, listed: list[Any]) -> None:
+        self._own, self._listed = ledger, listed
 
     def list_from(self, directory: str, start: str = "") -> Any:
         return iter(self._listed)
@@ -154,7 +154,7 @@ def _deleted_before_it_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forgotten_with_what_waits(patch: pytest.MonkeyPatch) -> None:
-    """A table leaves its coordinator while commits are not published."""
+    """A table leaves its coordinator while commits are unpublished."""
 
     def let_go(store: CoordinatedStore, tail: Any, version: int) -> bool:
         return store.ledger.forget(store.place)
@@ -179,7 +179,7 @@ def _forgotten_with_what_waits(patch: pytest.MonkeyPatch) -> None:
 def test_defect_is_found(
     model: CoordinatedModel, monkeypatch: pytest.MonkeyPatch, defect: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    """So that what the model does not find is not there, and not merely out of its sight."""
+    """The model finds these faults. So a fault that it does not find is absent, and not only invisible to it."""
     defect(monkeypatch)
     with pytest.raises((AssertionError, OSError)):
         for seed in range(20_000):

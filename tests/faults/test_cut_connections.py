@@ -1,5 +1,6 @@
-"""A bank whose ledger in PostgreSQL is reached over connections that are cut: before a request, instead of its answer, or so that
-the server sees it late. PYDELTA_SEED chooses the cuts, PYDELTA_FAULTS_N how many transfers each writer makes."""
+"""A bank whose ledger in PostgreSQL is used over connections that are cut: before a request, instead of its answer, or so that
+the request arrives late. PYDELTA_SEED chooses the cuts, PYDELTA_FAULTS_N the number of transfers of each writer.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support import postgres as postgres_server
-from tests.support.cut_bank import check, open_bank, transfers
-from tests.support.cutting_tcp import RandomCuts, TcpProxy
-from tests.support.seeds import seed_of
+from tests.support.faults.cut_bank import check, open_bank, transfers
+from tests.support.runs.seeds import seed_of
+from tests.support.servers import postgres as postgres_server
+from tests.support.servers.cutting_tcp import RandomCuts, TcpProxy
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 6)
 SHARE = 0.02
@@ -32,8 +33,8 @@ def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_pat
     port = urlsplit(server).port
     assert port is not None
     with TcpProxy(port, RandomCuts(seed, SHARE)) as proxy:
-        told = transfers(bank, server.replace(f":{port}", f":{proxy.port}"), seed, EACH)
+        reports = transfers(bank, server.replace(f":{port}", f":{proxy.port}"), seed, EACH)
     cuts = {cut.name: count for cut, count in proxy.counts.items()}
-    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {cuts}; {told}")
+    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {cuts}; {reports}")
     assert proxy.counts, "nothing was cut"
-    check(bank, told)
+    check(bank, reports)

@@ -1,6 +1,7 @@
-"""A disk that is full, read-only or not ours: each system call of a write fails in turn, and one write meets a real limit.
+"""A disk that is full, read-only or owned by somebody else: each system call of a write fails in turn, and one write reaches a
+real limit.
 
-The calls are those of delta_py.storage.local. A write that is refused leaves the table as it was and no data file behind.
+The calls are those of delta_py.storage.local. A refused write leaves the table as it was, and no data file.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ FAILING = ("mkdir", "link", "replace", "open", "fsync", "write")
 
 
 class _Disk:
-    """The module `os` for the store, and the built-in `open`: the call with the number `fails_from` fails, and with
-    `lasting` all after it."""
+    """Replaces the module `os` for the store, and the built-in `open`: the call with the number `fails_from` fails, and with
+    `lasting` all later calls too."""
 
     def __init__(self, code: int, fails_from: int | None, lasting: bool) -> None:
         self._code, self._fails_from, self._lasting = code, fails_from, lasting
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(os, name)
-        return self.checked(name, found) if name in FAILING else found
+        original = getattr(os, name)
+        return self.checked(name, original) if name in FAILING else original
 
     def checked(self, name: str, action: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if name != "open" or not args[1] & os.O_NONBLOCK:  # which is asked for where a file is read
+            if name != "open" or not args[1] & os.O_NONBLOCK:  # reads use this flag
                 self.check(name)
             return action(*args, **kwargs)
 
@@ -106,7 +107,7 @@ AFTER = {"create": (0, [*range(6)]), "append": (1, sorted([*range(6)] * 2)), "re
 def test_write_on_a_disk_that_refuses_is_done_or_leaves_the_table(
     workload: str, code: int, lasting: bool, on_disk: Callable[..., _Disk], tmp_path: Path
 ) -> None:
-    refused = done = 0
+    refused = done_count = 0
     for number in range(200):
         root = tmp_path / str(number)
         root.mkdir()
@@ -117,7 +118,7 @@ def test_write_on_a_disk_that_refuses_is_done_or_leaves_the_table(
         disk = on_disk(code, number, lasting)
         try:
             assert WORKLOADS[workload](root) == AFTER[workload][0]
-            done += 1
+            done_count += 1
             outcome = "done"
         except DeltaError as error:
             refused += 1
@@ -133,7 +134,7 @@ def test_write_on_a_disk_that_refuses_is_done_or_leaves_the_table(
             assert state(root) == AFTER[workload]
         if failed is None:
             break
-    assert failed is None and refused > 3 and done > 3, "every call was failed once, and some after the commit"
+    assert failed is None and refused > 3 and done_count > 3, "every call was failed once, and some after the commit"
 
 
 # ---------------------------------------------------------------- a real limit
@@ -155,11 +156,11 @@ for ids in ([1] * 10, list(range(200))):
 
 
 def limited_write(root: Path, limit: int) -> list[str]:
-    """A file may have so many bytes and no more: the system refuses each write beyond."""
+    """A file may have this many bytes: the system refuses each write beyond."""
     command = [sys.executable, "-c", LIMITED, str(root), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.splitlines()
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout.splitlines()
 
 
 @pytest.mark.parametrize("limit", [0, 100, 700, 1100, 1500, 2000, 4000, 100_000])
@@ -167,17 +168,17 @@ def test_write_with_a_limit_on_the_size_of_files_is_done_or_leaves_the_table(lim
     write_delta(str(tmp_path), pa.table({"id": [0], "text": ["first"]}), configuration={"delta.checkpointInterval": "1"})
     before = files(tmp_path)
     lines = limited_write(tmp_path, limit)
-    done = [line for line in lines if line.startswith("version")]
+    version_lines = [line for line in lines if line.startswith("version")]
     assert len(lines) == 2 and all(line.startswith(("version", "refused StorageError")) for line in lines), lines
-    assert done == [f"version {n + 1}" for n in range(len(done))]
+    assert version_lines == [f"version {n + 1}" for n in range(len(version_lines))]
     table = DeltaTable(str(tmp_path))
-    assert table.version == len(done)
+    assert table.version == len(version_lines)
     table.snapshot.check_integrity()
     counts = {"version": {0: 10, 1: 200}, "refused": {0: 0, 1: 0}}
     assert table.to_arrow().num_rows == 1 + sum(counts[line.split()[0]][n] for n, line in enumerate(lines))
     for file in table.files().to_pylist():
         assert (tmp_path / file["path"]).stat().st_size == file["size"]
-    if not done:
+    if not version_lines:
         assert files(tmp_path) == before
-    assert len(done) == {0: 0, 100_000: 2}.get(limit, len(done))
-    assert write_delta(str(tmp_path), pa.table({"id": [5], "text": ["last"]}), mode="append") == len(done) + 1
+    assert len(version_lines) == {0: 0, 100_000: 2}.get(limit, len(version_lines))
+    assert write_delta(str(tmp_path), pa.table({"id": [5], "text": ["last"]}), mode="append") == len(version_lines) + 1

@@ -1,5 +1,6 @@
-"""DELETE, UPDATE, MERGE and saves that replace matching rows, each call of the store failed in turn: each is done once or not
-at all, says which, and leaves no files when it is refused."""
+"""DELETE, UPDATE, MERGE and saves that replace matching rows, with each call of the store failed in turn: each runs once or not
+at all, reports which, and leaves no files if it is refused.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 Change = Callable[[ObjectStore, str], int]
 
@@ -57,7 +58,7 @@ COMMANDS = ("DELETE", "UPDATE", "MERGE")  # those that a table has without Spark
 
 
 def rows_to_change(dml: Dml) -> pa.RecordBatch:
-    """Every fourth row, of the operation's kinds by turns; an inserted one takes nothing out of its file."""
+    """Every fourth row, with the operation's kinds in turn. An inserted row deletes no row of a file."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     files = dml.candidates(None).files.to_batches()
     scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
@@ -78,7 +79,7 @@ def _null_where(places: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def change(store: ObjectStore, operation: str) -> int:
-    """As spark_plugin.dml.jobs does it: two tasks, then two file tasks; what was written is deleted when one fails."""
+    """As spark_plugin.dml.jobs does it: two tasks, then two file tasks. If one fails, the written files are deleted."""
     dml = Dml.begin(store, operation, time_zone="UTC")
     try:
         batch = rows_to_change(dml)
@@ -86,12 +87,12 @@ def change(store: ObjectStore, operation: str) -> int:
         tasks = [batch.slice(0, half), batch.slice(half)]
         changes = [write_changes(dml.change_state(), [rows], task=n) for n, rows in enumerate(tasks)]
         groups = dml.groups(dml.touched_files(changes), 2)
-        taken = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
+        taken_out = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     except BaseException:
         dml.abort()
         raise
     try:
-        version, _ = dml.commit({"predicate": []}, changes, taken)
+        version, _ = dml.commit({"predicate": []}, changes, taken_out)
     finally:
         dml.close(changes)
     return version
@@ -125,17 +126,17 @@ def test_change_with_one_call_failed_is_done_once_or_not_at_all(
 
 
 def with_each_call_failed(tmp_path: Path, change: Change, operation: str, configuration: str, kind: str) -> list[str]:
-    """Returns the calls of the change without a fault."""
-    made, count = tmp_path / "made", tmp_path / "count"
-    make(made, CONFIGURATIONS[configuration])
-    shutil.copytree(made, count)
+    """Returns the calls that the change makes without a fault."""
+    original_path, count = tmp_path / "made", tmp_path / "count"
+    make(original_path, CONFIGURATIONS[configuration])
+    shutil.copytree(original_path, count)
     store = FaultyStore(LocalStore(str(count)))
     assert change(store, operation) == 2
     assert state(count) == expected(operation)
-    before, outcomes = (state(made), data_files(made)), Counter[str]()
+    before, outcomes = (state(original_path), data_files(original_path)), Counter[str]()
     for number in range(len(store.calls)):
         path = tmp_path / str(number)
-        shutil.copytree(made, path)
+        shutil.copytree(original_path, path)
         outcomes[one_fault(path, change, operation, Fault(number, **FAULTS[kind]), *before)] += 1
         shutil.rmtree(path)
     assert outcomes["refused"] + outcomes["killed"] > 0, "no fault was felt"
@@ -149,12 +150,12 @@ def one_fault(
     version_made, outcome = outcome_of(lambda: change(store, operation))
     assert version_made == 2 or outcome != "done"
     call = store.calls[fault.call] if fault.call < len(store.calls) else None
-    made = DeltaTable(str(path)).version == 2
-    assert state(path) == (expected(operation) if made else before), call
-    assert (made, outcome) not in ((False, "done"), (True, "refused")), call
+    is_committed = DeltaTable(str(path)).version == 2
+    assert state(path) == (expected(operation) if is_committed else before), call
+    assert (is_committed, outcome) not in ((False, "done"), (True, "refused")), call
     if outcome == "refused" and not fault.lasting:
         assert len(data_files(path) - files_before) <= 1, "only the file whose delete failed may stay"
-    if not made:  # running it again succeeds
+    if not is_committed:  # a second run succeeds
         assert change(LocalStore(str(path)), operation) == 2
         assert state(path) == expected(operation)
     DeltaTable(str(path)).snapshot.check_integrity()
@@ -165,7 +166,7 @@ def one_fault(
 
 
 def command(store: ObjectStore, operation: str) -> int:
-    """DELETE of every fourth row, UPDATE of it, or a MERGE that does one, the other and an insert by turns."""
+    """DELETE of every fourth row, UPDATE of it, or a MERGE that deletes, updates and inserts in turn."""
     table = DeltaTable(store.root, store=store)
     if operation == "DELETE":
         table.delete("id % 4 = 1")

@@ -1,7 +1,8 @@
-"""DELETE, UPDATE, MERGE and append of a Spark driver, with its Python workers or all of it killed in their midst: afterwards the
+"""DELETE, UPDATE, MERGE and append of a Spark driver, while its Python workers or the whole driver are killed. Afterwards the
 table reads as before or as after, and the next operation works.
 
-PYDELTA_FAULTS_KILLS kills of a driver, 4 by default, by turns in each of the operations; PYDELTA_SEED chooses their moments.
+PYDELTA_FAULTS_KILLS is the number of kills of a driver, 4 by default, in each of the operations in turn. PYDELTA_SEED chooses
+their moments.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pyspark.sql.types import LongType
 
 from delta_py import DeltaTable, write_delta
 from spark_plugin.tables import DeltaTable as SparkTable
-from tests.support.dml_kills import OPERATIONS, run_with_kills
-from tests.support.seeds import seed_of
+from tests.support.faults.dml_kills import OPERATIONS, run_with_kills
+from tests.support.runs.seeds import seed_of
 
 KILLS = int(os.environ.get("PYDELTA_FAULTS_KILLS") or 4)
 ROWS = 4000
@@ -33,9 +34,9 @@ CONFIGURATIONS = {"vectors": {"delta.enableDeletionVectors": "true"}, "rewriting
 
 
 @F.udf(LongType())
-def kills_the_workers_beside_it(id, old, last):  # no hints: Spark would take them for another kind of function
-    """At the last row of a task that most rows have gone through: all Python workers of the same daemon but itself, thus also
-    the one that writes the rows. (The daemon starts a new one for whoever needs it.)"""
+def kills_the_workers_beside_it(id, old, last):  # no hints: Spark would assume another kind of function
+    """At the last row of a task that gets most rows, kills all other Python workers of the same daemon, so also the one that
+    writes the rows. (The daemon starts new ones on demand.)"""
     import os
     import signal
 
@@ -46,7 +47,7 @@ def kills_the_workers_beside_it(id, old, last):  # no hints: Spark would take th
                 try:
                     with open(f"/proc/{name}/stat") as file:
                         parent = int(file.read().rpartition(")")[2].split()[1])
-                except FileNotFoundError:  # it has ended meanwhile
+                except FileNotFoundError:  # it has ended already
                     continue
                 if parent == daemon:
                     os.kill(int(name), signal.SIGKILL)
@@ -96,7 +97,7 @@ def data_files(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_change_whose_writing_worker_is_killed_leaves_the_table_and_works_when_run_again(
+def test_change_with_a_killed_worker_leaves_the_table_and_works_when_run_again(
     spark: SparkSession, tmp_path: Path, operation: str, configuration: str
 ) -> None:
     path = tmp_path / "t"
@@ -106,7 +107,7 @@ def test_change_whose_writing_worker_is_killed_leaves_the_table_and_works_when_r
     last = 2 * ROWS - 1 if operation == "append" else ROWS - 1
     id = F.col("t.id") if operation == "MERGE" else F.col("id")
     old = F.col("t.x") if operation == "MERGE" else F.col("x")
-    with pytest.raises((PySparkException, Py4JJavaError)):  # which of them, is up to Spark
+    with pytest.raises((PySparkException, Py4JJavaError)):  # Spark decides which of them
         change(spark, str(path), operation, kills_the_workers_beside_it(id, old, F.lit(last)))
     assert DeltaTable(str(path)).version == 0 and state(path) == before
     left_files_go(path, files_before)
@@ -115,7 +116,7 @@ def test_change_whose_writing_worker_is_killed_leaves_the_table_and_works_when_r
 
 
 def left_files_go(path: Path, files: set[str]) -> None:
-    """Those of a worker that was killed; tasks that were cancelled may write for a moment still."""
+    """Wait until the files of a killed worker are gone; cancelled tasks may still write for a moment."""
     deadline = time.monotonic() + 30
     while data_files(path) != files and time.monotonic() < deadline:
         time.sleep(0.1)

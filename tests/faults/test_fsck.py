@@ -1,4 +1,4 @@
-"""FSCK with each storage call of a repair failed in turn: rows that are there stay, and the next run ends the repair."""
+"""FSCK with each storage call of a repair failed in turn: existing rows stay, and the next run completes the repair."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.repair.fsck import fsck
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "harmless_post_commit")
 
 
 def ids(path: Path) -> list[int]:
-    found: list[int] = sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist())
-    return found
+    sorted_ids: list[int] = sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist())
+    return sorted_ids
 
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with a file missing, a checkpoint cut short, a wrong checksum, and a `_last_checkpoint` that points at nothing."""
+    """A table with a missing file, a truncated checkpoint, a wrong checksum, and a `_last_checkpoint` without a checkpoint."""
     path = tmp_path_factory.mktemp("damaged") / "table"
     for number in range(12):
         write_delta(str(path), pa.table({"id": pa.array([number], pa.int64())}), mode="append")
@@ -49,8 +49,8 @@ def test_repair_with_one_call_failed_does_no_harm_and_the_next_run_ends_it(damag
     shutil.copytree(damaged, tmp_path / "count")
     counted = FaultyStore(LocalStore(str(tmp_path / "count")))
     mend(counted)
-    left = ids(tmp_path / "count")
-    assert len(left) == 11
+    remaining_ids = ids(tmp_path / "count")
+    assert len(remaining_ids) == 11
     outcomes: Counter[str] = Counter()
     for number, call in enumerate(counted.calls):
         path = tmp_path / str(number)
@@ -59,7 +59,7 @@ def test_repair_with_one_call_failed_does_no_harm_and_the_next_run_ends_it(damag
         _, outcome = outcome_of(partial(mend, store))
         outcomes[outcome] += 1
         mend(LocalStore(str(path)))
-        assert ids(path) == left, call
+        assert ids(path) == remaining_ids, call
         assert DeltaTable(str(path)).fsck().num_rows == 0, call
         assert DeltaTable(str(path)).version == 12, call
         assert (path / "_delta_log" / f"{10:020d}.checkpoint.parquet.broken").exists(), call

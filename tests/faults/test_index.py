@@ -1,4 +1,4 @@
-"""Indexes with each storage call failed in turn: the table reads as before, and what was left over goes with the next refresh."""
+"""Indexes with each storage call failed in turn: the table reads as before, and the next refresh deletes leftover files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from delta_py.index_commands import index_upkeep
 from delta_py.index_commands.index import TableIndexes
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import KINDS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import KINDS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "harmless_post_commit")
 
@@ -46,7 +46,7 @@ def drop(store: ObjectStore) -> int:
 
 
 def append(store: ObjectStore) -> int:
-    """With the upkeep that follows."""
+    """With the maintenance that follows."""
     version = write_delta("", pa.table({"id": [0, 1, 100]}), mode="append", store=store)
     assert version is not None
     return version

@@ -1,4 +1,6 @@
-"""The upkeep of a log on demand with each storage call failed in turn: versions read as before, and the next run ends it."""
+"""The maintenance of a log on demand with each storage call failed in turn: versions read as before, and the next run completes
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.repair.log_upkeep import clean_log, compact_log, write_checksum
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 

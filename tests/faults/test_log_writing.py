@@ -1,5 +1,6 @@
-"""Every storage call of a commit that is followed by a checkpoint and a log cleanup, failed in turn: the commit is there or
-not, once; every version that is kept reads as before; the next commit succeeds."""
+"""Every storage call of a commit that is followed by a checkpoint and a log cleanup, failed in turn: the commit exists once or
+not at all, every retained version reads as before, and the next commit succeeds.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from delta_py.errors import DeltaError
 from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -32,7 +33,7 @@ def append(store: Any, number: int, policy: str = "classic") -> int:
 
 
 def prepare(root: Path, policy: str) -> None:
-    """Versions 0 to 3, of which 0 to 2 are days old, with a checkpoint at 2; the next commit is followed by all there is."""
+    """Versions 0 to 3, of which 0 to 2 are days old, with a checkpoint at 2; all steps follow the next commit."""
     root.mkdir()
     for number in range(4):
         assert append(LocalStore(str(root)), number, policy) == number
@@ -44,10 +45,10 @@ def prepare(root: Path, policy: str) -> None:
 
 
 def read(root: Path, version: int) -> Counter[int]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for path in Snapshot.load(LocalStore(str(root)), version=version).files()["path"].to_pylist():
-        found.update(pq.ParquetFile(root / path).read()["n"].to_pylist())
-    return found
+        counts.update(pq.ParquetFile(root / path).read()["n"].to_pylist())
+    return counts
 
 
 @pytest.mark.parametrize(("policy", "kind"), sampled(itertools.product(["classic", "v2"], FAULTS), 4))
@@ -71,7 +72,7 @@ def one_fault(root: Path, fault: Fault, policy: str) -> str:
     assert newest in (3, 4) and (newest, outcome) not in ((3, "done"), (4, "refused")), store.calls[fault.call]
     for version in range(2, newest + 1):
         assert read(root, version) == Counter(range(version + 1)), (version, outcome)
-    for version in range(2):  # these may be gone, but never changed
+    for version in range(2):  # these may be deleted, but never changed
         try:
             assert read(root, version) == Counter(range(version + 1))
         except DeltaError:

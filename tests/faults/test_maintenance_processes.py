@@ -1,4 +1,4 @@
-"""OPTIMIZE beside writers in processes of their own, and OPTIMIZE and VACUUM that are killed at any moment."""
+"""OPTIMIZE while other processes write, and OPTIMIZE and VACUUM that are killed at any moment."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.maintenance_processes import left
-from tests.support.seeds import seed_of
+from tests.support.faults.maintenance_processes import left
+from tests.support.runs.seeds import seed_of
 
 ROOT = Path(__file__).parents[2]
 KILLS = 6
 
 
 def start(role: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.support.maintenance_processes", role, str(path), str(number)]
+    command = [sys.executable, "-m", "tests.support.faults.maintenance_processes", role, str(path), str(number)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ids(path: Path, version: int | None = None) -> list[int]:
-    found: list[int] = sorted(DeltaTable(str(path), version=version).to_arrow()["id"].to_pylist())
-    return found
+    sorted_ids: list[int] = sorted(DeltaTable(str(path), version=version).to_arrow()["id"].to_pylist())
+    return sorted_ids
 
 
 @pytest.mark.timeout(300)
@@ -54,7 +54,7 @@ def test_no_row_is_lost_or_doubled_where_optimize_runs_beside_writers(tmp_path: 
 
 
 def make(path: Path) -> None:
-    """Two files in each of twenty partitions, some rows of them replaced."""
+    """Two files in each of twenty partitions; some of their rows are replaced."""
     for number in range(2):
         rows = {"id": range(40 * number, 40 * number + 40), "p": [place % 20 for place in range(40)]}
         write_delta(str(path), pa.table(rows), mode="append", partition_by=["p"])
@@ -65,7 +65,7 @@ def make(path: Path) -> None:
 @pytest.mark.parametrize("role", ["batches", "orders", "vacuum", "lite"])
 def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_path: Path, role: str) -> None:
     chosen, seconds = random.Random(seed_of(role)), time_of(role, tmp_path / "timed")
-    kept, killed = 0, 0
+    commit_count, killed = 0, 0
     for number in range(KILLS):
         path = tmp_path / str(number)
         make(path)
@@ -76,22 +76,22 @@ def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_p
         process.communicate()
         was_killed = process.returncode == -signal.SIGKILL
         killed += was_killed
-        seconds *= 1 if was_killed else 0.75  # it was quicker than the one that was timed
+        seconds *= 1 if was_killed else 0.75  # this run was faster than the timed one
         assert ids(path) == before, number
         DeltaTable(str(path)).snapshot.check_integrity()
-        kept += DeltaTable(str(path)).version > 2
+        commit_count += DeltaTable(str(path)).version > 2
         process = start(role, path)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors[-3000:]
         assert ids(path) == before, number
         check_done(role, path)
-    assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {kept} had committed something"
+    assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {commit_count} had committed something"
 
 
 @pytest.mark.timeout(300)
 def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_on(tmp_path: Path) -> None:
     path, chosen = tmp_path / "t", random.Random(seed_of("clone"))
-    seconds, killed, left = time_of("clone", path), 0, 0
+    seconds, killed, partial_count = time_of("clone", path), 0, 0
     for number in range(1, KILLS + 1):
         target = Path(f"{path}-{number}")
         process = start("clone", path, number)
@@ -100,9 +100,9 @@ def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_o
         process.communicate()
         was_killed = process.returncode == -signal.SIGKILL
         killed += was_killed
-        seconds *= 1 if was_killed else 0.75  # it was quicker than the one that was timed
+        seconds *= 1 if was_killed else 0.75  # this run was faster than the timed one
         copies = {file: file.stat().st_mtime_ns for file in target.rglob("cloned-*.parquet")}
-        left += 0 < len(copies) < len(DeltaTable(str(path)).files())
+        partial_count += 0 < len(copies) < len(DeltaTable(str(path)).files())
         if not list(target.glob("_delta_log/*.json")):
             process = start("clone", path, number)
             _, errors = process.communicate(timeout=60)
@@ -110,7 +110,7 @@ def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_o
         assert ids(target) == ids(path), number
         assert {file: file.stat().st_mtime_ns for file in copies} == copies, "a copy that was whole was made anew"
         assert DeltaTable(str(target)).fsck().num_rows == 0
-    assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {left} with some of the files copied"
+    assert killed >= KILLS // 2, f"{killed} of {KILLS} were killed, {partial_count} with some of the files copied"
 
 
 def time_of(role: str, path: Path) -> float:

@@ -1,4 +1,4 @@
-"""MERGE without Spark, killed at any moment: the table is as before it or as after it, and the next one goes on from there."""
+"""MERGE without Spark, killed at any moment: the table is as before or as after, and the next process continues from there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
 
 ROOT = Path(__file__).parents[2]
 KILLS, FIRST_ROWS = 6, 200
 
-# A merge is told by its number, which the table's rows of id -1 have: whoever goes on asks them.
+# A merge has a number, which is in the table's rows of id -1: the next process reads it there.
 MERGES = """
 import sys
 import pyarrow as pa
@@ -39,15 +39,15 @@ while True:
 
 def rows_after(number: int, rows: dict[int, int]) -> dict[int, int]:
     ids = [-1, *range(number % 5, FIRST_ROWS, 5), *range(1000 * number, 1000 * number + 20)]
-    gone = {id for id in ids if id in rows and id % 3 == 1}
-    return {id: x for id, x in rows.items() if id not in gone} | {id: number for id in ids if id not in gone}
+    deleted_ids = {id for id in ids if id in rows and id % 3 == 1}
+    return {id: x for id, x in rows.items() if id not in deleted_ids} | {id: number for id in ids if id not in deleted_ids}
 
 
 def rows_of(path: Path) -> dict[int, int]:
     rows = DeltaTable(str(path)).to_arrow()
-    found = dict(zip(rows["id"].to_pylist(), rows["x"].to_pylist(), strict=True))
-    assert len(found) == rows.num_rows, "a row is there twice"
-    return found
+    values_by_id = dict(zip(rows["id"].to_pylist(), rows["x"].to_pylist(), strict=True))
+    assert len(values_by_id) == rows.num_rows, "a row is there twice"
+    return values_by_id
 
 
 @pytest.mark.timeout(300)
@@ -61,17 +61,17 @@ def test_killed_at_any_moment_the_table_is_as_before_or_after(tmp_path: Path, ve
     for _ in range(KILLS):
         process = subprocess.Popen([sys.executable, "-c", MERGES, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(3)]  # one is done, and the next has begun
-        assert told[-1].startswith("begin"), told
+        output_lines = [process.stdout.readline() for _ in range(3)]  # one is done, and the next has begun
+        assert output_lines[-1].startswith("begin"), output_lines
         time.sleep(chosen.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
-        told += process.communicate()[0].splitlines(keepends=True)
-        last, number = told[-1].split()
+        output_lines += process.communicate()[0].splitlines(keepends=True)
+        last, number = output_lines[-1].split()
         in_a_merge += last == "begin"
-        found = rows_of(path)
-        assert found[-1] in ((int(number) - 1, int(number)) if last == "begin" else (int(number), int(number) + 1))
-        while rows[-1] < found[-1]:
+        actual_rows = rows_of(path)
+        assert actual_rows[-1] in ((int(number) - 1, int(number)) if last == "begin" else (int(number), int(number) + 1))
+        while rows[-1] < actual_rows[-1]:
             rows = rows_after(rows[-1] + 1, rows)
-        assert found == rows
+        assert actual_rows == rows
         DeltaTable(str(path)).snapshot.check_integrity()
     assert in_a_merge, "no merge was killed"

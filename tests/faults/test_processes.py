@@ -1,4 +1,4 @@
-"""Eight processes write to one table at once, each in its own way: no row and no version is lost, none comes twice."""
+"""Eight processes write to one table at the same time, each in another way: no row and no version is lost or doubled."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def rows(writer: str, turn: int, count: int = 3) -> pa.Table:
     return pa.table({"writer": [writer] * count, "turn": [turn] * count, "n": list(range(count))})
 
 
-def write_all(root: str, writer: str, kind: str, done: Any) -> None:
-    """One write a turn; the versions that it got go back."""
+def write_all(root: str, writer: str, kind: str, finished: Any) -> None:
+    """One write in each turn; the queue gets the versions of these writes."""
     versions = []
     for turn in range(ROUNDS):
         data, options = rows(writer, turn), dict[str, Any](mode="append")
@@ -48,9 +48,9 @@ def write_all(root: str, writer: str, kind: str, done: Any) -> None:
             case "replace partition":
                 options = {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
         versions.append(write_delta(root, data, **options))
-        if kind == "append once":  # a repeated write does nothing, whoever has committed since
+        if kind == "append once":  # a repeated write does nothing, even if others have committed since
             assert write_delta(root, data, **options) >= versions[-1]
-    done.put((writer, versions))
+    finished.put((writer, versions))
 
 
 @pytest.mark.parametrize("properties", PROPERTIES)
@@ -58,14 +58,14 @@ def test_eight_processes_with_mixed_writes_lose_and_double_nothing(tmp_path: Pat
     root, context = str(tmp_path), multiprocessing.get_context("spawn")
     write_delta(root, rows("first", 0), partition_by=["writer"], configuration=PROPERTIES[properties])
     writers = {f"{kind} {number}": kind for kind in KINDS for number in range(2)}
-    done = context.SimpleQueue()
-    processes = [context.Process(target=write_all, args=(root, *item, done)) for item in writers.items()]
+    finished = context.SimpleQueue()
+    processes = [context.Process(target=write_all, args=(root, *item, finished)) for item in writers.items()]
     for process in processes:
         process.start()
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * len(processes)
-    versions = dict(done.get() for _ in processes)
+    versions = dict(finished.get() for _ in processes)
 
     count = len(writers) * ROUNDS
     assert sorted(version for mine in versions.values() for version in mine) == list(range(1, count + 1))
@@ -77,29 +77,31 @@ def test_eight_processes_with_mixed_writes_lose_and_double_nothing(tmp_path: Pat
 
 
 def check_rows(root: str, writers: dict[str, str]) -> None:
-    """Who appends has the rows of all turns, who replaces those of the last."""
-    wanted = Counter({("first", 0): 3})
+    """A writer that appends has the rows of all turns, a writer that replaces has those of the last one."""
+    expected = Counter({("first", 0): 3})
     for writer, kind in writers.items():
         turns = range(ROUNDS) if kind.startswith("append") else [ROUNDS - 1]
-        wanted.update({(writer, turn): 3 for turn in turns})
+        expected.update({(writer, turn): 3 for turn in turns})
     table = DeltaTable(root)
     table.snapshot.check_integrity()
-    found = table.to_arrow()
-    assert Counter(zip(found["writer"].to_pylist(), found["turn"].to_pylist(), strict=True)) == wanted
+    rows = table.to_arrow()
+    assert Counter(zip(rows["writer"].to_pylist(), rows["turn"].to_pylist(), strict=True)) == expected
 
 
 def check_versions(root: str, versions: dict[str, list[int]]) -> None:
-    """Each version has what was committed up to it, read from the log of many writers and checkpoints."""
+    """Each version has the rows of all commits up to it, read from the log of many writers and checkpoints."""
     for number in range(0, max(max(mine) for mine in versions.values()) + 1, 7):
-        found = DeltaTable(root, version=number).to_arrow(["writer", "turn"])
-        pairs = Counter(zip(found["writer"].to_pylist(), found["turn"].to_pylist(), strict=True))
+        rows = DeltaTable(root, version=number).to_arrow(["writer", "turn"])
+        pairs = Counter(zip(rows["writer"].to_pylist(), rows["turn"].to_pylist(), strict=True))
         for writer, mine in versions.items():
             turns = [turn for turn, version in enumerate(mine) if version <= number]
-            kept = turns if writer.startswith("append") else turns[-1:]
-            assert {turn: pairs[writer, turn] for turn in range(ROUNDS) if pairs[writer, turn]} == dict.fromkeys(kept, 3)
+            expected_turns = turns if writer.startswith("append") else turns[-1:]
+            assert {turn: pairs[writer, turn] for turn in range(ROUNDS) if pairs[writer, turn]} == dict.fromkeys(
+                expected_turns, 3
+            )
 
 
-def write_same_transaction(root: str, done: Any) -> None:
+def write_same_transaction(root: str, finished: Any) -> None:
     results = []
     for turn in range(ROUNDS):
         while True:
@@ -107,22 +109,22 @@ def write_same_transaction(root: str, done: Any) -> None:
                 results.append(write_delta(root, rows("same", turn), mode="append", txn_app_id="same", txn_version=turn))
                 break
             except ConcurrentTransactionException:
-                continue  # another process is at it: run again, to find it recorded
-    done.put(results)
+                continue  # another process is working on it: run again, to find it recorded
+    finished.put(results)
 
 
 def test_processes_that_repeat_one_transaction_write_it_once(tmp_path: Path) -> None:
     root, context = str(tmp_path), multiprocessing.get_context("spawn")
     write_delta(root, rows("first", 0))
-    done = context.SimpleQueue()
-    processes = [context.Process(target=write_same_transaction, args=(root, done)) for _ in range(4)]
+    finished = context.SimpleQueue()
+    processes = [context.Process(target=write_same_transaction, args=(root, finished)) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * 4
     assert DeltaTable(root).version == ROUNDS
-    found = DeltaTable(root).to_arrow()
-    assert Counter(zip(found["writer"].to_pylist(), found["turn"].to_pylist(), strict=True)) == Counter(
+    table_rows = DeltaTable(root).to_arrow()
+    assert Counter(zip(table_rows["writer"].to_pylist(), table_rows["turn"].to_pylist(), strict=True)) == Counter(
         {("first", 0): 3, **{("same", turn): 3 for turn in range(ROUNDS)}}
     )

@@ -1,7 +1,7 @@
-"""Every public method of delta_py on storage that fails: a DeltaError that names the file is raised, and no table is harmed.
+"""Every public method of delta_py on storage that fails: it raises a DeltaError that names the file, and no table is damaged.
 
-The methods are found by reflection, so a new one fails the first test until it has a case here. In each case the calls of the
-store fail in turn, with the errors of a disk that is full, read-only, not ours or broken.
+Reflection lists the methods, so a new one fails the first test until it has a case here. In each case the calls of the store fail
+in turn, with the errors of a disk that is full, read-only, owned by somebody else or broken.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from delta_py.scan.planning import Scan
 from delta_py.storage.local import LocalStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.types.schema import LONG, StructField, StructType
-from tests.support.coordination import create_coordinated, ledger_url
-from tests.support.faulty_store import Fault, FaultyStore
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.coordination import create_coordinated, ledger_url
+from tests.support.stores.faulty_store import Fault, FaultyStore
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
@@ -121,7 +121,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class World:
-    """root: below which the tables of one trial lie. Its stores count their calls together, and one fault is theirs together."""
+    """root: the directory of the tables of one trial. Their stores count calls together, and share one fault."""
 
     root: Path
     fault: Fault | None = None
@@ -148,14 +148,14 @@ class World:
         return DeltaTransaction(ledger_url(self.root), isolation=isolation).__enter__()
 
     def changed(self) -> DeltaTransaction:
-        """One that has changed both tables."""
+        """A transaction that has changed both tables."""
         transaction = self.transaction()
         transaction.append(self.path("accounts"), IDS)
         transaction.delete(self.path("entries"), "id = 1")
         return transaction
 
     def state(self, name: str) -> list[Any] | None:
-        """The rows, in some order that is always the same; None where there is no table. Raises for a table that was harmed."""
+        """The rows, always in the same order; None if there is no table. Raises if a table is damaged."""
         options = {"coordinator": ledger_url(self.root)} if name in COORDINATED else {}
         try:
             table = DeltaTable(self.path(name), storage_options=options)
@@ -168,7 +168,8 @@ class World:
 
 @dataclass(frozen=True)
 class Case:
-    """run: what is called while storage fails, with what `given` made before, and the world. tables: that it needs, or makes."""
+    """run: the call that runs while storage fails; it gets the result of `given`, which runs before, and the world. tables: those
+    that it needs or makes."""
 
     run: Callable[[Any, World], object]
     given: Callable[[World], Any] = lambda world: None
@@ -218,7 +219,7 @@ def with_lease(run: Callable[[HeldLease], object]) -> Case:
 
 
 def streamed(table: DeltaTable, world: World) -> None:
-    """Arrow's C stream carries no exception of Python, only its text."""
+    """Arrow's C stream does not carry a Python exception, only its text."""
     try:
         pa.RecordBatchReader.from_stream(table).read_all()
     except (pa.ArrowException, OSError) as error:
@@ -392,14 +393,18 @@ def test_every_public_method_has_a_case() -> None:
 
 
 def test_every_object_that_a_public_method_gives_is_looked_at() -> None:
-    known = {cls.__name__ for cls in CLASSES}
+    known_names = {cls.__name__ for cls in CLASSES}
     harmless = {"Snapshot", "Metadata", "Protocol", "StructType"}  # values, and the state behind the methods
     for cls in (DeltaTable, DeltaTransaction):
         for name in public_members(cls):
             member = inspect.getattr_static(cls, name.partition(".")[2])
             function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-            for given in re.findall(r"[A-Z]\w+", str(inspect.signature(function).return_annotation)):
-                assert given in known | harmless or hasattr(pa, given) or given in ("Any", "Self", "None", "DataFrame"), name
+            for class_name in re.findall(r"[A-Z]\w+", str(inspect.signature(function).return_annotation)):
+                assert (
+                    class_name in known_names | harmless
+                    or hasattr(pa, class_name)
+                    or class_name in ("Any", "Self", "None", "DataFrame")
+                ), name
 
 
 # ---------------------------------------------------------------- trials
@@ -429,8 +434,8 @@ def new_world(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 def trials(calls: list[str]) -> Iterator[Fault]:
-    """Of the first call of each kind with each error, and of all calls with one error each: a sample. What lasts and what does
-    not take turns."""
+    """A sample: the first call of each kind with each error, and all calls with one error each. Temporary and lasting faults take
+    turns."""
     kinds: dict[str, int] = {}
     for number, call in enumerate(calls):
         kinds.setdefault(call.split()[0], number)
@@ -445,19 +450,19 @@ def test_storage_that_fails_is_a_delta_error_and_harms_nothing(name: str, new_wo
     case = CASES[name]
     world = new_world(case)
     before = [world.state(table) for table in case.tables]
-    given = case.given(world)
+    prepared = case.given(world)
     world.arm(None)
-    case.run(given, world)
+    case.run(prepared, world)
     calls = list(world.calls)
     after = [world.state(table) for table in case.tables]
     outcomes: Counter[str] = Counter()
     for fault in trials(calls):
         world = new_world(case)
-        given = case.given(world)
+        prepared = case.given(world)
         world.arm(fault)
         outcome = "done"
         try:
-            case.run(given, world)
+            case.run(prepared, world)
         except DeltaError as error:
             outcome = type(error).__name__
             assert isinstance(error, StorageError | DataFileError | CommitOutcomeUnknownError), (fault, error)
@@ -476,7 +481,7 @@ def test_storage_that_fails_is_a_delta_error_and_harms_nothing(name: str, new_wo
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A small file system of its own, which anybody may read."""
+    """A separate small file system that everybody may read."""
     with tempfile.TemporaryDirectory(prefix="pydelta-disk-") as name:
         os.chmod(name, 0o755)
         command = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "pydelta-test", name]
@@ -508,7 +513,7 @@ def read_only(disk: Path) -> Iterator[None]:
 
 @contextmanager
 def not_ours(disk: Path) -> Iterator[None]:
-    """For root everything is its own."""
+    """Root owns every file in effect, so this uses another user."""
     before = os.geteuid()
     os.seteuid(65_534)
     yield
@@ -519,7 +524,7 @@ def not_ours(disk: Path) -> Iterator[None]:
 def test_file_system_that_refuses_is_a_delta_error(
     refused: Callable[[Path], AbstractContextManager[None]], disk: Path, base: Path
 ) -> None:
-    """With real errors of the system: what only reads goes on, and what writes says where it could not."""
+    """With real errors of the system: reads continue, and writes report what they could not write."""
     outcomes: dict[str, str] = {}
     for name, case in CASES.items():
         if refused is read_only and case.tables == COORDINATED:
@@ -527,16 +532,16 @@ def test_file_system_that_refuses_is_a_delta_error(
         world = World(disk / name)
         copy_tables(case, base, world)
         before = [world.state(table) for table in case.tables]
-        given = case.given(world)
+        prepared = case.given(world)
         with refused(disk):
             outcome = "done"
             try:
-                case.run(given, world)
+                case.run(prepared, world)
             except DeltaError as error:
                 outcome = type(error).__name__
                 assert str(disk) in str(error), (name, error)
             except OSError as error:
-                assert name == "Report.write", f"{name}: {error!r}"  # a file of the user's, and no part of a table
+                assert name == "Report.write", f"{name}: {error!r}"  # a file of the user, not part of a table
             outcomes[name] = outcome
         states = [world.state(table) for table in case.tables]
         assert outcome == "done" or states == before, name

@@ -1,5 +1,6 @@
-"""VACUUM that moves files aside, and its undo, with each storage call failed in turn: a file is at its place or in quarantine,
-and the next run does what is left."""
+"""VACUUM that moves files to quarantine, and its undo, with each storage call failed in turn: each file is at its place or in
+quarantine, and the next run completes the work.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import list_quarantine, restore_quarantined
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.memory_store import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -47,10 +48,10 @@ def store_of(kind: str, path: Path) -> ObjectStore:
 
 
 def check_whole(store: ObjectStore, files: dict[str, bytes], call: str) -> None:
-    found = at_place(store)
+    files_by_path = at_place(store)
     for row in list_quarantine(store).to_pylist():
-        found.setdefault(row["path"], store.read(row["held_at"]))
-    assert found == files, call
+        files_by_path.setdefault(row["path"], store.read(row["held_at"]))
+    assert files_by_path == files, call
     assert DeltaTable(store.root, store=store).to_arrow()["id"].to_pylist() == [2], call
 
 
@@ -102,13 +103,13 @@ def test_processes_killed_while_files_move_lose_none(tmp_path: Path) -> None:
     for number in range(60):
         store.put(f"stray {number}", str(number).encode())
     files = at_place(store)
-    for wanted in (1, 30, 55):
+    for file_count in (1, 30, 55):
         child = subprocess.Popen([sys.executable, "-c", KILLED, store.root])
         deadline = time.monotonic() + 60
-        while list_quarantine(store).num_rows < wanted:
+        while list_quarantine(store).num_rows < file_count:
             assert time.monotonic() < deadline and child.poll() is None
         child.send_signal(signal.SIGKILL)
         child.wait()
-        check_whole(store, files, f"killed when {wanted} files were aside")
+        check_whole(store, files, f"killed when {file_count} files were aside")
     assert restore_quarantined(store).num_rows or at_place(store) == files
     assert (at_place(store), list_quarantine(store).num_rows) == (files, 0)

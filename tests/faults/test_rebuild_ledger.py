@@ -1,5 +1,6 @@
-"""A ledger made anew while any call of a store or of the new ledger fails, loses its reply, or is the last before the process
-dies: nothing is guessed, and whoever runs it again ends with all that was ratified."""
+"""A ledger that is rebuilt while any call of a store or of the new ledger fails, loses its reply, or is the last before the
+process dies. Nothing is guessed, and a second run restores all that was ratified.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.repair.rebuild_ledger import RebuildReport, rebuild_ledger
 from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.transactions import append, transact
-from tests.support.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
-from tests.support.faulty_store import KINDS, Fault, outcome_of
+from tests.support.stores.coordination import Calls, call_count, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.faulty_store import KINDS, Fault, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits", "publication_at_once")
 
 
 @pytest.fixture
 def lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of two tables without their ledger, which had ratified: two transactions over both, of which the first is
-    published in one of them and the second nowhere; and a commit that nothing in the files shows."""
+    """The directory of two tables without their ledger. It had ratified two transactions over both tables: the first is published
+    in one of them, and the second in none. There is also a commit that no file shows."""
     url, directory = ledger_url(tmp_path), tmp_path / "lost"
     tables = directory / "a", directory / "b"
     for path in tables:
@@ -74,7 +75,8 @@ def test_rebuilding_under_every_fault_and_again_ends_well(tmp_path: Path, lost: 
 
 
 def test_verdicts_on_what_killed_writers_leave_are_those_of_their_ledger(tmp_path: Path) -> None:
-    """A writer dies at each of its calls, another goes on, and the ledger that they have is looked at as if it were lost."""
+    """A writer dies at each of its calls, and another one continues. The verdicts of a rebuild without the ledger are compared
+    with the ledger."""
     url, seen = ledger_url(tmp_path), Counter[str]()
 
     def both(a: Path, b: Path) -> bool:
@@ -92,11 +94,11 @@ def test_verdicts_on_what_killed_writers_leave_are_those_of_their_ledger(tmp_pat
         counted = tables(f"{work.__name__} count")
         for number in range(call_count(url, lambda work=work, counted=counted: work(*counted))):
             paths = tables(f"{work.__name__} {number}")
-            for others in (0, 1):
+            for has_others in (0, 1):
                 with pytest.MonkeyPatch.context() as patch:
                     Calls(patch, url, Fault(number, after=bool(number % 2), killed=True))
                     outcome_of(lambda work=work, paths=paths: work(*paths))
-                if others:
+                if has_others:
                     write_delta(str(paths[0]), pa.table({"id": [2]}), mode="append", store=coordinated(paths[0], url))
                 report = rebuild_ledger(f"sqlite://{tmp_path / 'new.db'}", [str(path) for path in paths])
                 for table in report.tables:

@@ -1,5 +1,6 @@
-"""Two writers take different rows out of the same files by deletion vectors, and every storage call of the second one fails
-in turn: the first one's rows stay taken, and the second one's are taken wholly or not at all."""
+"""Two writers delete different rows of the same files by deletion vectors, and every storage call of the second one fails in
+turn. The rows of the first stay deleted; those of the second are all deleted or none.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -53,9 +54,9 @@ def take(store: Any, *ids: int) -> int:
 
 
 def ids(root: Path, version: int | None = None) -> set[int]:
-    found = Counter(DeltaTable(str(root), version=version).to_arrow(["id"])["id"].to_pylist())
-    assert set(found.values()) <= {1}
-    return set(found)
+    id_counts = Counter(DeltaTable(str(root), version=version).to_arrow(["id"])["id"].to_pylist())
+    assert set(id_counts.values()) <= {1}
+    return set(id_counts)
 
 
 def taken_by(root: Path, version: int) -> set[tuple[int, str]]:
@@ -64,12 +65,12 @@ def taken_by(root: Path, version: int) -> set[tuple[int, str]]:
 
 
 def files(root: Path) -> set[str]:
-    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".parquet", ".bin")}
-    return {path for path in found if not path.startswith("_delta_log")}
+    paths = {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".parquet", ".bin")}
+    return {path for path in paths if not path.startswith("_delta_log")}
 
 
 def named_files(root: Path) -> set[str]:
-    """What any commit names."""
+    """The files that any commit names."""
     named: set[str] = set()
     for version in range(Snapshot.load(LocalStore(str(root))).version + 1):
         lines = (root / "_delta_log" / commit_file_name(version)).read_bytes().splitlines()
@@ -106,7 +107,7 @@ def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path:
 
 
 @pytest.mark.parametrize("kind", sampled(FAULTS, 3))
-def test_commit_that_follows_other_vectors_with_one_call_failed_is_done_once_or_not_at_all(tmp_path: Path, kind: str) -> None:
+def test_commit_rebased_on_other_vectors_with_one_failed_call_happens_once_or_never(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "count"
     make(root)
     store = RacedStore(LocalStore(str(root)), rivals(root))
@@ -127,11 +128,11 @@ def one_fault(root: Path, fault: Fault) -> str:
     version, outcome = outcome_of(lambda: take(store, *OURS))
     while store.rivals:
         store.rivals.pop(0)()
-    left = ids(root)
-    assert not left & (FIRST | SECOND), "a rival's rows came back"
-    made = not left & OURS
-    assert left == set(range(20)) - FIRST - SECOND - (OURS if made else set()), store.calls[fault.call]
-    assert (made, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
+    remaining_ids = ids(root)
+    assert not remaining_ids & (FIRST | SECOND), "a rival's rows came back"
+    is_committed = not remaining_ids & OURS
+    assert remaining_ids == set(range(20)) - FIRST - SECOND - (OURS if is_committed else set()), store.calls[fault.call]
+    assert (is_committed, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
     if outcome == "done":
         assert taken_by(root, version) == {(number, "delete") for number in OURS}
     if outcome in ("done", "refused") and not fault.lasting:
@@ -139,14 +140,15 @@ def one_fault(root: Path, fault: Fault) -> str:
     if outcome == "unknown":  # the commit may still appear, and needs its vectors then
         assert {call.split()[1] for call in store.calls if call.startswith("put_if_absent") and ".bin" in call} <= files(root)
     assert named_files(root) <= files(root)
-    if not made:  # running it again succeeds
+    if not is_committed:  # a second run succeeds
         take(LocalStore(str(root)), *OURS)
         assert ids(root) == set(range(20)) - FIRST - SECOND - OURS
     return outcome
 
 
 def _replace_own(root: str, writer: int, writers: int, ids: int) -> None:
-    """Its own of the rows, one commit each: every third goes, the others get the writer's value. Nobody may get in its way."""
+    """Replaces this writer's rows, one commit each: every third is deleted, the others get the writer's value. No other writer
+    may cause a conflict."""
     for id in range(writer, ids, writers):
         new = [] if id % 3 == 0 else [id]
         data = pa.table({"id": pa.array(new, pa.int64()), "part": pa.array([f"by {writer}"] * len(new), pa.string())})
@@ -164,10 +166,10 @@ def test_processes_that_change_rows_of_the_same_files_keep_each_others_changes(t
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * writers, "each row is only one writer's: nobody conflicts"
-    found = DeltaTable(str(tmp_path)).to_arrow().to_pylist()
-    assert sorted((row["id"], row["part"]) for row in found) == [(n, f"by {n % writers}") for n in range(count) if n % 3]
+    remaining_rows = DeltaTable(str(tmp_path)).to_arrow().to_pylist()
+    assert sorted((row["id"], row["part"]) for row in remaining_rows) == [(n, f"by {n % writers}") for n in range(count) if n % 3]
     assert DeltaTable(str(tmp_path)).version == count
     feed = Counter(row["_change_type"] for row in DeltaTable(str(tmp_path)).changes(starting_version=1).read_all().to_pylist())
-    assert feed == {"delete": count, "insert": len(found)}
+    assert feed == {"delete": count, "insert": len(remaining_rows)}
     assert files(tmp_path) == named_files(tmp_path)
     DeltaTable(str(tmp_path)).snapshot.check_integrity()

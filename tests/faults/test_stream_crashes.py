@@ -1,8 +1,9 @@
-"""A table is streamed into others by a process that is killed at any moment and started again: each row comes once.
+"""A process streams a table into others. It is killed at any moment and started again: each row arrives once.
 
-The source is appended to and rewritten (dataChange=false, as OPTIMIZE does) meanwhile. One driver runs two queries, one of
-the rows and one of the change feed, by an engine of a few lines that notes offsets and commits as Spark does: it starts in a
-tenth of Spark's time. Eight times PYDELTA_FAULTS_N kills, 40 by default; PYDELTA_SEED chooses their moments.
+At the same time, rows are appended to the source and its files are rewritten (dataChange=false, as OPTIMIZE does). One driver
+runs two queries, one on the rows and one on the change feed. It uses an engine of a few lines that records offsets and commits as
+Spark does, and starts in a tenth of Spark's time. There are eight times PYDELTA_FAULTS_N kills, 40 by default; PYDELTA_SEED
+chooses their moments.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PYDELTA_FAULTS_N") or 5)
 SEED = run_seed() or random.randrange(10**6)
 READY, DONE = "both queries are running", "nothing is left"
 
-# What Spark does with a source and a sink, batch by batch: note the end of the batch, run it, note that it is done; after a
-# restart run the last batch again if it is not noted as done.
+# What Spark does with a source and a sink, for each batch: record the end of the batch, run it, record that it is done. After a
+# restart it runs the last batch again if that is not recorded as done.
 ENGINE = """
 import json, os, pickle, sys
 from pyspark import TaskContext
@@ -100,7 +101,7 @@ print(DONE, flush=True)
 
 
 class Writer(threading.Thread):
-    """Appends rows to the source, and now and then writes a partition anew without changing a row."""
+    """Appends rows to the source, and sometimes rewrites a partition without changing a row."""
 
     def __init__(self, path: str) -> None:
         super().__init__(daemon=True)
@@ -191,16 +192,15 @@ def run_with_kills(root: Path, script: str, kills: int, disturb: Callable[[Drive
             driver.kill()
     count = writer.finish()
     Driver(script, source, rows, changes, "last").wait_for(DONE)
-    found = Counter(DeltaTable(rows).to_arrow(["id"])["id"].to_pylist())
-    assert found == Counter(range(count)), _differences(found, count)
+    id_counts = Counter(DeltaTable(rows).to_arrow(["id"])["id"].to_pylist())
+    assert id_counts == Counter(range(count)), _differences(id_counts, count)
     feed = DeltaTable(changes).to_arrow(["id", "_change_type"]).to_pylist()
     assert {row["_change_type"] for row in feed} == {"insert"}
-    found = Counter(row["id"] for row in feed)
-    assert found == Counter(range(count)), _differences(found, count)
+    id_counts = Counter(row["id"] for row in feed)
+    assert id_counts == Counter(range(count)), _differences(id_counts, count)
     print(f"{count} rows, {DeltaTable(rows).version + 1} and {DeltaTable(changes).version + 1} commits, {kills} kills")
 
 
-def _differences(found: Counter[int], count: int) -> str:
-    return (
-        f"lost: {sorted(set(range(count)) - set(found))[:20]}, doubled: {[id for id, times in found.items() if times > 1][:20]}"
-    )
+def _differences(id_counts: Counter[int], count: int) -> str:
+    doubled = [id for id, times in id_counts.items() if times > 1]
+    return f"lost: {sorted(set(range(count)) - set(id_counts))[:20]}, doubled: {doubled[:20]}"

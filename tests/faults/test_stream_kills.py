@@ -1,7 +1,8 @@
-"""Streams of a Spark driver, which is killed at any moment, and its Python workers alone: each row and each change comes once.
+"""Streams of a Spark driver. The driver is killed at any moment, or only its Python workers: each row and each change arrives
+once.
 
-PYDELTA_FAULTS_KILLS kills, 4 by default; PYDELTA_SEED chooses their moments. The engine without Spark, which is killed
-far more often in the same time, is in test_stream_crashes.
+PYDELTA_FAULTS_KILLS is the number of kills, 4 by default; PYDELTA_SEED chooses their moments. test_stream_crashes has the engine
+without Spark, which can be killed far more often in the same time.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seeds import run_seed
-from tests.support.stream_kills import run_with_kills
+from tests.support.faults.stream_kills import run_with_kills
+from tests.support.runs.seeds import run_seed
 
 KILLS = int(os.environ.get("PYDELTA_FAULTS_KILLS") or 4)
 SEED = run_seed() or random.randrange(10**6)

@@ -1,5 +1,6 @@
-"""Symlink manifests with each storage call failed in turn: each is whole, of before or after; no commit is harmed; and the next
-run makes good what was left."""
+"""Symlink manifests with each storage call failed in turn: each is complete, in its old or new form; no commit is damaged; and
+the next run completes the work.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.copies.generate import generate
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -77,8 +78,8 @@ def test_commit_with_one_call_failed_behind_it_stands(tmp_path: Path, kind: str)
         assert manifests(path) == expected(path, 1)
 
 
-def check(path: Path, done: bool, calls: list[str]) -> None:
-    found, old, new = manifests(path), expected(path, 0), expected(path, 1)
-    assert not done or found == new, calls
-    for directory, lines in found.items():
+def check(path: Path, is_done: bool, calls: list[str]) -> None:
+    actual, old, new = manifests(path), expected(path, 0), expected(path, 1)
+    assert not is_done or actual == new, calls
+    for directory, lines in actual.items():
         assert lines in (old.get(directory), new.get(directory)), (directory, calls)

@@ -1,5 +1,6 @@
 """ALTER, RESTORE, CLONE and OPTIMIZE with each storage call failed in turn: the table is as before or as after, and no error
-follows a commit that succeeded."""
+follows a commit that succeeded.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, LONG, StructField, StructType
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -87,9 +88,9 @@ def purged(store: Any) -> int:
 
 @dataclass(frozen=True)
 class Command:
-    """before: commits of the table that it meets; 0 when there is none. steps: commits that it makes. after: what is then.
-    prepare: what else is done to the table before. every: of the calls one in so many fails, for a command of very many.
-    makes_table: prepare does. holds: what else is true of the table then."""
+    """before: the number of commits of the table before; 0 if there is no table. steps: the commits that the command makes.
+    after: the state afterwards. prepare: other changes of the table before. every: only one in this many calls fails, for a
+    command with very many calls. makes_table: prepare makes the table. holds: an additional condition of the table afterwards."""
 
     run: Callable[[Any], int]
     before: int
@@ -119,7 +120,7 @@ def mapped_with_index(path: Path) -> None:
 
 
 def has_no_mapping(path: Path) -> bool:
-    """Neither in the files nor in the schema."""
+    """Neither files nor schema have column mapping."""
     snapshot = Snapshot.load(LocalStore(str(path)))
     names = {name for file in snapshot.files()["path"].to_pylist() for name in pq.read_schema(path / file).names}
     return names == {"id"} and "columnMapping" not in snapshot.metadata.schema_string
@@ -134,7 +135,7 @@ def make_wide(path: Path) -> None:
 
 
 def make_numbered(path: Path) -> None:
-    """Of rows that brought their own numbers, so that the mark is behind them."""
+    """With rows that bring their own numbers, so that the high water mark is too low."""
     rules = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
     create_table(LocalStore(str(path)), define_table(StructType((StructField("id", LONG, True, rules),))))
     write_delta(str(path), pa.table({"id": range(12)}), mode="append")
@@ -269,10 +270,10 @@ def prepare(directory: Path, command: Command) -> Path:
 
 
 def check_after(path: Path, command: Command) -> None:
-    found = state(path)
-    assert found is not None
+    actual_state = state(path)
+    assert actual_state is not None
     _, properties, ids = command.after
-    assert properties.items() <= found[1].items() and found[2] == ids and command.holds(path), found
+    assert properties.items() <= actual_state[1].items() and actual_state[2] == ids and command.holds(path), actual_state
 
 
 def one_fault(directory: Path, command: Command, fault: Fault) -> str:
@@ -280,17 +281,19 @@ def one_fault(directory: Path, command: Command, fault: Fault) -> str:
     before, store = state(path), FaultyStore(LocalStore(str(path)), fault)
     version, outcome = outcome_of(lambda: command.run(store))
     assert version == command.after[0] or outcome != "done"
-    found, call = state(path), store.calls[fault.call]
-    newest = -1 if found is None else found[0]
-    made = newest == command.after[0]
-    assert (made, outcome) not in ((False, "done"), (True, "refused")), call
-    if made:
+    actual_state, call = state(path), store.calls[fault.call]
+    newest = -1 if actual_state is None else actual_state[0]
+    is_committed = newest == command.after[0]
+    assert (is_committed, outcome) not in ((False, "done"), (True, "refused")), call
+    if is_committed:
         check_after(path, command)
     else:
         assert (
-            (found == before) if command.steps == 1 else (found is not None and before is not None and found[2] == before[2])
+            (actual_state == before)
+            if command.steps == 1
+            else (actual_state is not None and before is not None and actual_state[2] == before[2])
         ), call
-        command.run(LocalStore(str(path)))  # running it again succeeds
+        command.run(LocalStore(str(path)))  # a second run succeeds
         check_after(path, command)
     DeltaTable(str(path)).snapshot.check_integrity()
     return outcome

@@ -1,5 +1,7 @@
-"""Processes that carry out transactions over tables at once, some of which are killed: each isolation holds, by what each process
-says that it has read and written. PYDELTA_SEED and PYDELTA_FAULTS_N choose the transactions, and how many each process makes."""
+"""Processes run transactions over several tables at the same time, and some of them are killed. Each isolation level holds,
+judged by the reads and writes that each process reports. PYDELTA_SEED and PYDELTA_FAULTS_N choose the transactions and their
+number for each process.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.coordination import ledger_url
-from tests.support.killed_transactions import history_of_processes
-from tests.support.seeds import seed_of
+from tests.support.faults.killed_transactions import history_of_processes
+from tests.support.runs.seeds import seed_of
+from tests.support.stores.coordination import ledger_url
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 8)
 

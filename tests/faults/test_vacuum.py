@@ -1,5 +1,6 @@
-"""VACUUM, full and LITE, with each storage call failed in turn: no file goes that a version needs, and the next run does what is
-left. What LITE does not look for, and what it may forget, a full one finds."""
+"""VACUUM, full and LITE, with each storage call failed in turn: no file that a version needs is deleted, and the next run
+completes the work. A full VACUUM finds the files that LITE does not look for, or may forget.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -24,7 +25,7 @@ STRAYS = {"stray", "other"}
 
 
 def make(path: Path) -> Path:
-    """Version 1 is kept, and 3 is the newest; the files of 0 and 2 may go, and two that nobody knows."""
+    """Version 1 is retained, and 3 is the newest. The files of 0 and 2 may be deleted, and two unknown files."""
     for number in range(4):
         write_delta(str(path), pa.table({"id": [number]}), mode="overwrite")
     for name in STRAYS:
@@ -60,15 +61,15 @@ def test_vacuum_with_one_call_failed_takes_nothing_that_is_needed(tmp_path: Path
 def one_fault(directory: Path, fault: Fault, request: VacuumRequest) -> str:
     path = make(directory)
     store = FaultyStore(LocalStore(str(path)), fault)
-    left = needed(path) | (STRAYS if request.kind is VacuumKind.LITE else set())
+    expected_files = needed(path) | (STRAYS if request.kind is VacuumKind.LITE else set())
     _, outcome = outcome_of(lambda: vacuum(store, request, in_an_hour).deleted)
     call = store.calls[fault.call]
-    assert left <= on_disk(path), call
-    assert outcome != "done" or on_disk(path) == left, call
+    assert expected_files <= on_disk(path), call
+    assert outcome != "done" or on_disk(path) == expected_files, call
     for version in (1, 3):
         assert DeltaTable(str(path), version=version).to_arrow()["id"].to_pylist() == [version], call
     vacuum(LocalStore(str(path)), request, in_an_hour)
-    assert on_disk(path) == left, call
+    assert on_disk(path) == expected_files, call
     vacuum(LocalStore(str(path)), REQUEST, in_an_hour)
     assert on_disk(path) == needed(path), call
     return outcome

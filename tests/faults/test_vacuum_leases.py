@@ -1,4 +1,4 @@
-"""VACUUM beside readers in processes of their own: one that is half-way, and one that is killed."""
+"""VACUUM while other processes read: one that has read half of the rows, and one that is killed."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def make(path: Path) -> None:
 
 
 def vacuum(path: Path, lite: bool) -> int:
-    done: int = DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False, lite=lite).num_rows
-    return done
+    deleted_count: int = DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False, lite=lite).num_rows
+    return deleted_count
 
 
 @pytest.mark.timeout(120)

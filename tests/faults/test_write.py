@@ -1,7 +1,7 @@
-"""Every storage call of a write, failed in turn: the table reads as before or as after, never otherwise.
+"""Every storage call of a write, failed in turn: the table reads as before or as after, never differently.
 
-The workload's calls are counted once; then each is failed before it takes effect, after it (the reply is lost), for good
-from there on, and with the process killed. PYDELTA_SEED and PYDELTA_FAULTS_N choose the schedules of racing writers.
+The workload's calls are counted once. Then each of them fails before its effect, or after it (the reply is lost); or all later
+calls fail too, or the process is killed. PYDELTA_SEED and PYDELTA_FAULTS_N choose the schedules of racing writers.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from delta_py.log.history import history
 from delta_py.row_changes.write import write_delta
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
-from tests.support.sampling import sampled
-from tests.support.seeds import run_seed
+from tests.support.runs.sampling import sampled
+from tests.support.runs.seeds import run_seed
+from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 
@@ -53,7 +53,7 @@ def append(store: Any, writer: str = "append") -> int:
 
 
 def read(root: Path, version: int | None = None) -> Counter[str]:
-    """How many rows of each writer the version has; every listed file must be whole."""
+    """The version's number of rows from each writer. Every listed file must be complete."""
     table = DeltaTable(str(root), version=version)
     for file in table.files().to_pylist():
         assert (root / file["path"]).stat().st_size == file["size"]
@@ -88,14 +88,14 @@ def replace_rows(store: Any) -> int:
 
 
 def replace_some_rows(store: Any) -> int:
-    """Two rows of each of the files: those are read, and get deletion vectors or are written anew."""
+    """Two rows of each of the files. These files are read, and get deletion vectors or are rewritten."""
     data = rows("overwrite", 4)
     return write_delta(store.root, data, mode="overwrite", store=store, replace_where="n < 4")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """old: rows by writer before it (None: there is no table). new: after it."""
+    """old: rows by writer before it (None: there is no table). new: rows by writer after it."""
 
     run: Callable[[Any], int]
     new: Mapping[str, int]
@@ -155,14 +155,14 @@ def one_fault(root: Path, workload: str, fault: Fault) -> str:
     before, store = data_files(root), FaultyStore(LocalStore(str(root)), fault)
     version_made, outcome = outcome_of(lambda: load.run(store))
     assert version_made == version or outcome != "done"
-    made = newest(root) == version
-    assert made or newest(root) == version - 1
-    assert (made, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
+    is_committed = newest(root) == version
+    assert is_committed or newest(root) == version - 1
+    assert (is_committed, outcome) not in ((False, "done"), (True, "refused")), store.calls[fault.call]
     for number in range(newest(root) + 1):
         assert read(root, number) == (old if number < version else load.new), store.calls[fault.call]
     if outcome == "refused" and not fault.lasting:
         assert len(data_files(root) - before) <= 1, "only the file whose delete failed may stay"
-    if not made:  # running it again succeeds
+    if not is_committed:  # a second run succeeds
         assert load.run(LocalStore(str(root))) == version
         assert read(root) == load.new
     return outcome
@@ -172,7 +172,7 @@ def one_fault(root: Path, workload: str, fault: Fault) -> str:
 
 
 class _Turns:
-    """Lets one of several threads run at a time, chosen at random at each call of the store: a replayable schedule."""
+    """Lets one of several threads run at a time, chosen at random at each call of the store. The schedule can be replayed."""
 
     def __init__(self, seed: int, count: int) -> None:
         self._random, self._condition = random.Random(seed), threading.Condition()
@@ -229,12 +229,12 @@ def test_racing_appends_in_any_order_are_all_there_once(tmp_path: Path, schedule
 def test_racing_creates_in_any_order_leave_one_table(tmp_path: Path, schedule: int) -> None:
     seed = SEED + schedule
     results = race(tmp_path, seed, append)
-    done = {writer: version for writer, version in results.items() if isinstance(version, int)}
+    created_versions = {writer: version for writer, version in results.items() if isinstance(version, int)}
     lost = [error for error in results.values() if not isinstance(error, int)]
-    assert sorted(done.values()) == list(range(len(done))) and all(isinstance(e, ProtocolChangedException) for e in lost), (
-        f"seed {seed}"
-    )
-    assert read(tmp_path) == Counter(dict.fromkeys(done, 6)), f"seed {seed}"
+    assert sorted(created_versions.values()) == list(range(len(created_versions))) and all(
+        isinstance(e, ProtocolChangedException) for e in lost
+    ), f"seed {seed}"
+    assert read(tmp_path) == Counter(dict.fromkeys(created_versions, 6)), f"seed {seed}"
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 

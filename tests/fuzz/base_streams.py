@@ -1,7 +1,9 @@
-"""Tables that are read as streams, and each stream as it went: the places between its batches, and the rows of each.
+"""Tables that are read as streams, and the record of each stream: the offsets between its batches, and the rows of each batch.
 
-query = Query(table, checkpoint, options)
-recorded(query, go_on, keep)        # from the table's rows to the newest commit, a file a batch
+    query = Query(table, checkpoint, options)
+    recorded(query, go_on, keep)        # from the table's rows to the newest commit, one file in each batch
+
+The batches are read without Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
 from tests.fuzz.base_tables import rows
-from tests.support.changing_table import Table
+from tests.support.tables.changing_table import Table
 
 Offset = Any
 _EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
@@ -34,8 +36,8 @@ _RESTARTS = 12
 
 @dataclass(frozen=True)
 class StreamBase:
-    """begin: makes the table, called `t`, with what it has when the stream begins; go_on: what is committed later. tracks: with a
-    log of schemas."""
+    """begin: makes the table, called `t`, with its rows when the stream begins. go_on: makes later commits. tracks: whether the
+    stream has a schema log."""
 
     begin: Callable[[Path], None]
     go_on: Callable[[Path], None]
@@ -45,14 +47,14 @@ class StreamBase:
 
 @dataclass(frozen=True)
 class Recorded:
-    """places: where batches end, as JSON, the beginning first; rows: of each batch, as JSON texts."""
+    """places: the offsets between batches, as JSON, including the first; rows: of each batch, as JSON texts."""
 
     places: list[Offset]
     rows: list[list[str]]
 
 
 class Query:
-    """What Spark does with a stream. place: where it stands."""
+    """What Spark does with a stream. place: its current offset."""
 
     def __init__(self, table: Path, checkpoint: Path, options: Mapping[str, str], *, tracks: bool = False) -> None:
         allowed = {f"allowSourceColumn{kind}": "always" for kind in ("Rename", "Drop", "TypeChange")}
@@ -65,19 +67,22 @@ class Query:
         return make_stream_reader(pinned, to_spark_schema(pinned.schema))
 
     def rows(self, reader: DeltaStreamReader, start: Offset, end: Offset) -> list[str]:
-        """Of a batch, as its tasks read them, without what says when they were committed; the same where the rule asks for files
-        that Spark's own Parquet reader may read."""
+        """The rows of a batch, as its tasks read them, without the columns of commit times. They must be the same if the rule
+        requests files for Spark's own Parquet reader."""
         task: DeltaStreamReader = pickle.loads(pickle.dumps(reader))
-        found, asked = _rows(task, reader.partitions(start, end)), _rows(task, reader.partitions(self._asked(reader, start), end))
-        assert asked == found, f"{asked} and not {found}"
-        return found
+        all_rows, requested_rows = (
+            _rows(task, reader.partitions(start, end)),
+            _rows(task, reader.partitions(self._asked(reader, start), end)),
+        )
+        assert requested_rows == all_rows, f"{requested_rows} and not {all_rows}"
+        return all_rows
 
     def _asked(self, reader: DeltaStreamReader, start: Offset) -> Offset:
-        """As StreamView.java asks."""
-        first, *others = from_arrow_schema(reader._schema).fields
+        """Requests files as StreamView.java does."""
+        first, *other_fields = from_arrow_schema(reader._schema).fields
         marker = json.dumps({"predicates": [], "limit": None, "nonce": "n", "native": NativeWish.WHEREVER_POSSIBLE.value})
         marked = StructField(first.name, first.dataType, first.nullable, {MARKER_KEY: marker})
-        return {MARKER_KEY: StructType([marked, *others]).json(), "start": json.dumps(start)}
+        return {MARKER_KEY: StructType([marked, *other_fields]).json(), "start": json.dumps(start)}
 
     def next(self, reader: DeltaStreamReader, start: Offset) -> Offset:
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -92,9 +97,10 @@ class Query:
         *,
         after_first: Callable[[], None] | None = None,
     ) -> None:
-        """Run the batch that was noted last, and all that come after it; started anew at each change of the schema.
+        """Run the batch that was recorded last, and all later ones. The query restarts at each change of the schema.
 
-        each: told the end and the rows of each batch. after_first: called when the first batch is done, of a reader that goes on.
+        each: called with the end and the rows of each batch. after_first: called after the first batch of a reader that
+        continues.
         """
         for _ in range(_RESTARTS):
             try:
@@ -116,26 +122,27 @@ class Query:
 
 
 def recorded(query: Query, go_on: Callable[[], None], keep: Callable[[int], None]) -> Recorded:
-    """A stream from its beginning. go_on: commits more, when it has begun. keep: called after each batch, with its number."""
+    """A stream from its beginning. go_on: makes more commits after the stream has begun. keep: called after each batch, with its
+    number."""
     reader = query.open()
     begin = json.loads(json.dumps(reader.initialOffset()))
     first = query.next(reader, begin)
     go_on()
     places, rows = [begin], []
 
-    def note(end: Offset, found: list[str]) -> None:
+    def note(end: Offset, batch_rows: list[str]) -> None:
         keep(len(rows))
         places.append(end)
-        rows.append(found)
+        rows.append(batch_rows)
 
     query.follow(begin, first, note)
     return Recorded(places, rows)
 
 
 def _rows(task: DeltaStreamReader, parts: Sequence[InputPartition]) -> list[str]:
-    found = [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
-    kept = [{name: value for name, value in row.items() if not name.startswith("_commit")} for row in found]
-    return sorted(json.dumps(row, default=str) for row in kept)
+    read_rows = [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
+    plain_rows = [{name: value for name, value in row.items() if not name.startswith("_commit")} for row in read_rows]
+    return sorted(json.dumps(row, default=str) for row in plain_rows)
 
 
 # ---------------------------------------------------------------- the streams

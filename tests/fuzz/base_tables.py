@@ -1,4 +1,4 @@
-"""Small tables, each with other parts of the format, made once and then damaged in copies."""
+"""Small tables with different parts of the format. They are made once, and their copies are damaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, inline_
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, LONG, STRING, StructField, StructType
 from tests.fuzz.child import in_child
-from tests.support.table_builder import TableBuilder
+from tests.support.tables.table_builder import TableBuilder
 
 COMMITS = 7
 
@@ -30,7 +30,7 @@ def rows(first: int, count: int = 4) -> pa.Table:
 
 def _written(path: Path, configuration: dict[str, str], *, partitioned: bool = False) -> None:
     for number in range(COMMITS):
-        if number == COMMITS - 2:  # takes rows out of files
+        if number == COMMITS - 2:  # deletes rows of files
             write_delta(str(path), rows(8, 2), mode="overwrite", replace_where="id IN (8, 9)")
             continue
         settings = {"configuration": configuration, "partition_by": ["part"] if partitioned else None} if number == 0 else {}
@@ -57,7 +57,7 @@ def _with_rules(path: Path) -> None:
 
 
 def _with_checkpoint(path: Path, kind: str, **shape: int) -> None:
-    """With a checkpoint of the version before the newest in a form that others write."""
+    """Adds a checkpoint of the version before the newest, in a form that other writers use."""
     _written(path, {"delta.checkpointInterval": "100", "delta.checkpointPolicy": "v2"} if kind.startswith("v2") else {})
     log = path / "_delta_log"
     commits = {int(file.stem): _actions(file) for file in log.glob("*.json") if file.stem.isdigit()}
@@ -86,7 +86,7 @@ def _actions(file: Path) -> list[dict[str, Any]]:
 
 
 def made_tables(directory: Path, *names: str) -> dict[str, Path]:
-    """These tables, or all of them: where they are in the directory, in which they are made unless they are there."""
+    """The directories of these tables, or of all. Tables that do not exist yet are made."""
     paths = {name: directory / "tables" / name for name in names or TABLES}
     for name, path in paths.items():
         if not path.exists():

@@ -1,7 +1,9 @@
-"""What all kinds of targets have in common: a case, what it mutates, and what came of it.
+"""The common parts of all kinds of targets: a case, its mutation, and the finding.
 
-target = TableTarget(directory)      # makes what is mutated, once
-outcome = target.run(case)           # a copy of it, mutated and used
+    target = TableTarget(directory)      # makes what is mutated, once
+    outcome = target.run(case)           # a copy of it, mutated and used
+
+A target makes its subjects only if they do not exist yet.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from typing import Protocol
 
 from tests.fuzz.child import Result, in_child
 
-# same: as before the mutation. different: what the mutated value means. error: of delta_py.
+# same: as before the mutation. different: the meaning of the mutated value. error: of delta_py.
 _RIGHT = ("same", "different", "error")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """what: for people. means_itself: what was mutated says something else now, which may be taken as it says; otherwise it is
-    damaged, and the rows are those of before or there is an error."""
+    """what: for people. means_itself: whether the mutated text has a valid meaning, which a reader may use. Otherwise it is
+    damaged: the rows are those of before, or there is an error."""
 
     what: str
     means_itself: bool
@@ -30,8 +32,8 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Finding:
-    """kind: same, different, error (of delta_py), or what must not be: raw, memory, hang, crash, wrong, outside, or a name that
-    the target gives it."""
+    """kind: same, different, error (of delta_py), or a failure of the test: raw, memory, hang, crash, wrong, outside, or a name
+    that the target gives it."""
 
     kind: str
     detail: str = ""
@@ -39,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Outcome:
-    """subject: what was mutated, of the things that the target has."""
+    """subject: the one of the target's objects that was mutated."""
 
     number: int
     subject: str
@@ -54,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Case:
-    """place: a directory of the case's own, where what it uses lies beside things of others."""
+    """place: a directory for this case. Its files are next to files of others."""
 
     seed: int
     number: int
@@ -62,7 +64,7 @@ class Case:
 
     @property
     def rng(self) -> random.Random:
-        """The same numbers each time."""
+        """Returns the same numbers each time."""
         return random.Random(f"{self.seed}-{self.number}")
 
     def outcome(self, subject: str, mutation: Mutation, finding: Finding) -> Outcome:
@@ -71,16 +73,16 @@ class Case:
 
 
 class Target(Protocol):
-    """`Target(directory)` makes what its cases mutate in a directory, unless it is there."""
+    """`Target(directory)` makes the subjects of its cases in a directory, unless they exist."""
 
     def __init__(self, directory: Path) -> None: ...
 
     def run(self, case: Case) -> Outcome:
-        """Raises RuntimeError for a case that could not be made."""
+        """Raises RuntimeError if the case could not be made."""
 
 
 def fresh(place: Path) -> Path:
-    """The place, empty but for what is precious to others."""
+    """The place, emptied except for the files of others, which must not change."""
     shutil.rmtree(place, ignore_errors=True)
     (place / "victim").mkdir(parents=True)
     (place / "victim" / "thesis.doc").write_text("precious")
@@ -88,8 +90,8 @@ def fresh(place: Path) -> Path:
 
 
 def observed(work: Callable[[], tuple[str, str]], place: Path, *inside: str) -> Finding:
-    """What comes of the work in a child, which gives (kind, detail); outside, if it changes anything at the place but for what is
-    in the directories `inside`."""
+    """The finding of the work in a child process, which returns (kind, detail). It is `outside` if the work changes anything at
+    the place except the directories `inside`."""
     before = _beside(place, *inside)
     result = in_child(work)
     kind, detail = (result.failure, result.detail) if result.failure else result.value
@@ -98,16 +100,18 @@ def observed(work: Callable[[], tuple[str, str]], place: Path, *inside: str) -> 
 
 def _beside(place: Path, *inside: str) -> dict[str, str]:
     """The files, without following links."""
-    own = [place / name for name in inside]
+    inside_directories = [place / name for name in inside]
     return {
         str(path.relative_to(place)): path.read_bytes().hex()
         for path in sorted(place.rglob("*"))
-        if path.is_file() and not path.is_symlink() and not any(path.is_relative_to(directory) for directory in own)
+        if path.is_file()
+        and not path.is_symlink()
+        and not any(path.is_relative_to(directory) for directory in inside_directories)
     }
 
 
 def made(result: Result, case: Case) -> object:
-    """What a child made for a case."""
+    """The result of a child that made a case."""
     if result.failure is not None:
         raise RuntimeError(f"case {case.number} of seed {case.seed} could not be made: {result}")
     return result.value

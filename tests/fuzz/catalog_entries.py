@@ -1,4 +1,4 @@
-"""Entries of Spark's catalog whose texts are hostile: a Delta error, or the entry as it is, and never another location."""
+"""Entries of Spark's catalog with hostile texts: a Delta error, or the entry as it is, and never another location."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Found = tuple[str, str]
 
 
 class EntryTarget:
-    """A table that is entered under a name, and what the catalog tells of it."""
+    """A table that is entered under a name, and Spark's description of the entry."""
 
     def __init__(self, directory: Path) -> None:
         self._table = made_tables(directory, "commits")["commits"]
@@ -59,8 +59,8 @@ class EntryTarget:
             **{"path in a name": _path_in_name, "name": _name, "path that is entered": _entered_path, "path": _path},
         }
         kind = rng.choice(list(kinds))
-        told, use = kinds[kind](rng, table)
-        return case.outcome(kind, Mutation(told[:400], True), observed(partial(_judged, use), place))
+        description, use = kinds[kind](rng, table)
+        return case.outcome(kind, Mutation(description[:400], True), observed(partial(_judged, use), place))
 
 
 def _judged(use: Callable[[], _Found]) -> _Found:
@@ -75,7 +75,7 @@ def _judged(use: Callable[[], _Found]) -> _Found:
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry, and how Spark tells of it. location: as Spark writes it."""
+    """An entry, and Spark's description of it. location: as Spark writes it."""
 
     provider: str
     location: str
@@ -102,8 +102,8 @@ class _Entry:
             *(("Partition Provider", "Catalog"), ("Partition Columns", f"[`{self.column}`]")),
         ]
         column = self.column.encode("unicode_escape").decode()
-        told = "".join(f"{name}: {value}\n" for name, value in facts if value is not None)
-        return f"{told}Schema: root\n |-- {column}: long (nullable = true)\n\n"
+        fact_lines = "".join(f"{name}: {value}\n" for name, value in facts if value is not None)
+        return f"{fact_lines}Schema: root\n |-- {column}: long (nullable = true)\n\n"
 
 
 def _told(values: dict[str, str]) -> str | None:
@@ -128,7 +128,7 @@ def _spark(text: str, schema: StructType | None = None) -> Any:
 
 
 def _facts(rng: random.Random, table: str) -> tuple[str, Callable[[], _Found]]:
-    """Of an entry whose columns do not say where it is."""
+    """The description of an entry whose columns do not contain the location."""
     path = rng.choice(
         [table, f"{table} x", f"{table}\nFoo: b", f"{table}\nLocation: file:{VICTIM}", f"{table}, a: b", "s3://b/t"]
     )
@@ -136,17 +136,21 @@ def _facts(rng: random.Random, table: str) -> tuple[str, Callable[[], _Found]]:
     entry = _Entry.of("delta", location, rng)
 
     def use() -> _Found:
-        found = catalog.find(_spark(entry.text), "t")
-        assert found is not None
-        if (found.provider, found.external) != ("delta", True):
-            return "wrong", f"{found}"
-        return ("same" if found.path else "error", str(found)) if found.path in (None, path) else ("wrong", str(found))
+        found_table = catalog.find(_spark(entry.text), "t")
+        assert found_table is not None
+        if (found_table.provider, found_table.external) != ("delta", True):
+            return "wrong", f"{found_table}"
+        return (
+            ("same" if found_table.path else "error", str(found_table))
+            if found_table.path in (None, path)
+            else ("wrong", str(found_table))
+        )
 
     return repr(entry), use
 
 
 def _facts_of_ours(rng: random.Random, table: str) -> tuple[str, Callable[[], _Found]]:
-    """The columns say where it is; the location may be another now."""
+    """The columns contain the location; the location of the entry may have changed since."""
     moved = rng.random() < 0.3
     entry = _Entry.of("pydelta", f"file:{VICTIM if moved else table}", rng)
     text = catalog_entry({"provider": "pydelta", "path": f"file:{table}"})
@@ -154,10 +158,14 @@ def _facts_of_ours(rng: random.Random, table: str) -> tuple[str, Callable[[], _F
     schema = with_metadata(StructType([StructField("id", LongType())]), CATALOG_KEY, text)
 
     def use() -> _Found:
-        found = catalog.find(_spark(entry.text, schema), "t")
-        assert found is not None
-        wanted = None if moved else table
-        return ("same", "") if (found.provider, found.path) == ("pydelta", wanted) else ("wrong", f"{found} and not {wanted}")
+        found_table = catalog.find(_spark(entry.text, schema), "t")
+        assert found_table is not None
+        expected_path = None if moved else table
+        return (
+            ("same", "")
+            if (found_table.provider, found_table.path) == ("pydelta", expected_path)
+            else ("wrong", f"{found_table} and not {expected_path}")
+        )
 
     return f"{'moved ' if moved else ''}{entry!r}", use
 
@@ -166,22 +174,22 @@ def _facts_of_ours(rng: random.Random, table: str) -> tuple[str, Callable[[], _F
 
 
 def _options(rng: random.Random, table: str) -> tuple[str, Callable[[], _Found]]:
-    """As Spark hands them over when the table is entered: properties too, and options twice."""
-    given = {"provider": "pydelta", "owner": "root", "path": rng.choice([table, f"file:{table}", f"file://{table}"])}
+    """As Spark passes them when the table is entered: including properties, and options twice."""
+    entry_options = {"provider": "pydelta", "owner": "root", "path": rng.choice([table, f"file:{table}", f"file://{table}"])}
     for name in rng.sample(_OPTIONS, rng.choice([0, 1, 2])):
         name, value = odd_case(name, rng).lower(), odd_value(rng, "0", "id > 5", "id")
-        given |= {name: value, f"option.{name}": value} if rng.random() < 0.7 else {name: value}
-    given |= {rng.choice(["comment", "a", "x\ny", "option.", "option.x"]): odd_value(rng)}
+        entry_options |= {name: value, f"option.{name}": value} if rng.random() < 0.7 else {name: value}
+    entry_options |= {rng.choice(["comment", "a", "x\ny", "option.", "option.x"]): odd_value(rng)}
 
     def use() -> _Found:
-        source = DeltaSource(given)
+        source = DeltaSource(entry_options)
         schema = source.schema()
         text = schema.fields[0].metadata[CATALOG_KEY]
         if json.loads(text)["path"] != table:
             return "wrong", text
         return "different", f"{len(_rows(schema))} rows"
 
-    return repr({key: value[:60] for key, value in given.items()}), use
+    return repr({key: value[:60] for key, value in entry_options.items()}), use
 
 
 def _text_of_options(rng: random.Random, table: str) -> tuple[str, Callable[[], _Found]]:
@@ -213,8 +221,8 @@ def _path_in_name(rng: random.Random, table: str) -> tuple[str, Callable[[], _Fo
     name = rng.choice([f"delta.`{path.replace('`', '``')}`", f"DELTA.{path}", f"`pydelta`.`{path}`", path, f"a.{path}"])
 
     def use() -> _Found:
-        found = catalog.path_in_name(name)
-        return ("same", str(found)[:100]) if found in (None, path) else ("wrong", found[:200])
+        found_path = catalog.path_in_name(name)
+        return ("same", str(found_path)[:100]) if found_path in (None, path) else ("wrong", found_path[:200])
 
     return repr(name[:200]), use
 

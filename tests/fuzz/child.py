@@ -2,7 +2,7 @@
 
     result = in_child(lambda: read(table))      # Result: the value, or how it failed
 
-The process that forks must never let Arrow start threads, which a fork would lose: whatever reads tables is done in children.
+The process that forks must never let Arrow start threads, because a fork would lose them: only children read tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _ADDRESSES_BYTES = 6 << 30
 
 @dataclass(frozen=True)
 class Result:
-    """value: what the work gave, as JSON keeps it. failure: None, or raw (an exception, in detail), memory, hang or crash."""
+    """value: the result of the work, converted to JSON and back. failure: None, or raw (an exception, in detail), memory, hang or
+    crash."""
 
     value: Any = None
     failure: str | None = None

@@ -1,6 +1,7 @@
-"""Damage to one file, whatever is in it: its bytes, its lines, its JSON, and what stands in its place.
+"""Damage to one file of any content: its bytes, its lines, its JSON, or another object at its path.
 
-Each function changes the file and says how, for people; None where it does not fit the file, which stays as it is.
+Each function changes the file and returns a description. It returns None and leaves the file as it is if the damage does not fit
+it.
 """
 
 from __future__ import annotations
@@ -81,12 +82,12 @@ def damage_lines(path: Path, rng: random.Random, scalars: Sequence[bytes] = SCAL
     return f"{what} line {number + 1}"
 
 
-def damage_place(path: Path, rng: random.Random, others: Sequence[Path] | None = None) -> str:
-    """others: files whose content may take the place; by default those beside it."""
+def damage_place(path: Path, rng: random.Random, other_files: Sequence[Path] | None = None) -> str:
+    """other_files: files whose content may replace the file's; by default those next to it."""
     what = rng.choice(PLACES)
-    if others is None:
-        others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
-    other = rng.choice(others) if others else None
+    if other_files is None:
+        other_files = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
+    other = rng.choice(other_files) if other_files else None
     content = b"" if other is None else other.read_bytes()
     path.unlink()
     actions: dict[str, Callable[[], Any]] = {
@@ -111,8 +112,8 @@ def _make_socket(path: Path) -> None:
     before = os.getcwd()
     os.chdir(path.parent)
     try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind("s")
+        with socket.socket(socket.AF_UNIX) as bound_socket:
+            bound_socket.bind("s")
         os.rename("s", path.name)
     finally:
         os.chdir(before)

@@ -1,4 +1,4 @@
-"""Values of options, paths and texts of catalogs, as nobody should give them."""
+"""Invalid values of options, paths and catalog texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tests.fuzz.odd_values import ODD_TEXTS
 
 VICTIM = "/victim"
-# Each is a fact, or the end of one and another fact, of what Spark tells of an entry.
+# Facts in Spark's description of an entry, or the end of one fact and another one.
 FALSE_FACTS = [
     *(f"x\nLocation: file:{VICTIM}\n", f"x]\nLocation: file:{VICTIM}\nSchema: root\n |-- id: long\n", f"Location: {VICTIM}"),
     *(
@@ -90,7 +90,7 @@ _GENERAL = [
 
 
 def odd_value(rng: random.Random, *near: str) -> str:
-    """near: values that the option may have; they come as often as all others."""
+    """near: values that the option may have; they come as often as all others together."""
     return rng.choice(near) if near and rng.random() < 0.5 else rng.choice([*ODD_TEXTS, *_GENERAL, *FALSE_FACTS])
 
 
@@ -99,7 +99,7 @@ def odd_case(name: str, rng: random.Random) -> str:
 
 
 def odd_paths(path: str) -> Sequence[str]:
-    """The path, and what looks like it."""
+    """The path, and paths that look like it."""
     return [
         *(path, f"{path}/", f"{path}//", f"{path}/.", f"{path}/../{path.rpartition('/')[2]}", f"{path}/_delta_log", f"/{path}"),
         *(f"file:{path}", f"file://{path}", f"file://localhost{path}", f"file://host{path}", f"FILE:{path}", f"file:/{path}"),

@@ -1,4 +1,4 @@
-"""Odd texts and numbers, and JSON of which one place is odd."""
+"""Odd texts and numbers, and JSON with one odd place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEP_MARK = "@DEEP@"
 
 
 class _Twin(str):
-    """A key that stands in an object a second time."""
+    """A key that an object has a second time."""
 
     __slots__ = ()
     __eq__ = object.__eq__
@@ -27,14 +27,14 @@ class _Twin(str):
 
 @dataclass(frozen=True)
 class OddJson:
-    """what: which place became what."""
+    """what: the place, and its new value."""
 
     text: str
     what: str
 
 
 def mutated_json(text: str | bytes, rng: random.Random) -> OddJson | None:
-    """None for what is no JSON, has no places, or was not changed."""
+    """None if the text is not JSON, has no places, or was not changed."""
     parsed = _parsed(text, rng)
     if parsed is None:
         return None
@@ -43,8 +43,8 @@ def mutated_json(text: str | bytes, rng: random.Random) -> OddJson | None:
     what = rng.choice(["drop", "double", "retype", "number", "text", "deep", "null", "rename", "inside"])
     if not _change(holder, key, what, rng):
         return None
-    told = [repr(item)[:60] for item in (old, *([holder[key]] if what in ("retype", "number", "text", "inside") else []))]
-    return OddJson(_written(value), f"{name}: {what} {' -> '.join(told)}")
+    texts = [repr(item)[:60] for item in (old, *([holder[key]] if what in ("retype", "number", "text", "inside") else []))]
+    return OddJson(_written(value), f"{name}: {what} {' -> '.join(texts)}")
 
 
 def _change(holder: Any, key: Any, what: str, rng: random.Random) -> bool:
@@ -93,7 +93,7 @@ def _inside(text: str, rng: random.Random) -> str | None:
 
 
 def _parsed(text: str | bytes, rng: random.Random) -> tuple[Any, Any, Any] | None:
-    """The value, and any place in it: what holds it, and its key."""
+    """The value, and any place in it: its container and its key."""
     try:
         value = json.loads(text)
     except ValueError:

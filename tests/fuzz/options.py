@@ -1,4 +1,6 @@
-"""Options that cannot be meant, or contradict each other: a Delta error, or what they say, of the table that the path names."""
+"""Options that make no sense or contradict each other: a Delta error, or their documented effect on the table that the path
+names.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,11 @@ class OptionTarget:
         shutil.copytree(self._base, table)
         name = rng.choice(list(_USES))
         use, names = _USES[name]
-        given = _options(rng, names)
+        options = _options(rng, names)
         path = rng.choice(odd_paths(str(table))) if rng.random() < 0.2 and "write" not in name else str(table)
-        finding = observed(lambda: _judged(use, {"path": path, **given}, self._ids), place, "table")
-        told = {key: value[:60] for key, value in {"path": path, **given}.items()}
-        return case.outcome(name, Mutation(repr(told), True), finding)
+        finding = observed(lambda: _judged(use, {"path": path, **options}, self._ids), place, "table")
+        shown_options = {key: value[:60] for key, value in {"path": path, **options}.items()}
+        return case.outcome(name, Mutation(repr(shown_options), True), finding)
 
 
 def _options(rng: random.Random, names: tuple[str, ...]) -> dict[str, str]:
@@ -69,22 +71,22 @@ def _options(rng: random.Random, names: tuple[str, ...]) -> dict[str, str]:
     return {odd_case(name, rng): odd_value(rng, *_NEAR.get(name, ())) for name in chosen}
 
 
-def _judged(use: Callable[[dict[str, str]], list[Any]], given: dict[str, str], ids: set[int]) -> tuple[str, str]:
+def _judged(use: Callable[[dict[str, str]], list[Any]], options: dict[str, str], ids: set[int]) -> tuple[str, str]:
     try:
-        found = use(given)
+        read_ids = use(options)
     except DeltaError as error:
         return "error", str(error)[:300]
-    strange = [id for id in found if id not in ids and id is not None]
-    return ("wrong", f"ids of nobody: {strange}") if strange else ("different", f"{len(found)} rows")
+    strange = [id for id in read_ids if id not in ids and id is not None]
+    return ("wrong", f"ids of nobody: {strange}") if strange else ("different", f"{len(read_ids)} rows")
 
 
 # ---------------------------------------------------------------- in the child
 
 
-def _read(given: dict[str, str]) -> list[Any]:
-    if is_stream_read(given):
-        return _stream(given)
-    source = DeltaSource(given)
+def _read(options: dict[str, str]) -> list[Any]:
+    if is_stream_read(options):
+        return _stream(options)
+    source = DeltaSource(options)
     reader = source.reader(source.schema())
     return [id for part in reader.partitions() for batch in reader.read(part) for id in ids_of(batch)]  # type: ignore[arg-type]
 
@@ -93,9 +95,9 @@ def ids_of(batch: pa.RecordBatch) -> Iterator[Any]:
     yield from batch.column("id").to_pylist() if "id" in batch.schema.names else []
 
 
-def _stream(given: dict[str, str]) -> list[Any]:
-    pinned = pin_stream(given)
-    reader: Any = DeltaSource(given).streamReader(to_spark_schema(pinned.schema))
+def _stream(options: dict[str, str]) -> list[Any]:
+    pinned = pin_stream(options)
+    reader: Any = DeltaSource(options).streamReader(to_spark_schema(pinned.schema))
     start = json.loads(json.dumps(reader.initialOffset()))
     end = json.loads(json.dumps(reader.latestOffset(start, reader.getDefaultReadLimit())))
     return [id for part in reader.partitions(start, end) for batch in reader.read(part) for id in ids_of(batch)]
@@ -105,38 +107,38 @@ def _spark_schema() -> StructType:
     return to_spark_schema(from_arrow_schema(rows(0).schema))
 
 
-def _write(given: dict[str, str], *, overwrite: bool = False) -> list[Any]:
-    """The rows afterwards: those that are written have ids of the table."""
-    writer: Any = DeltaSource(given).writer(_spark_schema(), overwrite)
+def _write(options: dict[str, str], *, overwrite: bool = False) -> list[Any]:
+    """The rows afterwards; the written rows have ids of the table."""
+    writer: Any = DeltaSource(options).writer(_spark_schema(), overwrite)
     message = writer.write(iter(rows(0).to_batches()))
     try:
         writer.commit([message])
     except BaseException:
         writer.abort([message])
         raise
-    return _after(given)
+    return _after(options)
 
 
-def _after(given: dict[str, str]) -> list[Any]:
-    ids: list[Any] = DeltaTable(given["path"]).to_arrow()["id"].to_pylist()
+def _after(options: dict[str, str]) -> list[Any]:
+    ids: list[Any] = DeltaTable(options["path"]).to_arrow()["id"].to_pylist()
     return ids
 
 
-def _stream_write(given: dict[str, str]) -> list[Any]:
-    checkpoint = Path(given["path"]).parent / "table" / "_checkpoint"
+def _stream_write(options: dict[str, str]) -> list[Any]:
+    checkpoint = Path(options["path"]).parent / "table" / "_checkpoint"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text('{"id":"c6c7b1c8-3b1c-4d0c-9d8b-0d5f6c1c2c3d"}')
-    given = {**given, "checkpointlocation": str(checkpoint)}
-    assert is_stream_write(given)
-    writer: Any = DeltaSource(given).streamWriter(_spark_schema(), False)
-    written = write_files(writer._state, rows(0).to_batches())  # what a task does, which gets the query's id from Spark
+    options = {**options, "checkpointlocation": str(checkpoint)}
+    assert is_stream_write(options)
+    writer: Any = DeltaSource(options).streamWriter(_spark_schema(), False)
+    written = write_files(writer._state, rows(0).to_batches())  # the work of a task, which gets the query's id from Spark
     writer.commit([BatchFiles(writer._plan, "a query", written)], 0)
-    return _after(given)
+    return _after(options)
 
 
 _USES: dict[str, tuple[Callable[[dict[str, str]], list[Any]], tuple[str, ...]]] = {
     "read": (_read, _READ_NAMES),
-    "stream read": (lambda given: _stream({**given, "pydelta.stream": "true"}), (*_STREAM_NAMES, *_READ_NAMES)),
+    "stream read": (lambda options: _stream({**options, "pydelta.stream": "true"}), (*_STREAM_NAMES, *_READ_NAMES)),
     "read in the place of a stream": (_read, (*_STREAM_NAMES, *_READ_NAMES)),
     "write": (_write, (*_NAMES, *WRITE_CONFS, "delta.appendOnly", "delta.enableChangeDataFeed", "delta.checkpointInterval")),
     "overwriting write": (partial(_write, overwrite=True), _NAMES),

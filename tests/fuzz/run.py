@@ -1,6 +1,6 @@
 """Mutates targets of one kind and uses them: `python -m tests.fuzz.run KIND SEED FIRST COUNT DIRECTORY`.
 
-Prints a line of JSON a case, which is one of its numbers; each runs in a process of its own (child.py).
+Prints a line of JSON for each case, which has a number. Each case runs in a separate process (child.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streams that go on from an odd offset, with a table that was damaged meanwhile, or with a log of schemas that was."""
+"""Streams that continue from an odd offset, or with a table or a schema log that was damaged since they stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ODD_NAMES = [
 
 @dataclass(frozen=True)
 class _Stream:
-    """A stream that was stopped in the batch after its place `number`. known: how often each id may come at all."""
+    """A stream that was stopped in the batch after its place `number`. known: the maximum count of each id."""
 
     base: StreamBase
     recorded: Recorded
@@ -56,14 +56,14 @@ class _Stream:
 
     @property
     def left(self) -> list[str]:
-        """The rows of this batch and of those behind it."""
+        """The rows of this batch and of all later ones."""
         return [row for batch in self.recorded.rows[self.number :] for row in batch]
 
 
 class StreamTarget:
     def __init__(self, directory: Path) -> None:
         self._bases = directory / "streams"
-        for name, base in STREAMS.items():  # at the place of the cases, which the log of schemas names
+        for name, base in STREAMS.items():  # at the place of the cases, which the schema log names
             if not (self._bases / name).exists():
                 result = in_child(partial(_record, base, fresh(directory / "case")))
                 assert result.failure is None, (name, result)
@@ -73,10 +73,10 @@ class StreamTarget:
     def run(self, case: Case) -> Outcome:
         rng, place = case.rng, fresh(case.place)
         name = rng.choice(list(STREAMS))
-        told, base = self._told[name], self._bases / name
-        known = Counter({int(id): count for id, count in told["known"].items()})
-        number = rng.randrange(len(told["rows"]))
-        stream = _Stream(STREAMS[name], Recorded(told["places"], told["rows"]), known, number, place)
+        facts, base = self._told[name], self._bases / name
+        id_counts = Counter({int(id): count for id, count in facts["known"].items()})
+        number = rng.randrange(len(facts["rows"]))
+        stream = _Stream(STREAMS[name], Recorded(facts["places"], facts["rows"]), id_counts, number, place)
         shutil.copytree(base / _TABLE, place / _TABLE)
         shutil.copytree(base / f"{_CHECKPOINT}.{number}", place / _CHECKPOINT)
         kinds = [_odd_offset, _odd_offset, _damaged_table, _damaged_table, *([_damaged_log] * 8 if stream.base.tracks else [])]
@@ -85,21 +85,21 @@ class StreamTarget:
 
 
 def _record(base: StreamBase, place: Path) -> None:
-    """Keeps the checkpoint as it is when each batch is run."""
+    """Copies the checkpoint when each batch runs."""
     table, checkpoint = place / _TABLE, place / _CHECKPOINT
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text('{"id":"c6c7b1c8-3b1c-4d0c-9d8b-0d5f6c1c2c3d"}')
     base.begin(table)
     query = Query(table, checkpoint, base.options, tracks=base.tracks)
-    found = recorded(
+    stream = recorded(
         query, lambda: base.go_on(table), lambda number: shutil.copytree(checkpoint, place / f"{_CHECKPOINT}.{number}")
     )
-    known = _ids(row for rows in found.rows for row in rows)
+    id_counts = _ids(row for rows in stream.rows for row in rows)
     if not base.tracks:
         from_first = Query(table, checkpoint, {**base.options, "startingVersion": "0"})
-        again = recorded(from_first, lambda: None, lambda number: None)
-        known |= _ids(row for rows in again.rows for row in rows)
-    (place / "recorded.json").write_text(json.dumps({**asdict(found), "known": known}))
+        from_first_again = recorded(from_first, lambda: None, lambda number: None)
+        id_counts |= _ids(row for rows in from_first_again.rows for row in rows)
+    (place / "recorded.json").write_text(json.dumps({**asdict(stream), "known": id_counts}))
 
 
 def _ids(rows: Iterable[str]) -> Counter[int]:
@@ -131,9 +131,9 @@ def _odd_offset(stream: _Stream, case: Case, rng: random.Random) -> tuple[Mutati
 def _use_offsets(stream: _Stream, texts: list[str]) -> tuple[str, str]:
     try:
         start, end = (json.loads(text) for text in texts)
-    except (ValueError, RecursionError) as error:  # Spark's own worker says so
+    except (ValueError, RecursionError) as error:  # Spark's own worker raises this
         return "error", f"no JSON: {type(error).__name__}"
-    expected, known = _expected(stream, start, end), stream.known
+    expected, known_counts = _expected(stream, start, end), stream.known
     try:
         reader = stream.query.open()
         rows = stream.query.rows(reader, start, end)
@@ -141,23 +141,23 @@ def _use_offsets(stream: _Stream, texts: list[str]) -> tuple[str, str]:
         return "error", str(error)[:300]
     if expected is not None and Counter(rows) != Counter(expected):
         return "wrong", f"{rows} and not {expected}"
-    if not _ids(rows) <= known:
-        return "wrong", f"rows that come too often: {_ids(rows) - known}"
-    told = "same" if Counter(rows) == Counter(stream.recorded.rows[stream.number]) else "different"
+    if not _ids(rows) <= known_counts:
+        return "wrong", f"rows that come too often: {_ids(rows) - known_counts}"
+    kind = "same" if Counter(rows) == Counter(stream.recorded.rows[stream.number]) else "different"
     try:
         for _ in range(_STEPS):
             start, end = end, stream.query.next(reader, end)
-            if not _ids(stream.query.rows(reader, start, end)) <= known:
+            if not _ids(stream.query.rows(reader, start, end)) <= known_counts:
                 return "wrong", f"rows that come too often from {start} to {end}"
             reader.commit(start)
     except DeltaError as error:
-        return told, f"{len(rows)} rows, then {str(error)[:300]}"
-    return told, f"{len(rows)} rows, then to {end}"
+        return kind, f"{len(rows)} rows, then {str(error)[:300]}"
+    return kind, f"{len(rows)} rows, then to {end}"
 
 
 def _expected(stream: _Stream, start: Offset, end: Offset) -> list[str] | None:
-    """What is read between two places that the stream has been at; None for others, and where the end does not say with what the
-    stream began."""
+    """The rows between two places of the stream. None for other places, and if the end does not contain the version with which
+    the stream began."""
     places = stream.recorded.places
     if start not in places or end not in places or stream.base.tracks or ("begins" in start and "beganAtVersion" not in end):
         return None
@@ -168,7 +168,7 @@ def _expected(stream: _Stream, start: Offset, end: Offset) -> list[str] | None:
 
 
 def _damaged_table(stream: _Stream, case: Case, rng: random.Random) -> tuple[Mutation, _Work]:
-    """Before the stream is started again, or while it runs."""
+    """Before the stream restarts, or while it runs."""
     table, later = stream.place / _TABLE, stream.place / _LATER / _TABLE
     if rng.random() < 0.5:
         mutation = Mutation(**made(in_child(lambda: asdict(mutate(table, rng))), case))  # type: ignore[arg-type]
@@ -189,14 +189,14 @@ def _damaged_log(stream: _Stream, case: Case, rng: random.Random) -> tuple[Mutat
 
 
 def _mutate_checkpoint(checkpoint: Path, rng: random.Random) -> Mutation:
-    """Of the log of schemas an entry, or which there are; now and then Spark's own file."""
+    """One entry of the schema log, or the set of its entries; sometimes Spark's own file."""
     (log,) = checkpoint.glob("_schema_log_*")
     entries = sorted(log.iterdir(), key=lambda path: int(path.name))
-    others = [checkpoint / "metadata", *entries]
+    other_files = [checkpoint / "metadata", *entries]
     while True:
         if rng.random() < 0.1:
             path = checkpoint / "metadata"
-            return Mutation(f"{path.name}: {damage_place(path, rng, others)}", False)
+            return Mutation(f"{path.name}: {damage_place(path, rng, other_files)}", False)
         if rng.random() < 0.15:
             name = rng.choice(_ODD_NAMES)
             if not (log / name).exists():
@@ -208,18 +208,18 @@ def _mutate_checkpoint(checkpoint: Path, rng: random.Random) -> Mutation:
             log.symlink_to(checkpoint.parent / "victim" / log.name)
             return Mutation("the log is a link", True)
         path = rng.choice(entries)
-        damages = [damage_bytes, *[damage_json] * 4, damage_lines, partial(damage_place, others=others)]
+        damages = [damage_bytes, *[damage_json] * 4, damage_lines, partial(damage_place, other_files=other_files)]
         what = rng.choice(damages)(path, rng)
         if what is not None:
             return Mutation(f"entry {path.name}: {what}", True)
 
 
 def _go_on(stream: _Stream, mutation: Mutation, swap: Callable[[], None] | None = None) -> tuple[str, str]:
-    """To the end, and with a commit more."""
+    """To the end, and with one more commit."""
     query, rows = stream.query, []
 
-    def note(end: Offset, found: list[str]) -> None:
-        rows.extend(found)
+    def note(end: Offset, batch_rows: list[str]) -> None:
+        rows.extend(batch_rows)
 
     try:
         query.follow(stream.start, stream.end, note, after_first=swap)
@@ -244,7 +244,7 @@ def _one_more(stream: _Stream, query: Query, kind: str, detail: str) -> tuple[st
     try:
         reader = query.open()
         end = query.next(reader, query.place)
-        query.follow(query.place, end, lambda _, found: rows.extend(found))
+        query.follow(query.place, end, lambda _, batch_rows: rows.extend(batch_rows))
     except DeltaError as error:
         return kind, f"{detail}; appended, then {str(error)[:200]}"
     ids = _ids(rows)

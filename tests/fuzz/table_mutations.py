@@ -1,5 +1,6 @@
-"""One mutation of a table's directory: of a file of it (bytes, fields of JSON, rows of Parquet, what stands in its place), or
-of what files there are."""
+"""One mutation of a table's directory: of a file (bytes, fields of JSON, rows of Parquet, another object at its path), or of the
+set of files.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _PROTOCOLS = [
 
 
 def mutate(table: Path, rng: random.Random) -> Mutation:
-    """In half of the cases the table has no version checksums, which spare readers much of the rest; in a quarter its log is so
-    old that it is cleaned up."""
+    """In half of the cases the table has no version checksums, which otherwise replace other reads. In a quarter its log is old
+    enough to be cleaned up."""
     if rng.random() < 0.5:
         for checksum in table.glob("_delta_log/*.crc"):
             checksum.unlink()
@@ -54,9 +55,9 @@ def mutate(table: Path, rng: random.Random) -> Mutation:
             kinds += [_rows] * 2 + [_cell] * 3
         if path.parent.name == "_sidecars":
             kinds += [_circle]
-        made = rng.choice(kinds)(path, rng)
-        if made is not None:
-            return Mutation(f"{path.relative_to(table)}: {made.what}", made.means_itself)
+        mutation = rng.choice(kinds)(path, rng)
+        if mutation is not None:
+            return Mutation(f"{path.relative_to(table)}: {mutation.what}", mutation.means_itself)
 
 
 def _make_old(files: list[Path]) -> None:
@@ -82,9 +83,10 @@ def _is_commit(path: Path) -> bool:
 
 def _bytes(path: Path, rng: random.Random) -> Mutation | None:
     what = damage_bytes(path, rng)
-    # A changed byte of text, and a commit that is cut after a line, say something else; data files have no sums of their own.
-    told = path.suffix in (".json", ".crc") or "_delta_log" not in path.parts or path.name == "_last_checkpoint"
-    return None if what is None else Mutation(what, told)
+    # A changed byte of a text, and a commit that is cut after a line, have another valid meaning; data files have no checksums of
+    # their own.
+    is_readable_text = path.suffix in (".json", ".crc") or "_delta_log" not in path.parts or path.name == "_last_checkpoint"
+    return None if what is None else Mutation(what, is_readable_text)
 
 
 def _field(path: Path, rng: random.Random) -> Mutation | None:
@@ -93,8 +95,8 @@ def _field(path: Path, rng: random.Random) -> Mutation | None:
 
 
 def _line(path: Path, rng: random.Random) -> Mutation | None:
-    """An action of a commit that came twice, or is gone, is what the log says. Of what stands for commits a file counts once and
-    in any order; more than that is damage."""
+    """If an action of a commit is repeated or missing, the log means that. In files that replace commits, a file counts once and
+    in any order; other changes are damage."""
     what = damage_lines(path, rng, _NO_ACTIONS)
     return None if what is None else Mutation(what, _is_commit(path) or (what.startswith("drop") and path.suffix == ".json"))
 
@@ -102,8 +104,8 @@ def _line(path: Path, rng: random.Random) -> Mutation | None:
 def _place(path: Path, rng: random.Random) -> Mutation | None:
     if rng.random() < 0.1:
         return _linked_directory(path)
-    others = None if rng.random() < 0.8 else _files_of_table(path)
-    what = damage_place(path, rng, others)
+    other_files = None if rng.random() < 0.8 else _files_of_table(path)
+    what = damage_place(path, rng, other_files)
     is_gone = what in ("missing", "link to nothing")
     return Mutation(what, "other file" in what or (is_gone and _kind(path) in ("commit", "crc")))
 
@@ -114,7 +116,7 @@ def _files_of_table(path: Path) -> list[Path]:
 
 
 def _linked_directory(path: Path) -> Mutation | None:
-    """The file's directory lies somewhere else, where old files of others are."""
+    """The file's directory is in another place, which has old files of others."""
     directory = path.parent
     if directory.name not in ("_delta_log", "_sidecars", "_change_data") and "=" not in directory.name:
         return None
@@ -128,13 +130,13 @@ def _linked_directory(path: Path) -> Mutation | None:
 
 
 def _second_state(path: Path, rng: random.Random) -> Mutation | None:
-    """One more protocol, or the metadata again with one property more, in a commit."""
+    """A commit with one more protocol, or with the metadata and one more property."""
     lines = path.read_bytes().splitlines()
     protocol = {"protocol": rng.choice(_PROTOCOLS)}
-    found = [action for line in lines if "metaData" in (action := json.loads(line))]
-    if found and rng.random() < 0.5:
-        found[0]["metaData"]["configuration"][rng.choice(ODD_TEXTS)] = rng.choice(ODD_TEXTS)
-        protocol = found[0]
+    metadata_actions = [action for line in lines if "metaData" in (action := json.loads(line))]
+    if metadata_actions and rng.random() < 0.5:
+        metadata_actions[0]["metaData"]["configuration"][rng.choice(ODD_TEXTS)] = rng.choice(ODD_TEXTS)
+        protocol = metadata_actions[0]
     lines.insert(rng.randrange(len(lines) + 1), json.dumps(protocol).encode())
     path.write_bytes(b"\n".join(lines))
     return Mutation(f"one more {json.dumps(protocol)[:100]}", True)
@@ -165,7 +167,7 @@ def _rows(path: Path, rng: random.Random) -> Mutation | None:
             column = pa.array([None if rng.random() < 0.5 else _value(kind) for _ in range(table.num_rows)], kind)
             table = table.set_column(table.column_names.index(name), name, column)
     pq.write_table(table, path)
-    # Rows of a data file that come twice are its rows; a checkpoint that names a file twice has it once, and in any order.
+    # Repeated rows of a data file are its rows; a checkpoint that names a file twice has it once, in any order.
     is_data = "_delta_log" not in path.parts
     return Mutation(what, is_data or what not in ("double rows", "turned around"))
 
@@ -176,7 +178,7 @@ def _value(kind: pa.DataType) -> Any:
 
 
 def _cell(path: Path, rng: random.Random) -> Mutation | None:
-    """One value, however deep in its column: an odd one of its type, or null."""
+    """One value, at any depth of its column: an odd one of its type, or null."""
     table = pq.read_table(path)
     if not table.num_rows:
         return None
@@ -211,7 +213,7 @@ def _odd_ones(old: Any) -> list[Any]:
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """What holds each value, and its key."""
+    """The container and the key of each value."""
     items = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
     return [place for key, item in items for place in ((value, key), *_places(item))]
 
@@ -229,17 +231,17 @@ def _circle(path: Path, rng: random.Random) -> Mutation | None:
 
 
 def _log_files(path: Path, rng: random.Random) -> Mutation | None:
-    """A file of the log under another name too, or some versions gone."""
+    """A file of the log under an additional name, or some missing versions."""
     log = next((parent for parent in path.parents if parent.name == "_delta_log"), None)
     if log is None:
         return None
     newest = max(int(commit.stem) for commit in log.glob("*.json") if commit.stem.isdigit())
     if rng.random() < 0.2:
         first = rng.randrange(newest + 1)
-        gone = range(first, rng.randrange(first, newest + 1) + 1)
-        for version in gone:
+        missing_versions = range(first, rng.randrange(first, newest + 1) + 1)
+        for version in missing_versions:
             (log / f"{version:020d}.json").unlink()
-        return Mutation(f"commits {gone} are gone", True)
+        return Mutation(f"commits {missing_versions} are gone", True)
     name = _odd_log_name(newest, rng)
     if (log / name).exists():
         return None
@@ -248,7 +250,7 @@ def _log_files(path: Path, rng: random.Random) -> Mutation | None:
 
 
 def _odd_log_name(newest: int, rng: random.Random) -> str:
-    """Names of files that a log may have, of odd versions, and names that are nearly such."""
+    """Names of files that a log may have, of odd versions, and similar names."""
     odd = [0, 1, newest, newest + 1, newest + 2, 10**19 - 1, 2**63 - 1, 2**63]
     first, last = rng.choice(odd), rng.choice([*odd, *range(newest + 1)])
     parts = rng.choice([(1, 1), (1, 2), (2, 1), (0, 0), (1, 9_999_999_999), (1, 100_000)])

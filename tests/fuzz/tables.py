@@ -1,4 +1,4 @@
-"""Tables of which one file is damaged or hostile: read in every way, then changed, and read again."""
+"""Tables with one damaged or hostile file: read in every way, then changed, and read again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.fuzz.base_tables import COMMITS, made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child
 from tests.fuzz.table_mutations import mutate
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 NEW_ID, GONE_ID = 999_999, 6
 _FILTER = "id > 5 AND part = 'p1'"
@@ -54,27 +54,27 @@ class TableTarget:
 # ---------------------------------------------------------------- in the child
 
 
-def use(table: Path, wanted: dict[str, Any], needed: list[str], mutation: Mutation) -> tuple[str, str]:
+def use(table: Path, expected: dict[str, Any], needed: list[str], mutation: Mutation) -> tuple[str, str]:
     """(kind, detail) of a Finding. needed: files that readers of the undamaged table open."""
-    found = views(table)
-    rows = found["rows"]
-    kind = "error" if rows is None else "same" if rows == wanted["rows"] else "different"
-    detail = found["why"].get("rows") or f"{len(rows)} rows of {len(wanted['rows'])}"
-    if rows is not None and not set(found["filter"] or ()) <= set(rows):
-        return "wrong", f"{detail}; rows of the filter that the table has not: {set(found['filter']) - set(rows)}"
-    other = [name for name in wanted if name != "why" and found[name] not in (None, wanted[name])]
+    actual = views(table)
+    rows = actual["rows"]
+    kind = "error" if rows is None else "same" if rows == expected["rows"] else "different"
+    detail = actual["why"].get("rows") or f"{len(rows)} rows of {len(expected['rows'])}"
+    if rows is not None and not set(actual["filter"] or ()) <= set(rows):
+        return "wrong", f"{detail}; rows of the filter that the table has not: {set(actual['filter']) - set(rows)}"
+    other = [name for name in expected if name != "why" and actual[name] not in (None, expected[name])]
     if other and not mutation.means_itself:
-        return "wrong", f"{detail}; {other[0]}: {found[other[0]]} and not {wanted[other[0]]}"
-    taken = [] if mutation.means_itself else sorted(set(needed) & set(would_go(table)))
-    if taken:
-        return "vacuum took", f"{detail}; {taken}"
-    broken, told = change(table, rows, wanted["rows"])
-    return broken or kind, f"{detail}; {other and f'also {other}; '}{told}"
+        return "wrong", f"{detail}; {other[0]}: {actual[other[0]]} and not {expected[other[0]]}"
+    endangered_files = [] if mutation.means_itself else sorted(set(needed) & set(would_go(table)))
+    if endangered_files:
+        return "vacuum took", f"{detail}; {endangered_files}"
+    broken, steps = change(table, rows, expected["rows"])
+    return broken or kind, f"{detail}; {other and f'also {other}; '}{steps}"
 
 
 def views(table: Path) -> dict[str, Any]:
-    """What each way of reading gives, as texts: None for a Delta error, which is in `why`."""
-    path, found, why = str(table), {}, {}
+    """The results of each way of reading, as texts: None for a Delta error, which is in `why`."""
+    path, results, why = str(table), {}, {}
     looks: dict[str, Callable[[], Any]] = {
         "rows": lambda: read(table),
         "filter": lambda: _texts(DeltaTable(path).to_arrow(filter=_FILTER)),
@@ -88,10 +88,10 @@ def views(table: Path) -> dict[str, Any]:
     }
     for name, look in looks.items():
         try:
-            found[name] = look()
+            results[name] = look()
         except DeltaError as error:
-            found[name], why[name] = None, str(error)[:300]
-    return {**found, "why": why}
+            results[name], why[name] = None, str(error)[:300]
+    return {**results, "why": why}
 
 
 def needed(table: Path) -> list[str]:
@@ -101,7 +101,7 @@ def needed(table: Path) -> list[str]:
 
 
 def would_go(table: Path) -> list[str]:
-    """What VACUUM would delete; nothing where it refuses."""
+    """What VACUUM would delete; empty if it refuses."""
     try:
         return Vacuum.begin(LocalStore(str(table)), _NO_RETENTION, _in_a_month).find()["path"].to_pylist()
     except DeltaError:
@@ -129,10 +129,10 @@ def changes(table: Path) -> list[str]:
     return sorted(repr({name: value for name, value in row.items() if name != "_commit_timestamp"}) for row in rows)
 
 
-def change(table: Path, rows: list[str] | None, whole: list[str]) -> tuple[str | None, str]:
-    """Append, delete, compact, put in order, purge, clean up, clone, repair and checkpoint, as far as the table takes it. Returns
-    what broke, if anything did, and what was done. whole: the rows before the damage, of which a repair may bring back what the
-    damage hid."""
+def change(table: Path, rows: list[str] | None, undamaged_rows: list[str]) -> tuple[str | None, str]:
+    """Append, delete, compact, sort, purge, clean up, clone, repair and checkpoint, as far as the table allows. Returns the
+    operation that broke the table, if any did, and the operations that were done. undamaged_rows: the rows before the damage; a
+    repair may restore rows that the damage hid."""
     store = LocalStore(str(table))
     steps: dict[str, tuple[Callable[[], Any], Callable[[list[str], list[str]], bool]]] = {
         "append": (lambda: append(table), lambda old, new: len(new) == len(old) + 1 and _keeps(old, new)),
@@ -143,17 +143,17 @@ def change(table: Path, rows: list[str] | None, whole: list[str]) -> tuple[str |
         "quarantine": (lambda: vacuum(store, replace(_NO_RETENTION, quarantine=True), _in_a_month), lambda old, new: new == old),
         "vacuum": (lambda: vacuum(store, _NO_RETENTION, _in_a_month), lambda old, new: new == old),
         "clone": (lambda: clone(table), lambda old, new: new == old),
-        "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: _is_mended(old, new, whole)),
+        "repair": (lambda: DeltaTable(str(table)).fsck(dry_run=False), lambda old, new: _is_mended(old, new, undamaged_rows)),
         "checkpoint": (lambda: DeltaTable(str(table)).checkpoint(), lambda old, new: new == old),
     }
-    told = []
+    log_lines = []
     for name, (step, is_right) in steps.items():
         try:
             step()
         except DeltaError as error:
-            told.append(f"{name} refused: {str(error)[:200]}")
+            log_lines.append(f"{name} refused: {str(error)[:200]}")
             continue
-        told.append(name)
+        log_lines.append(name)
         if rows is None:
             continue
         try:
@@ -163,16 +163,16 @@ def change(table: Path, rows: list[str] | None, whole: list[str]) -> tuple[str |
         if not is_right(rows, after):
             return f"{name} lost", f"{len(rows)} rows, {len(after)} after: {[row for row in rows if row not in after][:3]}"
         rows = after
-    return None, "; ".join(told)
+    return None, "; ".join(log_lines)
 
 
 def _keeps(old: list[str], new: list[str]) -> bool:
     return all(new.count(row) >= old.count(row) for row in set(old))
 
 
-def _is_mended(old: list[str], new: list[str], whole: list[str]) -> bool:
-    """Whether no row is lost, and none is there that was neither there before nor in the undamaged table."""
-    return _keeps(old, new) and not Counter(new) - (Counter(old) | Counter(whole))
+def _is_mended(old: list[str], new: list[str], undamaged_rows: list[str]) -> bool:
+    """Whether no row is lost, and each new row was in the undamaged table."""
+    return _keeps(old, new) and not Counter(new) - (Counter(old) | Counter(undamaged_rows))
 
 
 def _others(rows: list[str]) -> list[str]:
@@ -181,13 +181,13 @@ def _others(rows: list[str]) -> list[str]:
 
 def append(table: Path) -> None:
     schema = DeltaTable(str(table)).schema()
-    given = {field.name: NEW_ID if field.name == "id" else None for field in schema if field.name in ("id", "name", "part")}
-    data = pa.table({name: pa.array([value], schema.field(name).type) for name, value in given.items()})
+    row = {field.name: NEW_ID if field.name == "id" else None for field in schema if field.name in ("id", "name", "part")}
+    data = pa.table({name: pa.array([value], schema.field(name).type) for name, value in row.items()})
     write_delta(str(table), data, mode="append")
 
 
 def clone(table: Path) -> None:
-    """A deep one, below the table, which has its rows or is none."""
+    """A deep clone below the table has the table's rows, or does not exist."""
     copy = DeltaTable(str(table)).clone(f"{table}/_copy")
     assert _texts(copy.to_arrow()) == read(table), "the clone has other rows"
 

@@ -1,8 +1,8 @@
-"""Whatever is in a table's directory, a stream's checkpoint, the cache directory, an option or an entry of the catalog: the right
-rows or a Delta error, in bounded time and memory, and nothing outside.
+"""Whatever is in a table's directory, a stream's checkpoint, the cache directory, an option or an entry of the catalog: the
+result is the right rows or a Delta error, in bounded time and memory, and no change outside.
 
-`make fuzz SEED= FUZZ=`: so many cases of each kind (run.py), each with one mutation; without FUZZ some minutes of them. The seed
-is in the header of the run. `python -m tests.fuzz.run KIND SEED NUMBER 1 DIRECTORY` does one case again.
+`make fuzz SEED= FUZZ=` runs this many cases of each kind (run.py), each with one mutation; without FUZZ it runs them for some
+minutes. The seed is in the header of the run. `python -m tests.fuzz.run KIND SEED NUMBER 1 DIRECTORY` repeats one case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.cases import Outcome
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 SEED = run_seed() or 1
 _ASKED = os.environ.get("PYDELTA_FUZZ_N")
@@ -33,16 +33,16 @@ _BATCHES = [
 
 @pytest.fixture(scope="session")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is mutated is made there once, and copied for each case."""
+    """The subjects of the mutations are made here once, and copied for each case."""
     return tmp_path_factory.mktemp("fuzz")
 
 
 @pytest.mark.parametrize(("kind", "first", "count"), _BATCHES)
 def test_what_is_mutated_is_used_right_or_refused(kind: str, first: int, count: int, directory: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz.run", kind, str(SEED), str(first), str(count), str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=550)
-    assert done.returncode == 0, done.stderr[-2000:]
-    outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=550)
+    assert process.returncode == 0, process.stderr[-2000:]
+    outcomes = [Outcome(**json.loads(line)) for line in process.stdout.splitlines()]
     assert len(outcomes) == count
     print(f"seed {SEED}, {kind} {first} to {first + count - 1}:", dict(Counter(outcome.kind for outcome in outcomes)))
     failures = [f"case {o.number}, {o.subject}, {o.mutation}: {o.kind}, {o.detail}" for o in outcomes if o.is_failure]
@@ -50,7 +50,7 @@ def test_what_is_mutated_is_used_right_or_refused(kind: str, first: int, count: 
 
 
 def test_mutations_are_felt(directory: Path) -> None:
-    """A damaged table is refused or read otherwise now and then, and not always."""
+    """A damaged table is sometimes refused or read differently, and not always."""
     command = [sys.executable, "-m", "tests.fuzz.run", "tables", str(SEED), "0", "60", str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=550)
-    assert {"same", "error", "different"} <= {json.loads(line)["kind"] for line in done.stdout.splitlines()}
+    process = subprocess.run(command, capture_output=True, text=True, timeout=550)
+    assert {"same", "error", "different"} <= {json.loads(line)["kind"] for line in process.stdout.splitlines()}

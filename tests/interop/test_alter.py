@@ -1,5 +1,6 @@
-"""The same ALTER TABLE by delta-spark and by pydelta, on copies of one table: the same commit, or both refuse it by the same
-name; and delta-spark reads and writes on behind ours."""
+"""The same ALTER TABLE by delta-spark and by pydelta, on copies of one table: both make the same commit, or refuse with the same
+condition. Afterwards delta-spark reads and writes our table.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 COLUMNS = (
     "id INT, name STRING COMMENT 'n', s STRUCT<a: INT, b: STRUCT<c: SHORT>>, l ARRAY<STRUCT<x: INT>>, m MAP<INT, FLOAT>, "
@@ -50,9 +51,9 @@ DEFAULTS = {"delta.feature.allowColumnDefaults": "supported"}
 
 @dataclass(frozen=True)
 class Case:
-    """theirs: SQL behind ALTER TABLE t. ours: of a store. properties: of the table. before: SQL of both, behind ALTER TABLE t.
-    cluster: whether the table is clustered by id, and not partitioned by p. refused: the condition of an error; that
-    of delta-spark and ours, where Spark's analyzer speaks first."""
+    """theirs: SQL after ALTER TABLE t. ours: takes a store. properties: of the table. before: SQL for both, after ALTER TABLE t.
+    cluster: whether the table is clustered by id, and not partitioned by p. refused: the condition of an error, or that of
+    delta-spark and ours if Spark's analyzer refuses first."""
 
     theirs: str
     ours: Callable[[Any], Any]
@@ -246,7 +247,7 @@ CASES = {
 
 
 def replaced(ddl: str) -> Callable[[Any], Any]:
-    """ddl: read by Spark."""
+    """ddl: parsed by Spark."""
 
     def run(store: Any) -> Any:
         from pyspark.sql.types import StructType as SparkStruct
@@ -372,27 +373,27 @@ CASES |= {
 
 
 def last_commit(path: Path) -> dict[str, Any]:
-    """What the newest commit says, without what is other in any two commits."""
+    """The content of the newest commit, without what differs in any two commits."""
     newest = max((path / "_delta_log").glob("*.json"))
     actions: dict[str, Any] = {}
     for line in newest.read_bytes().splitlines():
         actions |= orjson.loads(line)
     info = actions.pop("commitInfo")
-    said: dict[str, Any] = {"operation": info["operation"], "parameters": info["operationParameters"], **actions}
-    if "metaData" in said:
-        said["metaData"]["schemaString"] = orjson.loads(said["metaData"]["schemaString"])
-    if "protocol" in said:
-        said["protocol"] = {name: sorted(v) if isinstance(v, list) else v for name, v in said["protocol"].items()}
-    configuration = said.get("metaData", {}).get("configuration", {})
-    if PROTECTED in configuration:  # both have made commits of their own before
+    commit_facts: dict[str, Any] = {"operation": info["operation"], "parameters": info["operationParameters"], **actions}
+    if "metaData" in commit_facts:
+        commit_facts["metaData"]["schemaString"] = orjson.loads(commit_facts["metaData"]["schemaString"])
+    if "protocol" in commit_facts:
+        commit_facts["protocol"] = {name: sorted(v) if isinstance(v, list) else v for name, v in commit_facts["protocol"].items()}
+    configuration = commit_facts.get("metaData", {}).get("configuration", {})
+    if PROTECTED in configuration:  # both have made separate commits before
         assert configuration.pop(PROTECTED) == str(int(newest.stem))
     for name in [name for name, value in configuration.items() if value == "false"]:
-        del configuration[name]  # turned off, or not there
-    said["parameters"] = {name: _parsed(value) for name, value in said["parameters"].items()}
-    text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+        del configuration[name]  # turned off, or absent
+    commit_facts["parameters"] = {name: _parsed(value) for name, value in commit_facts["parameters"].items()}
+    text = orjson.dumps(commit_facts, option=orjson.OPT_SORT_KEYS).decode()
     fresh = re.compile(r"col-[0-9a-f]{8}-[0-9a-f-]{27}")
     names = {name: f"col-{number}" for number, name in enumerate(dict.fromkeys(fresh.findall(text)))}
-    result: dict[str, Any] = orjson.loads(fresh.sub(lambda found: names[found.group()], text))
+    result: dict[str, Any] = orjson.loads(fresh.sub(lambda match: names[match.group()], text))
     return result
 
 
@@ -409,8 +410,8 @@ def condition_of(run: Callable[[], Any]) -> str | None:
     except PySparkException as error:
         return error.getCondition()
     except Py4JJavaError as error:
-        found = re.search(r"\[([A-Z_.]+)\]", str(error.java_exception))
-        return None if found is None else found[1]
+        match = re.search(r"\[([A-Z_.]+)\]", str(error.java_exception))
+        return None if match is None else match[1]
     except DeltaError as error:
         return error.error_class
     return None
@@ -418,20 +419,20 @@ def condition_of(run: Callable[[], Any]) -> str | None:
 
 @pytest.fixture(scope="module")
 def make(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case, Path], None]:
-    """Tables by delta-spark, each once."""
-    made: dict[Any, Path] = {}
+    """Tables by delta-spark, each made once."""
+    paths: dict[Any, Path] = {}
 
     def table(case: Case, path: Path) -> None:
         key = (tuple(case.properties.items()), case.cluster)
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("tables") / "t"
-            name = f"delta.`{made[key]}`"
+        if key not in paths:
+            paths[key] = tmp_path_factory.mktemp("tables") / "t"
+            name = f"delta.`{paths[key]}`"
             layout = "CLUSTER BY (id)" if case.cluster else "PARTITIONED BY (p)"
             properties = ", ".join(f"'{key}' = '{value}'" for key, value in case.properties.items())
             properties = f"TBLPROPERTIES ({properties})" if properties else ""
             spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING delta {layout} {properties}")
             spark.sql(f"INSERT INTO {name} SELECT {ROW}")
-        shutil.copytree(made[key], path)
+        shutil.copytree(paths[key], path)
 
     return table
 
@@ -445,15 +446,15 @@ def test_both_commit_the_same_or_refuse_by_the_same_name(
     for statement in case.before:
         spark.sql(f"ALTER TABLE delta.`{theirs}` {statement}")
     shutil.copytree(theirs, ours)
-    found = condition_of(lambda: spark.sql(f"ALTER TABLE delta.`{theirs}` {case.theirs}"))
-    own = condition_of(lambda: case.ours(LocalStore(str(ours))))
+    their_condition = condition_of(lambda: spark.sql(f"ALTER TABLE delta.`{theirs}` {case.theirs}"))
+    our_condition = condition_of(lambda: case.ours(LocalStore(str(ours))))
     if case.refused is not None:
         expected = (case.refused, case.refused) if isinstance(case.refused, str) else case.refused
-        assert (found, own) == expected
+        assert (their_condition, our_condition) == expected
         if "WAIT" not in expected[1]:
             assert PlainTable(str(ours)).version == 1 + len(case.before)
         return
-    assert (found, own) == (None, None)
+    assert (their_condition, our_condition) == (None, None)
     assert last_commit(ours) == last_commit(theirs)
-    spark.sql(f"INSERT INTO delta.`{ours}` SELECT * FROM delta.`{theirs}`")  # delta-spark writes on, and reads what both have
+    spark.sql(f"INSERT INTO delta.`{ours}` SELECT * FROM delta.`{theirs}`")  # delta-spark writes and reads the rows of both
     assert difference(spark.read.format("delta").load(str(ours)).toArrow(), PlainTable(str(ours)).to_arrow()) is None

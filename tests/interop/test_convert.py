@@ -1,5 +1,6 @@
-"""CONVERT TO DELTA, and shallow clones of Parquet files, by delta-spark and by pydelta of the same directories: the same columns,
-files and partition values; and all three readers get the same rows of what pydelta has converted."""
+"""CONVERT TO DELTA, and shallow clones of Parquet files, by delta-spark and by pydelta from the same directories: the columns,
+files and partition values are equal, and all three readers read the same rows of what pydelta has converted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -80,7 +81,7 @@ def growing(spark: SparkSession, path: str) -> None:
 
 
 def streamed(spark: SparkSession, path: str) -> None:
-    """Output of a stream in twelve batches, of which some are compacted, and a file of a batch that failed."""
+    """The output of a stream in twelve batches, some of which are compacted, and a file of a failed batch."""
     source = f"{path}-source"
     for number in range(12):
         spark.range(number, number + 1, 1, 1).selectExpr("id", "concat('a/b ', id % 2) as p").write.mode("append").parquet(source)
@@ -126,7 +127,7 @@ def test_both_make_the_same_table_and_all_read_the_same_rows(kind: str, spark: S
     DeltaSparkTable.convertToDelta(spark, f"parquet.`{theirs}`", *filter(None, [partition_schema]))
     mine, other = log(ours), log(theirs)
     if kind == "columns that come later":  # in the order in which delta-spark's tasks end
-        mine["schema"], other["schema"] = (sorted(found["schema"]["fields"], key=str) for found in (mine, other))
+        mine["schema"], other["schema"] = (sorted(result["schema"]["fields"], key=str) for result in (mine, other))
     assert mine["schema"] == other["schema"]
     assert mine["files"] == other["files"]
     for name in ("partitionColumns", "operation", "operationParameters", "operationMetrics"):
@@ -145,7 +146,7 @@ def test_both_make_the_same_table_and_all_read_the_same_rows(kind: str, spark: S
 
 
 def _copied(ours: str, theirs: str) -> None:
-    """With the paths in a stream's log, which are absolute."""
+    """Copies the directory, with the absolute paths in a stream's log."""
     shutil.copytree(ours, theirs)
     for file in Path(theirs).glob("_spark_metadata/*"):
         if file.suffix == ".crc":
@@ -170,15 +171,16 @@ def log(path: str) -> dict[str, Any]:
 
 
 def check_statistics(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """What both say is the same; ours come from footers, which know no bounds of INT96 and no upper ones of floats."""
+    """Statistics that both have are equal. Ours come from footers, which have no bounds of INT96 and no upper bounds of
+    floats."""
     assert ours.keys() == theirs.keys()
     for path, mine in ours.items():
         other = theirs[path]
         assert mine["numRecords"] == other["numRecords"]
         for side in ("minValues", "maxValues", "nullCount"):
-            known, wanted = leaves(mine.get(side, {})), leaves(other.get(side, {}))
-            assert {name: bound for name, bound in known.items() if bound != wanted.get(name)} == {}
-            missing = wanted.keys() - known.keys()
+            our_leaves, their_leaves = leaves(mine.get(side, {})), leaves(other.get(side, {}))
+            assert {name: bound for name, bound in our_leaves.items() if bound != their_leaves.get(name)} == {}
+            missing = their_leaves.keys() - our_leaves.keys()
             assert missing <= (
                 {"at"}
                 | ({"f32", "f64"} if side == "maxValues" else set())
@@ -187,10 +189,10 @@ def check_statistics(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def leaves(values: dict[str, Any], path: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat_values: dict[str, Any] = {}
     for name, value in values.items():
-        found |= leaves(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
-    return found
+        flat_values |= leaves(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
+    return flat_values
 
 
 def test_types_that_only_the_feature_widens_are_read_by_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_both_refuse_the_same_by_the_same_names(
 
 @pytest.fixture
 def parquet_table(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A partitioned one of the catalog."""
+    """A partitioned table of the catalog."""
     frame = spark.range(0, 20, 1, 3).selectExpr(*EVERY_TYPE)
     frame.write.partitionBy("day", "even").option("path", str(tmp_path / "named")).format("parquet").saveAsTable("raw_visits")
     spark.sql("ALTER TABLE raw_visits SET TBLPROPERTIES ('team' = 'a')")
@@ -265,11 +267,11 @@ def test_both_make_the_same_clone_of_parquet_files(
     directory = tmp_path / ("named" if by_name else "files")
     before = sorted(directory.rglob("*"))
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
-    told = [
+    definitions = [
         spark.sql(f"CREATE TABLE {kind}.`{path}` SHALLOW CLONE {source} TBLPROPERTIES (k = 'v')").collect()
         for kind, path in (("pydelta", ours), ("delta", theirs))
     ]
-    assert told[0] == told[1]
+    assert definitions[0] == definitions[1]
     mine, other = log(ours), log(theirs)
     for name in mine.keys() - {"stats"}:
         assert mine[name] == other[name], name

@@ -1,4 +1,4 @@
-"""Tables that a coordinator has the commits of, and what other engines may do with them: nothing, until they have left it."""
+"""Tables whose commits belong to a coordinator: other engines can do nothing with them until the tables have left it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import write_delta
 from delta_py.alter.drop_feature import drop_feature
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 STATEMENTS = (
     "SELECT * FROM delta.`{}`",

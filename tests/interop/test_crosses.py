@@ -1,8 +1,8 @@
-"""Tables of drawn features, changed by drawn steps: delta-spark and pydelta take each step alike, and each writes on behind the
-other.
+"""Tables with random features, changed by random steps: delta-spark and pydelta do each step in the same way, and each continues
+after the other.
 
-A case is a seed. `make interop K=test_crosses CROSS=<seed>` does one again; CROSSES=<number> says how many steps a run has. What
-differs is printed with the table and all steps up to there.
+A case is a seed. `make interop K=test_crosses CROSS=<seed>` repeats one; CROSSES=<number> is the number of steps of a run. A
+failure prints the difference, the table and all steps so far.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.cross_peers import Cross, Known
-from tests.support.cross_steps import draw_definition
-from tests.support.sampling import sampled
-from tests.support.seeds import seed_of
+from tests.support.generators.cross_steps import draw_definition
+from tests.support.peers.cross_peers import Cross, Known
+from tests.support.runs.sampling import sampled
+from tests.support.runs.seeds import seed_of
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

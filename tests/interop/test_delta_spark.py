@@ -1,4 +1,4 @@
-"""delta-spark and pydelta in one session: each reads what the other wrote, and they take turns on one table."""
+"""delta-spark and pydelta in one session: each reads the other's tables, and they write to one table in turns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable, write_delta
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
-# The fields of `nested` may be null, as a table's are: Spark's toArrow fails on null structs whose fields may not.
+# The fields of `nested` may be null, as those of a table: Spark's toArrow fails on null structs with fields that may not be null.
 ROWS = """
     SELECT id, cast(id AS int) AS number, concat('name ', id) AS name, id % 3 AS part,
            cast(id AS decimal(12, 2)) / 4 AS price, date_add(date'2024-01-01', cast(id AS int)) AS day,
@@ -63,14 +63,14 @@ def assert_same_at_every_version(spark: SparkSession, path: str) -> None:
 
 
 def assert_same_by_filters(spark: SparkSession, path: str) -> None:
-    """A filter, which skips files and row groups on our side, leaves the rows for which delta-spark says it is true."""
+    """A filter, which skips files and row groups on our side, returns the rows for which it is true in delta-spark."""
     theirs = read(spark, "delta", path)
     truths = theirs.select("id", *(F.expr(condition).alias(f"f{i}") for i, condition in enumerate(FILTERS))).toArrow().to_pylist()
     for i, condition in enumerate(FILTERS):
-        wanted = sorted(row["id"] for row in truths if row[f"f{i}"])
+        expected_ids = sorted(row["id"] for row in truths if row[f"f{i}"])
         ours = read(spark, "pydelta", path).filter(condition).select("id").toArrow()["id"]
-        assert sorted(ours.to_pylist()) == wanted, condition
-        assert sorted(DeltaTable(path).to_arrow(columns=["id"], filter=condition)["id"].to_pylist()) == wanted, condition
+        assert sorted(ours.to_pylist()) == expected_ids, condition
+        assert sorted(DeltaTable(path).to_arrow(columns=["id"], filter=condition)["id"].to_pylist()) == expected_ids, condition
 
 
 # ---------------------------------------------------------------- delta-spark writes
@@ -168,15 +168,15 @@ def test_statistics_of_pydelta_let_delta_spark_skip_files(spark: SparkSession, t
     rows(spark, 0, 10).write.format("pydelta").save(path)
     rows(spark, 10, 20).write.format("pydelta").mode("append").save(path)
     everything = read(spark, "delta", path)
-    kept = everything.filter("id = 15 AND day = date'2024-01-16' AND name = 'name 15'")
-    assert kept.count() == 1
-    assert len(kept.inputFiles()) < len(everything.inputFiles())
+    matching_frame = everything.filter("id = 15 AND day = date'2024-01-16' AND name = 'name 15'")
+    assert matching_frame.count() == 1
+    assert len(matching_frame.inputFiles()) < len(everything.inputFiles())
 
 
 def test_writers_take_turns_on_one_table(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     rows(spark, 0, 2).write.format("pydelta").partitionBy("part").save(path)
-    for turn in range(1, 12):  # past the tenth commit, where delta-spark writes a checkpoint
+    for turn in range(1, 12):  # beyond the tenth commit, where delta-spark writes a checkpoint
         source = "delta" if turn % 2 else "pydelta"
         rows(spark, 2 * turn, 2 * turn + 2).write.format(source).mode("append").save(path)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 5")
@@ -216,9 +216,9 @@ def test_void_columns_and_fields_by_turns(first: str, mapping: str, spark: Spark
 def assert_same_void_rows(spark: SparkSession, path: str) -> None:
     ours, theirs = (read(spark, source, path) for source in ("pydelta", "delta"))
     assert ours.schema == theirs.schema
-    found = [row.asDict(recursive=True) for row in theirs.sort("id").collect()]
-    assert [row.asDict(recursive=True) for row in ours.sort("id").collect()] == found
-    assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == found
+    rows_of_delta_spark = [row.asDict(recursive=True) for row in theirs.sort("id").collect()]
+    assert [row.asDict(recursive=True) for row in ours.sort("id").collect()] == rows_of_delta_spark
+    assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == rows_of_delta_spark
 
 
 # ---------------------------------------------------------------- logs that pydelta writes
@@ -246,13 +246,13 @@ def test_delta_spark_reads_our_checkpoint_without_the_commits_before_it(
     theirs = read(spark, "delta", str(path))
     assert_same(theirs, plain_rows(spark, 0, 24))
     assert difference(theirs.toArrow(), DeltaTable(str(path)).to_arrow()) is None
-    kept = theirs.filter("id = 21 AND day = date'2024-01-22'")
-    assert kept.count() == 1 and len(kept.inputFiles()) < len(theirs.inputFiles())
+    matching_frame = theirs.filter("id = 21 AND day = date'2024-01-22'")
+    assert matching_frame.count() == 1 and len(matching_frame.inputFiles()) < len(theirs.inputFiles())
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (1, 22)")
     plain_rows(spark, 24, 28).write.format("delta").mode("append").save(str(path))  # version 7; 8 has delta-spark's checkpoint
     plain_rows(spark, 28, 32).write.format("delta").mode("append").save(str(path))
     for start in range(32, 48, 4):
-        write_delta(str(path), plain_rows(spark, start, start + 4).toArrow(), mode="append")  # 12 has ours, on theirs
+        write_delta(str(path), plain_rows(spark, start, start + 4).toArrow(), mode="append")  # 12 has ours, after theirs
     for version in range(4, 12):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
     assert_same(read(spark, "delta", str(path)), plain_rows(spark, 0, 48).filter("id NOT IN (1, 22)"))

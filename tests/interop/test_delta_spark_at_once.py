@@ -1,4 +1,4 @@
-"""delta_py, pydelta in Spark, delta-spark and deltalake write to one local table at once, each in a process of its own."""
+"""delta_py, pydelta in Spark, delta-spark and deltalake write to one local table at the same time, each in a separate process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable, write_delta
 from delta_py.log.history import history
 from delta_py.storage.local import LocalStore
-from tests.support.delta_spark import make_linking_log_store
-from tests.support.engine_writers import ENGINES, SCHEMA, commit_count, first_rows, last_rows, run_writers
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
+from tests.support.peers.delta_spark import make_linking_log_store
+from tests.support.peers.engine_writers import ENGINES, SCHEMA, commit_count, first_rows, last_rows, run_writers
 
 KINDS: Mapping[str, Mapping[str, str]] = {
     "plain": {},
     "vectors and feed": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
 }
-# Which engine wrote a checkpoint is told by its Parquet writer.
+# A checkpoint's Parquet writer shows which engine wrote it.
 MAKERS = {"parquet-cpp-arrow": "delta_py", "parquet-mr": "delta-spark", "parquet-rs": "deltalake"}
 
 
@@ -40,7 +40,7 @@ def test_writers_of_all_engines_at_once_lose_and_double_no_row(kind: str, spark:
     if "feed" in kind:
         check_feed(spark, table, newest)
     checkpoints = newest_checkpoint_of_each(table)
-    # It is chance whose commit is a third one; that two of three engines have none is less likely than one in 10^5.
+    # It is chance whose commit needs a checkpoint. That two of three engines write none has a probability below 10^-5.
     assert len(checkpoints) >= 2, checkpoints
     for maker, version in checkpoints.items():
         check_rows(spark, with_one_checkpoint(table, tmp_path / maker, version), f"checkpoint of {maker}, {version}")
@@ -67,7 +67,7 @@ READERS: Mapping[str, Callable[[SparkSession, str], pa.Table]] = {
 
 
 def check_feed(spark: SparkSession, table: Path, newest: int) -> None:
-    """The changes of all writers are the same for all that read them, and lead to the rows that are there."""
+    """All readers read the same changes of all writers, and these changes lead to the current rows."""
     options: dict[str, Any] = {"readChangeFeed": "true", "startingVersion": 0, "endingVersion": newest}
     names = [*SCHEMA.names, "_change_type", "_commit_version"]
     theirs = spark.read.format("delta").options(**options).load(str(table)).toArrow().select(names)
@@ -79,20 +79,20 @@ def check_feed(spark: SparkSession, table: Path, newest: int) -> None:
     for change in plain.to_pylist():
         row = tuple(change[name] for name in SCHEMA.names)
         counts[row] += 1 if change["_change_type"] in ("insert", "update_postimage") else -1
-    wanted = Counter(tuple(row.values()) for row in last_rows().to_pylist())
-    assert {row: count for row, count in counts.items() if count} == wanted
+    expected = Counter(tuple(row.values()) for row in last_rows().to_pylist())
+    assert {row: count for row, count in counts.items() if count} == expected
 
 
 def newest_checkpoint_of_each(table: Path) -> dict[str, int]:
-    found = {}
+    version_by_maker = {}
     for file in sorted((table / "_delta_log").glob("*.checkpoint.parquet")):
         writer = pq.read_metadata(file).created_by.split(" ")[0]
-        found[MAKERS[writer]] = int(file.name[:20])
-    return found
+        version_by_maker[MAKERS[writer]] = int(file.name[:20])
+    return version_by_maker
 
 
 def with_one_checkpoint(table: Path, copy: Path, version: int) -> Path:
-    """A copy that can be read through this checkpoint only."""
+    """A copy that can only be read through this checkpoint."""
     shutil.copytree(table, copy)
     log = copy / "_delta_log"
     (log / "_last_checkpoint").unlink()

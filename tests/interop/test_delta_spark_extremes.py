@@ -1,5 +1,6 @@
-"""Tables by delta-spark, deltalake and by hand that hold the extreme values of every type. Spark's filters, DELETE, UPDATE and
-MERGE find each value, whether files are skipped or not."""
+"""Tables by delta-spark, by deltalake and written by hand that hold the extreme values of every type. Spark's filters, DELETE,
+UPDATE and MERGE find each value, whether they skip files or not.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable
-from tests.support.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
-from tests.support.sampling import sampled
-from tests.support.settings import restore
+from tests.support.generators.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.settings import restore
 
 STORED_TIMES = "spark.sql.parquet.outputTimestampType"
-# Not times: with the first and last instants as keys, Spark's optimizer fails with a long overflow.
+# Not times: if keys are the first and last instants, Spark's optimizer fails with a long overflow.
 NUMBERS = [column for column in COLUMNS if column not in ("day", "instant", "clock", "text")]
 THREE = ("delta-spark", "deltalake", "by hand, 64 bits")
 
@@ -34,7 +35,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ca
         path = folder / writer
         if writer == "delta-spark":
             before = spark.conf.get(STORED_TIMES, None)
-            spark.conf.set(STORED_TIMES, "TIMESTAMP_MICROS")  # INT96 does not hold the first and last instants
+            spark.conf.set(STORED_TIMES, "TIMESTAMP_MICROS")  # INT96 cannot hold the first and last instants
             spark.createDataFrame(rows()).coalesce(1).write.format("delta").partitionBy("n").save(str(path))
             restore(spark, {STORED_TIMES: before})
         else:
@@ -49,7 +50,7 @@ def read(spark: SparkSession, path: Path, **options: Any) -> DataFrame:
 
 
 def matching(spark: SparkSession, path: Path, conditions: list[str]) -> dict[str, list[int]]:
-    """The rows for which each condition is true, by their numbers; every file is read."""
+    """For each condition the numbers of the rows for which it is true; every file is read."""
     everything = read(spark, path, pruning="false")
     truths = everything.select("n", *(F.expr(condition).alias(f"c{i}") for i, condition in enumerate(conditions))).collect()
     return {condition: sorted(row["n"] for row in truths if row[f"c{i}"]) for i, condition in enumerate(conditions)}
@@ -60,8 +61,8 @@ def test_spark_filters_find_every_value(spark: SparkSession, writer: str, writte
     path = written(writer)
     conditions = sampled([condition for column in COLUMNS for condition in lookups(column)], 96)
     for condition, expected in matching(spark, path, conditions).items():
-        found = read(spark, path).filter(condition).select("n").collect()
-        assert sorted(row["n"] for row in found) == expected, condition
+        found_rows = read(spark, path).filter(condition).select("n").collect()
+        assert sorted(row["n"] for row in found_rows) == expected, condition
 
 
 @pytest.mark.parametrize(("writer", "column"), sampled([(writer, column) for writer in THREE for column in NUMBERS], 10))

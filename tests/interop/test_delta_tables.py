@@ -1,4 +1,4 @@
-"""Tables that pydelta creates, changes, restores and clones, in the hands of delta-spark; and identity columns in turns."""
+"""Tables that pydelta creates, changes, restores and clones, used by delta-spark; and identity columns in turns."""
 
 from __future__ import annotations
 

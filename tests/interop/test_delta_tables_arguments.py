@@ -1,4 +1,4 @@
-"""Wrong arguments of the methods of delta.tables: refused by ours as by delta-spark's classes, in kind and in words."""
+"""Wrong arguments of the methods of delta.tables: our classes refuse them with the same error and text as delta-spark's."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import spark_plugin.tables
-from tests.support.method_peers import Run, made, outcome, source_of
+from tests.support.peers.method_peers import Run, made, outcome, source_of
 
 
 def refusing(call: Callable[[Any, DataFrame], Any]) -> Run:
-    """path: of a table that is there. Nothing may come of the call."""
+    """path: of an existing table. The call must have no effect."""
     return lambda tables, spark, path: call(tables.DeltaTable.forPath(spark, path), source_of(spark))
 
 

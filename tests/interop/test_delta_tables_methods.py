@@ -1,4 +1,4 @@
-"""Each method of delta.tables, called alike on delta-spark's classes and on ours: the same results and schemas."""
+"""Each method of delta.tables, called in the same way on delta-spark's classes and on ours: results and schemas are the same."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
 import spark_plugin.tables
-from tests.support.method_peers import ABCD, SCHEMA, Run, Tables, made, outcome, rows_of, source_of, table_of
+from tests.support.peers.method_peers import ABCD, SCHEMA, Run, Tables, made, outcome, rows_of, source_of, table_of
 
 
 def described(tables: Tables, table: Any) -> Any:
-    """What a table is, as far as both tell it."""
+    """The description of a table, as far as both have it."""
     frame = table.toDF()
     detail = table.detail().first().asDict()
-    told = ("format", "description", "partitionColumns", "clusteringColumns", "numFiles", "properties")
+    described_columns = ("format", "description", "partitionColumns", "clusteringColumns", "numFiles", "properties")
     fields = [(f.name, f.dataType.simpleString(), f.nullable, f.metadata.get("comment")) for f in frame.schema.fields]
     operations = [row["operation"] for row in table.history().collect()]
-    return fields, {name: detail[name] for name in told}, operations
+    return fields, {name: detail[name] for name in described_columns}, operations
 
 
 def after(change: Callable[[Any, DataFrame], Any]) -> Run:
-    """The rows after a change of a table of four rows, which is opened anew: delta-spark's object keeps the columns."""
+    """The rows after a change of a table of four rows. The table is opened again, because delta-spark's object caches the
+    columns."""
 
     def run(tables: Tables, spark: SparkSession, path: str) -> Any:
         result = change(table_of(tables, spark, path), source_of(spark))
@@ -155,8 +156,8 @@ def restored_to_version(tables: Tables, spark: SparkSession, path: str) -> Any:
     table = both_overwritten(tables, spark, path)
     metrics = table.restoreToVersion(0)
     names = [field.name for field in metrics.schema.fields]
-    known = metrics.select([name for name in names if "size" not in name.lower()])
-    return names, rows_of(known), rows_of(tables.DeltaTable.forPath(spark, path).toDF())
+    comparable_metrics = metrics.select([name for name in names if "size" not in name.lower()])
+    return names, rows_of(comparable_metrics), rows_of(tables.DeltaTable.forPath(spark, path).toDF())
 
 
 def restored_to_timestamp(tables: Tables, spark: SparkSession, path: str) -> Any:
@@ -169,14 +170,14 @@ def restored_to_timestamp(tables: Tables, spark: SparkSession, path: str) -> Any
 def history_of(tables: Tables, spark: SparkSession, path: str) -> Any:
     table = both_overwritten(tables, spark, path)
     table.delete("key_new = 'a'")
-    frame, told = table.history(), ("version", "operation", "readVersion", "isolationLevel", "isBlindAppend")
-    return frame.schema.simpleString(), rows_of(frame.select(*told)), table.history(1).count(), table.history(2).count()
+    frame, columns = table.history(), ("version", "operation", "readVersion", "isolationLevel", "isBlindAppend")
+    return frame.schema.simpleString(), rows_of(frame.select(*columns)), table.history(1).count(), table.history(2).count()
 
 
 def detail_of(tables: Tables, spark: SparkSession, path: str) -> Any:
     detail = table_of(tables, spark, path).detail()
-    told = detail.drop("id", "name", "location", "createdAt", "lastModified", "sizeInBytes")
-    return detail.schema.simpleString(), rows_of(told), detail.first()["location"].removesuffix(path)
+    comparable_detail = detail.drop("id", "name", "location", "createdAt", "lastModified", "sizeInBytes")
+    return detail.schema.simpleString(), rows_of(comparable_detail), detail.first()["location"].removesuffix(path)
 
 
 def by_name(tables: Tables, spark: SparkSession, path: str) -> Any:
@@ -194,8 +195,8 @@ def by_name(tables: Tables, spark: SparkSession, path: str) -> Any:
 def is_table(tables: Tables, spark: SparkSession, path: str) -> Any:
     spark.range(1).write.format("parquet").save(path + "_parquet")
     made(spark, path)
-    found = tables.DeltaTable.isDeltaTable
-    return [found(spark, text) for text in (path, path + "_parquet", path + "_nothing")]
+    is_delta_table = tables.DeltaTable.isDeltaTable
+    return [is_delta_table(spark, text) for text in (path, path + "_parquet", path + "_nothing")]
 
 
 def with_hadoop_options(tables: Tables, spark: SparkSession, path: str) -> Any:
@@ -259,18 +260,20 @@ def created_twice(first: str, second: str) -> Run:
 
 def created_of_a_schema(tables: Tables, spark: SparkSession, path: str) -> Any:
     schema = spark.createDataFrame(ABCD, SCHEMA).schema
-    found = []
+    descriptions = []
     for suffix, columns, parts in (("1", schema, [["value2", "value"]]), ("2", schema.fields, ["value2", "value"])):
         builder = tables.DeltaTable.create(spark).location(path + suffix).addColumns(columns)
-        found.append(described(tables, builder.addColumn("value2", dataType="int").partitionedBy(*parts).execute()))
-    return found
+        descriptions.append(described(tables, builder.addColumn("value2", dataType="int").partitionedBy(*parts).execute()))
+    return descriptions
 
 
 def created_without_a_session(tables: Tables, spark: SparkSession, path: str) -> Any:
-    found = []
+    descriptions = []
     for how, column in (("create", "a"), ("createIfNotExists", "b"), ("replace", "c")):
-        found.append(described(tables, getattr(tables.DeltaTable, how)().location(path).addColumn(column, "int").execute()))
-    return found
+        descriptions.append(
+            described(tables, getattr(tables.DeltaTable, how)().location(path).addColumn(column, "int").execute())
+        )
+    return descriptions
 
 
 def clustered(tables: Tables, spark: SparkSession, path: str) -> Any:
@@ -330,7 +333,7 @@ def test_method_does_what_delta_tables_does(spark: SparkSession, tmp_path: Path,
 
 
 def upgraded_too_far(tables: Tables, spark: SparkSession, path: str) -> Any:
-    """Versions of table features without any, which delta-spark leaves as they were."""
+    """Versions with table features but without a feature, which delta-spark does not change."""
     table = table_of(tables, spark, path)
     table.upgradeTableProtocol(3, 7)
     return tuple(table.detail().select("minReaderVersion", "minWriterVersion").first())
@@ -354,7 +357,7 @@ def replaced_by_path(tables: Tables, spark: SparkSession, path: str) -> Any:
     return table.toDF().columns
 
 
-# What ours gives, and what delta-spark gives.
+# Our result, and delta-spark's.
 DIFFERENT: dict[str, tuple[Run, Any, Any]] = {
     "upgradeTableProtocol to table features": (upgraded_too_far, (3, 7), (1, 2)),
     "upgradeTableProtocol to lower versions": (lowered, ("refused", "DELTA_INVALID_PROTOCOL_DOWNGRADE"), (1, 3)),

@@ -1,4 +1,4 @@
-"""deltalake (delta-rs) and delta_py: each reads what the other wrote, and they take turns on one table."""
+"""deltalake (delta-rs) and delta_py: each reads the other's tables, and they write to one table in turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.commit.post_commit import checkpoint
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema(
     [
@@ -107,7 +107,7 @@ def test_writers_take_turns_on_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "wanted"),
+    ("condition", "is_true"),
     [
         ("part = 'a/b=c'", lambda row: row["part"] == "a/b=c"),
         ("part IS NULL AND id > 10", lambda row: row["part"] is None and row["id"] > 10),
@@ -118,12 +118,12 @@ def test_writers_take_turns_on_one_table(tmp_path: Path) -> None:
     ],
 )
 def test_filter_on_a_table_of_deltalake_keeps_the_rows_it_is_true_for(
-    condition: str, wanted: Callable[[dict[str, Any]], bool], tmp_path: Path
+    condition: str, is_true: Callable[[dict[str, Any]], bool], tmp_path: Path
 ) -> None:
     path = tmp_path / "table"
     deltalake.write_deltalake(path, rows(0, 40), partition_by=["part"])
-    found = DeltaTable(str(path)).to_arrow(columns=["id"], filter=condition)
-    assert sorted(found["id"].to_pylist()) == [row["id"] for row in rows(0, 40).to_pylist() if wanted(row)]
+    filtered = DeltaTable(str(path)).to_arrow(columns=["id"], filter=condition)
+    assert sorted(filtered["id"].to_pylist()) == [row["id"] for row in rows(0, 40).to_pylist() if is_true(row)]
 
 
 VOID_FIELDS = pa.struct([("x", pa.null()), ("y", pa.int64())])
@@ -142,9 +142,9 @@ def test_void_columns_and_fields_read_the_same_and_take_a_type_later(tmp_path: P
     assert DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist() == void_rows(1, 2, 3, 4).to_pylist()
     assert pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).sort_by("id").to_pylist() == void_rows(1, 2, 3, 4).to_pylist()
     write_delta(str(path), pa.table({"id": [5], "v": [1], "s": [{"x": 2, "y": 3}]}), mode="append", merge_schema=True)
-    wanted = [*void_rows(1, 2, 3, 4).to_pylist(), {"id": 5, "v": 1, "s": {"x": 2, "y": 3}}]
-    assert DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist() == wanted
-    assert pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).sort_by("id").to_pylist() == wanted
+    expected_rows = [*void_rows(1, 2, 3, 4).to_pylist(), {"id": 5, "v": 1, "s": {"x": 2, "y": 3}}]
+    assert DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist() == expected_rows
+    assert pa.table(deltalake.DeltaTable(path).to_pyarrow_table()).sort_by("id").to_pylist() == expected_rows
 
 
 @pytest.mark.parametrize("value", [[], [None], {"x": None}, [{"x": None, "y": 1}]], ids=str)
@@ -158,7 +158,7 @@ def test_void_that_deltalake_alone_writes_is_read(value: Any, tmp_path: Path) ->
 
 
 def forget_commits(path: Path, before: int) -> None:
-    """Delete the commits that a checkpoint stands for, as log cleanup does."""
+    """Delete the commits that a checkpoint replaces, as log cleanup does."""
     for version in range(before):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
 
@@ -214,7 +214,7 @@ def test_table_of_ours_reads_the_same_in_deltalake_from_our_v2_checkpoint(tmp_pa
 
 
 def test_delete_update_and_merge_do_to_a_table_what_those_of_deltalake_do(tmp_path: Path) -> None:
-    """The same calls, by the same names, on two tables of the same rows; each library reads both."""
+    """The same calls, with the same names, on two tables of the same rows; each library reads both."""
     ids = list(range(60))
     start = pa.table({"id": ids, "part": [f"p{n % 3}" for n in ids], "price": [float(n) for n in ids], "note": ["x"] * 60})
     source = pa.table({"id": [1, 2, 30, 100, 101], "part": ["p9"] * 5, "price": [0.5] * 5, "note": ["new"] * 5})

@@ -1,8 +1,8 @@
-"""The same random DELETE, UPDATE and MERGE by pydelta and by delta-spark, each on a copy of one table: rows, change feed, ids of
-rows, and counts in the history; and each reads what the other made.
+"""The same random DELETE, UPDATE and MERGE by pydelta and by delta-spark, each on a copy of one table: rows, change feed, row
+ids, and counts in the history are equal, and each reads the other's table.
 
-Each step begins with two copies of the table as one of the two left it: so files lie the same way for both, and either goes on
-from what the other wrote. PYDELTA_SEED takes other steps.
+Each step begins with two copies of the table as one of the two left it. So both have the same files, and each continues from what
+the other wrote. PYDELTA_SEED chooses other steps.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import After, Change, Merge, Row, Update, as_table, counts, new_row, random_change
-from tests.support.rows import difference
-from tests.support.seeds import seed_of
+from tests.support.generators.dml_changes import After, Change, Merge, Row, Update, as_table, counts, new_row, random_change
+from tests.support.oracles.rows import difference
+from tests.support.runs.seeds import seed_of
 
 STEPS = 4
 SIDES = ("ours", "theirs")
-# A MERGE of ours leaves a file as it is of which no row changes; delta-spark writes it anew.
+# Our MERGE does not rewrite a file in which no row changes; delta-spark does.
 FEWER = ("numTargetFilesRemoved", "numTargetRowsCopied", "numOutputRows")
 FEED, VECTORS = {"delta.enableChangeDataFeed": "true"}, {"delta.enableDeletionVectors": "true"}
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -42,13 +42,13 @@ KINDS: dict[str, tuple[dict[str, str], str | None]] = {
     ),
     "rewriting, feed, row ids, mapped by id": ({**FEED, **TRACKED, "delta.columnMapping.mode": "id"}, None),
 }
-# How long it took and how many bytes it is are each one's own. So is how many files new rows take: Spark writes one a task.
+# Times and bytes differ. So does the number of files with new rows: Spark writes one per task.
 OWN = ("Ms", "Bytes", "FilesAdded", "AddedFiles", "ChangeFiles")
 
 
 @dataclass
 class Both:
-    """A table, and copies of it on which both make the same change. rows: what it must hold. last: where it lies now."""
+    """A table, and copies of it on which both make the same change. rows: its expected rows. last: its current place."""
 
     spark: SparkSession
     folder: Path
@@ -74,11 +74,11 @@ class Both:
         for side, path in paths.items():
             shutil.copytree(self.last, path)
             change.run(self.tables[side], self.spark, path)
-        made = {side: PlainTable(path) for side, path in paths.items()}
-        assert made["ours"].version == made["theirs"].version, self.log
+        tables = {side: PlainTable(path) for side, path in paths.items()}
+        assert tables["ours"].version == tables["theirs"].version, self.log
         self.check_rows(paths, after)
-        if made["ours"].version > before:
-            self.check_metrics(made, change, after)
+        if tables["ours"].version > before:
+            self.check_metrics(tables, change, after)
             self.check_feeds(paths, after)
         if TRACKED.items() <= self.properties.items():
             self.check_row_ids(paths)
@@ -88,12 +88,12 @@ class Both:
         expected = as_table(after.rows)
         for side, path in paths.items():
             PlainTable(path).snapshot.check_integrity()
-            assert (found := difference(expected, PlainTable(path).to_arrow())) is None, f"{side}: {found} after {self.log}"
+            assert (problem := difference(expected, PlainTable(path).to_arrow())) is None, f"{side}: {problem} after {self.log}"
         theirs = self.spark.read.format("delta").load(paths["ours"]).toArrow()
-        assert (found := difference(expected, theirs)) is None, f"delta-spark reads of ours: {found} after {self.log}"
+        assert (problem := difference(expected, theirs)) is None, f"delta-spark reads of ours: {problem} after {self.log}"
 
-    def check_metrics(self, made: Mapping[str, PlainTable], change: Change, after: After) -> None:
-        last = {side: table.history(limit=1).to_pylist()[0] for side, table in made.items()}
+    def check_metrics(self, tables: Mapping[str, PlainTable], change: Change, after: After) -> None:
+        last = {side: table.history(limit=1).to_pylist()[0] for side, table in tables.items()}
         assert last["ours"]["operation"] == last["theirs"]["operation"]
         ours, theirs = (dict(last[side]["operationMetrics"]) for side in SIDES)
         assert counts(change, after).items() <= {name: int(value) for name, value in ours.items()}.items(), self.log
@@ -112,29 +112,33 @@ class Both:
         assert not different, (different, self.log)
 
     def check_feeds(self, paths: Mapping[str, str], after: After) -> None:
-        """Both of both, by their readers."""
+        """Both feeds of both tables."""
         if not FEED.items() <= self.properties.items():
             return
         expected = after.feed_table()
         for side, path in paths.items():
             table = PlainTable(path)
             feed = table.changes(starting_version=table.version).read_all().select(expected.column_names)
-            assert (found := difference(expected, feed)) is None, f"{side}: {found} in the feed after {self.log}"
+            assert (problem := difference(expected, feed)) is None, f"{side}: {problem} in the feed after {self.log}"
         reader = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", table.version)
         feed = reader.load(paths["ours"]).select(expected.column_names).toArrow()
-        assert (found := difference(expected, feed)) is None, f"delta-spark reads of ours: {found} in the feed after {self.log}"
+        assert (problem := difference(expected, feed)) is None, (
+            f"delta-spark reads of ours: {problem} in the feed after {self.log}"
+        )
 
     def check_row_ids(self, paths: Mapping[str, str]) -> None:
-        """Rows of a key keep the same ids with both; ids of new rows depend on how files lie."""
+        """Rows of a key keep the same ids in both; ids of new rows depend on the layout of files."""
         columns = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
-        found = {}
+        ids_by_key = {}
         for side, path in paths.items():
             rows = self.spark.read.format("delta").load(path).select(*columns).collect()
             assert len({row["row_id"] for row in rows}) == len(rows), (side, self.log)
-            found[side] = {row["id"]: (row["row_id"], row["row_commit_version"]) for row in rows if row["id"] is not None}
+            ids_by_key[side] = {row["id"]: (row["row_id"], row["row_commit_version"]) for row in rows if row["id"] is not None}
         old = {row["id"] for row in self.rows}
-        assert {i: v for i, v in found["ours"].items() if i in old} == {i: v for i, v in found["theirs"].items() if i in old}
-        assert {i: v[1] for i, v in found["ours"].items()} == {i: v[1] for i, v in found["theirs"].items()}, self.log
+        assert {i: v for i, v in ids_by_key["ours"].items() if i in old} == {
+            i: v for i, v in ids_by_key["theirs"].items() if i in old
+        }
+        assert {i: v[1] for i, v in ids_by_key["ours"].items()} == {i: v[1] for i, v in ids_by_key["theirs"].items()}, self.log
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,26 +177,26 @@ def merged(table: Any, spark: SparkSession) -> Any:
 def test_transactions_of_the_session_are_recorded_as_by_delta_spark(
     spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None], name: str
 ) -> None:
-    """The same step twice, with one version of the application's: the second does nothing, whatever the first did."""
-    found, tables = {}, {"ours": DeltaTable, "theirs": pytest.importorskip("delta.tables").DeltaTable}
+    """The same step twice, with the same application version: the second does nothing, whatever the first did."""
+    records, tables = {}, {"ours": DeltaTable, "theirs": pytest.importorskip("delta.tables").DeltaTable}
     for side in SIDES:
         spark.sql(ROWS).coalesce(1).write.format("delta").save(str(tmp_path / side))
     for side, of in tables.items():
-        path, told = str(tmp_path / side), []
+        path, commits = str(tmp_path / side), []
         for _ in range(2):
             conf(IDEMPOTENT)
             TRANSACTIONS[name](of.forPath(spark, path), spark)
             recorded = PlainTable(path).snapshot.set_transactions().get("job")
-            told.append((PlainTable(path).version, recorded and recorded.version, spark.conf.get(TXN_VERSION, None)))
-        found[side] = told, sorted(map(tuple, spark.read.format("delta").load(path).collect()))
-    assert found["ours"] == found["theirs"]
+            commits.append((PlainTable(path).version, recorded and recorded.version, spark.conf.get(TXN_VERSION, None)))
+        records[side] = commits, sorted(map(tuple, spark.read.format("delta").load(path).collect()))
+    assert records["ours"] == records["theirs"]
 
 
 def test_delete_of_nothing_is_recorded_where_the_session_has_a_transaction(
     spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
 ) -> None:
-    """delta-spark does not record it, and so takes rows that came later when the step is run again."""
-    found, tables = {}, {"ours": DeltaTable, "theirs": pytest.importorskip("delta.tables").DeltaTable}
+    """delta-spark does not record it, so it also takes later rows when the step runs again."""
+    records, tables = {}, {"ours": DeltaTable, "theirs": pytest.importorskip("delta.tables").DeltaTable}
     for side, of in tables.items():
         path, versions = str(tmp_path / side), []
         write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64())}))
@@ -203,7 +207,7 @@ def test_delete_of_nothing_is_recorded_where_the_session_has_a_transaction(
         write_delta(path, pa.table({"id": pa.array([700], pa.int64())}), mode="append")
         conf(IDEMPOTENT)
         of.forPath(spark, path).delete("id > 100")
-        found[side] = versions, sorted(PlainTable(path).to_arrow()["id"].to_pylist())
+        records[side] = versions, sorted(PlainTable(path).to_arrow()["id"].to_pylist())
         for name in IDEMPOTENT:
             spark.conf.unset(name)
-    assert found == {"ours": ([0, 1], [1, 2, 700]), "theirs": ([0, 0], [1, 2])}
+    assert records == {"ours": ([0, 1], [1, 2, 700]), "theirs": ([0, 0], [1, 2])}

@@ -1,5 +1,6 @@
-"""DELETE and UPDATE that cannot be, or that convert values, by pydelta and by delta-spark on copies of one table: the same
-names of errors or the same rows. Where we do more than delta-spark, a table here says so."""
+"""DELETE and UPDATE that are refused, or that convert values, by pydelta and by delta-spark on copies of one table: the
+conditions of errors or the rows are the same. A table here lists where we do more than delta-spark.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
-from tests.support.merge_peers import assert_same_tables, condition_of, files_of
+from tests.support.peers.merge_peers import assert_same_tables, condition_of, files_of
 
 TABLE = (
     "CREATE TABLE {table} (number BIGINT GENERATED ALWAYS AS IDENTITY, k BIGINT, v STRING NOT NULL, n INT, twice INT GENERATED "
@@ -28,7 +29,7 @@ TABLE = (
     "date'2024-01-01', id / 4, named_struct('a', 1, 'b', named_struct('c', 'x', 'd', int(id))), array(named_struct('x', 1)), "
     "map('k', 1), int(id), concat('p ', id % 2) FROM range(6)",
 )
-# delta-spark takes no DELETE of a table with CHAR columns: it finds no table below the padding.
+# delta-spark refuses a DELETE of a table with CHAR columns: it finds no table below the padding.
 WITHOUT_CHAR = (TABLE[0].replace("c CHAR(3)", "c VARCHAR(3)"), *TABLE[1:])
 CASES: dict[str, Callable[[Any], object]] = {
     "delete by an unknown column": lambda t: t.delete("zz = 1"),
@@ -98,18 +99,18 @@ CASES: dict[str, Callable[[Any], object]] = {
     "update to the same": lambda t: t.update("k = 1", {"n": "n"}),
     "update to a default": lambda t: t.update("k = 1", {"n": "DEFAULT"}),
 }
-# What ours makes of a case, and what delta-spark does.
+# Our result of a case, and delta-spark's.
 DIFFERENT: dict[str, tuple[Any, Any]] = {
-    # Ours has Delta's name for it, as in a MERGE; delta-spark leaves it to Spark.
+    # Our error has Delta's condition, as in a MERGE; delta-spark leaves the check to Spark.
     "delete by chance": ("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
     "update by chance": ("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
-    # Ours has Spark's errors for filters, which name the clause; to delta-spark's command they are but expressions.
+    # Our errors are Spark's for filters, which name the clause; delta-spark's command treats the conditions as mere expressions.
     "delete by an aggregate": ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
     "delete by a window": ("WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
-    # delta-spark finds the cast unresolved when it is too late for Spark's own error, which ours has.
+    # delta-spark finds the cast unresolved only after Spark's own check, whose error we raise.
     "update to a number for a date": ("DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION", "DELTA_CANNOT_RESOLVE_EXPRESSION"),
     "update to an array for a number": ("DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION", "DELTA_CANNOT_RESOLVE_EXPRESSION"),
-    "update of nothing": (0, 1),  # versions: delta-spark writes the files anew though no value is assigned
+    "update of nothing": (0, 1),  # versions: delta-spark rewrites the files although no value is assigned
 }
 # delta-spark refuses these; we do them.
 MORE = {
@@ -123,15 +124,15 @@ MORE = {
 def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two tables; one has a CHAR column."""
     folder = tmp_path_factory.mktemp("first")
-    made = {"char": TABLE, "plain": WITHOUT_CHAR}
-    for name, statements in made.items():
+    definitions = {"char": TABLE, "plain": WITHOUT_CHAR}
+    for name, statements in definitions.items():
         for statement in statements:
             spark.sql(statement.format(table=f"delta.`{folder / name}`"))
-    return {name: folder / name for name in made}
+    return {name: folder / name for name in definitions}
 
 
 def outcome(of: Any, spark: SparkSession, path: str, call: Callable[[Any], object]) -> str | int | None:
-    """The name of the error, or how many versions were made."""
+    """The condition of the error, or the number of new versions."""
     before, files = PlainTable(path).version, files_of(path)
     try:
         call(of.forPath(spark, path))
@@ -147,13 +148,13 @@ def test_delete_and_update_are_refused_as_by_delta_spark(
     spark: SparkSession, tmp_path: Path, first: dict[str, Path], name: str
 ) -> None:
     theirs = pytest.importorskip("delta.tables").DeltaTable
-    found = {}
+    outcomes = {}
     for side, of in (("theirs", theirs), ("ours", DeltaTable)):
         shutil.copytree(first["plain" if name.startswith("delete") else "char"], tmp_path / side)
-        found[side] = outcome(of, spark, str(tmp_path / side), CASES[name])
-    assert None not in found.values()
-    expected = DIFFERENT.get(name, (found["theirs"], found["theirs"]))
-    assert (found["ours"], found["theirs"]) == expected
+        outcomes[side] = outcome(of, spark, str(tmp_path / side), CASES[name])
+    assert None not in outcomes.values()
+    expected = DIFFERENT.get(name, (outcomes["theirs"], outcomes["theirs"]))
+    assert (outcomes["ours"], outcomes["theirs"]) == expected
     assert_same_tables(*(PlainTable(str(tmp_path / side)) for side in ("ours", "theirs")), since=3)
 
 

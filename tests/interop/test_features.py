@@ -1,4 +1,4 @@
-"""Tables with features and properties that ask much of writers: delta-spark and pydelta take turns on them."""
+"""Tables with features and properties that require much of writers: delta-spark and pydelta write to them in turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_py.row_changes.row_commands import update
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
-from tests.support.merge_peers import condition_of
+from tests.support.peers.merge_peers import condition_of
 
 NESTED = ArrayType(MapType(STRING, StructType((StructField("x", ArrayType(INTEGER)),))))
 NESTED_SQL = "ARRAY<MAP<STRING, STRUCT<x: ARRAY<INT>>>>"
@@ -44,9 +44,9 @@ def make_ours(path: Path, properties: Mapping[str, str], *, nested: bool) -> Non
 
 
 def make_theirs(spark: SparkSession, path: Path, properties: Mapping[str, str], *, nested: bool) -> None:
-    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    properties_sql = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     columns = "id BIGINT, day STRING" + (f", a {NESTED_SQL}" if nested else "")
-    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY (day) TBLPROPERTIES ({told})")
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY (day) TBLPROPERTIES ({properties_sql})")
 
 
 @pytest.mark.parametrize("makes", ["ours", "theirs"])
@@ -57,7 +57,7 @@ def test_both_write_the_table_in_turns(spark: SparkSession, tmp_path: Path, kind
         make_ours(path, TABLES[kind], nested=nested)
     else:
         make_theirs(spark, path, TABLES[kind], nested=nested)
-    made = Snapshot.load(LocalStore(str(path)))
+    snapshot = Snapshot.load(LocalStore(str(path)))
     spark.sql(f"INSERT INTO delta.`{path}` (id, day) VALUES (1, 'a'), (2, 'b')")
     write_delta(str(path), pa.table({"id": pa.array([3, 4], pa.int64()), "day": ["a", "b"]}), mode="append")
     update(LocalStore(str(path)), {"id": "id + 10"}, predicate="id = 1")
@@ -66,7 +66,7 @@ def test_both_write_the_table_in_turns(spark: SparkSession, tmp_path: Path, kind
     assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == [2, 4, 11, 103]
     assert sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [2, 4, 11, 103]
     after = Snapshot.load(LocalStore(str(path)))
-    assert (after.protocol, after.schema) == (made.protocol, made.schema)
+    assert (after.protocol, after.schema) == (snapshot.protocol, snapshot.schema)
     if kind.startswith("Iceberg"):
         day = after.schema.fields[1].metadata["delta.columnMapping.physicalName"]
         assert all(day in pq.read_schema(file).names for file in path.rglob("part-*.parquet"))
@@ -79,14 +79,16 @@ ALL = ("enableDeletionVectors", "enableChangeDataFeed", "enableRowTracking")
 @pytest.mark.parametrize("how", [OFF, "UNSET TBLPROPERTIES ('delta.columnMapping.mode')", "DROP FEATURE columnMapping"])
 def test_both_turn_column_mapping_off_alike_and_write_on(spark: SparkSession, tmp_path: Path, how: str) -> None:
     properties = {"delta.columnMapping.mode": "name", **{f"delta.{name}": "true" for name in ALL}}
-    made = tmp_path / "made"
-    make_theirs(spark, made, properties, nested=True)
-    spark.sql(f"INSERT INTO delta.`{made}` VALUES (1, 'a', NULL), (2, 'b', array(map('m', struct(array(3))))), (3, 'a', NULL)")
-    spark.sql(f"ALTER TABLE delta.`{made}` RENAME COLUMN day TO d")
-    spark.sql(f"DELETE FROM delta.`{made}` WHERE id = 1")
+    original_path = tmp_path / "made"
+    make_theirs(spark, original_path, properties, nested=True)
+    spark.sql(
+        f"INSERT INTO delta.`{original_path}` VALUES (1, 'a', NULL), (2, 'b', array(map('m', struct(array(3))))), (3, 'a', NULL)"
+    )
+    spark.sql(f"ALTER TABLE delta.`{original_path}` RENAME COLUMN day TO d")
+    spark.sql(f"DELETE FROM delta.`{original_path}` WHERE id = 1")
     paths = {source: tmp_path / source for source in ("pydelta", "delta")}
     for source, path in paths.items():
-        shutil.copytree(made, path)
+        shutil.copytree(original_path, path)
         spark.sql(f"ALTER TABLE {source}.`{path}` {how}")
     ours, theirs = (Snapshot.load(LocalStore(str(path))) for path in paths.values())
     assert (ours.schema, ours.protocol, ours.version) == (theirs.schema, theirs.protocol, theirs.version)
@@ -115,16 +117,16 @@ def test_both_turn_column_mapping_off_alike_and_write_on(spark: SparkSession, tm
 def test_both_refuse_to_turn_column_mapping_off_alike(
     spark: SparkSession, tmp_path: Path, properties: dict[str, str], prepare: str | None, how: str
 ) -> None:
-    made = tmp_path / "made"
-    make_theirs(spark, made, {"delta.columnMapping.mode": "name", **properties}, nested=False)
+    original_path = tmp_path / "made"
+    make_theirs(spark, original_path, {"delta.columnMapping.mode": "name", **properties}, nested=False)
     if prepare:
-        spark.sql(f"ALTER TABLE delta.`{made}` {prepare}")
+        spark.sql(f"ALTER TABLE delta.`{original_path}` {prepare}")
     conditions = []
     for source in ("pydelta", "delta"):
-        version = Snapshot.load(LocalStore(str(made))).version
+        version = Snapshot.load(LocalStore(str(original_path))).version
         with pytest.raises((DeltaError, PySparkException, Py4JError)) as refused:
-            spark.sql(f"ALTER TABLE {source}.`{made}` {how}")
+            spark.sql(f"ALTER TABLE {source}.`{original_path}` {how}")
         error = refused.value
         conditions.append(error.error_class if isinstance(error, DeltaError) else condition_of(error))
-        assert Snapshot.load(LocalStore(str(made))).version == version
+        assert Snapshot.load(LocalStore(str(original_path))).version == version
     assert conditions[0] == conditions[1]

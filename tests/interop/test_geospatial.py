@@ -1,4 +1,4 @@
-"""Columns of geometry and geography: delta-spark, which has them behind a setting, and pydelta take turns on a table."""
+"""Columns of geometry and geography: delta-spark, which supports them with a setting, and pydelta write to a table in turns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_both_write_and_read_shapes(
     path = str(tmp_path / "t")
     format_name = "pydelta" if makes == "ours" else "delta"
     spark.sql(f"CREATE TABLE {format_name}.`{path}` ({COLUMNS}) USING {format_name}")
-    made = Snapshot.load(LocalStore(path))
+    snapshot = Snapshot.load(LocalStore(path))
     spark.sql(f"INSERT INTO delta.`{path}` {their_row(1)}")
     spark.sql(f"INSERT INTO delta.`{path}` {their_row(2)}")
     write_delta(path, our_rows(3, 4), mode="append")
@@ -56,20 +56,20 @@ def test_both_write_and_read_shapes(
     DeltaTable(path).delete("id = 1")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 4")
     after = Snapshot.load(LocalStore(path))
-    assert (after.protocol, after.schema) == (made.protocol, made.schema)
+    assert (after.protocol, after.schema) == (snapshot.protocol, snapshot.schema)
     assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == our_rows(2, 3, 5).to_pylist()
     for name in ("delta", "pydelta"):
         rows = spark.read.format(name).load(path).selectExpr(
             "id", "ST_AsBinary(g) g", "ST_AsBinary(f) f", "ST_AsBinary(h) h", "transform(l, x -> ST_AsBinary(x)) l",
             "named_struct('g', ST_AsBinary(s.g)) s", "ST_Srid(l[0]) n",
         )  # fmt: skip
-        found = rows.orderBy("id").toArrow().drop_columns("n").cast(our_rows(2).schema)
-        assert found.to_pylist() == our_rows(2, 3, 5).to_pylist()
+        their_rows = rows.orderBy("id").toArrow().drop_columns("n").cast(our_rows(2).schema)
+        assert their_rows.to_pylist() == our_rows(2, 3, 5).to_pylist()
         assert {row.n for row in rows.collect()} == {3857}
     assert len({_marks(file) for file in Path(path).glob("part-*.parquet")}) == 1
 
 
 def _marks(file: Path) -> tuple[str, ...]:
-    """The logical types of a file's columns. Parquet's default CRS may be said or left out."""
+    """The logical types of a file's columns. Parquet's default CRS may be written or omitted."""
     schema = pq.ParquetFile(file).schema
     return tuple(str(schema.column(i).logical_type).replace("OGC:CRS84", "") for i in range(len(schema)))

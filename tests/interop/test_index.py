@@ -1,4 +1,4 @@
-"""A table with an index of ours, which delta-spark writes on: it keeps the index, and lookups find what it wrote."""
+"""A table with an index of ours, to which delta-spark writes: the index stays, and lookups find the rows that it wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta.tables import DeltaTable as DeltaSparkTable
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -26,8 +26,8 @@ def test_delta_spark_writes_on_and_keeps_the_index(mapping: str, spark: SparkSes
     DeltaSparkTable.forPath(spark, path).delete("id = 8")
     (index,) = PlainTable(path).index.list().to_pylist()
     assert index["usable"] and index["uncovered"] >= 1
-    found = {value: PlainTable(path).to_arrow(filter=f"id = {value}").num_rows for value in (8, 12, 399, 400, 500)}
-    assert found == {8: 0, 12: 1, 399: 2, 400: 1, 500: 0}
+    row_counts = {value: PlainTable(path).to_arrow(filter=f"id = {value}").num_rows for value in (8, 12, 399, 400, 500)}
+    assert row_counts == {8: 0, 12: 1, 399: 2, 400: 1, 500: 0}
     before = {CHECK: spark.conf.get(CHECK, None)}
     spark.conf.set(CHECK, "false")
     DeltaSparkTable.forPath(spark, path).vacuum(0)

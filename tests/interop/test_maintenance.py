@@ -1,5 +1,6 @@
-"""OPTIMIZE and VACUUM of one table by delta-spark and by pydelta: both read the same afterwards, and each goes on where the other
-ended."""
+"""OPTIMIZE and VACUUM of one table by delta-spark and by pydelta: both read the same afterwards, and each continues after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.protocol.paths import CLONE_DIRECTORY
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
-from tests.support.settings import restore
+from tests.support.oracles.rows import difference
+from tests.support.spark.settings import restore
 
 KINDS: dict[str, dict[str, str]] = {
     "plain": {},
@@ -33,7 +34,7 @@ LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def make(spark: SparkSession, path: str, properties: dict[str, str]) -> None:
-    """Some files in two partitions, one of them null, of which rows were deleted."""
+    """Some files in two partitions, one of which is null, with deleted rows."""
     for start in range(0, 60, 20):
         rows = spark.range(start, start + 20).selectExpr("id", "nullif(id % 2, 0) AS part", "concat('n', id) AS name")
         writer = rows.coalesce(1).write.format("delta").partitionBy("part").mode("append")
@@ -106,15 +107,15 @@ def test_each_clusters_what_is_new_and_leaves_what_the_other_clustered(spark: Sp
     theirs = DeltaSparkTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
     assert theirs["clusteringStats"]["inputNumZCubes"] == 1 and theirs["numFilesAdded"] == 1
     assert DeltaTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]["numFilesAdded"] == 0
-    found = [spark.read.format(source).load(path).orderBy("id").toArrow() for source in ("delta", "pydelta")]
-    assert found[0].num_rows == 3000 and difference(found[0], found[1]) is None
+    tables = [spark.read.format(source).load(path).orderBy("id").toArrow() for source in ("delta", "pydelta")]
+    assert tables[0].num_rows == 3000 and difference(tables[0], tables[1]) is None
     parameters = [row["operationParameters"] for row in DeltaTable.forPath(spark, path).history().collect()]
-    made = [found for found in parameters if "clusterBy" in found and "zOrderBy" in found]
-    assert made[0] == made[1], "history of both"
+    clustered_and_sorted = [keys for keys in parameters if "clusterBy" in keys and "zOrderBy" in keys]
+    assert clustered_and_sorted[0] == clustered_and_sorted[1], "history of both"
 
 
 def simple(schema: Any) -> Any:
-    """Names and types; whether values may be null is left out."""
+    """Names and types, without nullability."""
     if isinstance(schema, dict):
         return {name: simple(value) for name, value in schema.items() if name not in ("nullable", "metadata")}
     return [simple(value) for value in schema] if isinstance(schema, list) else schema
@@ -131,16 +132,16 @@ def test_both_read_the_same_after_our_vacuum_and_theirs_finds_nothing_more(spark
     try:
         assert spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").count() > 0
         DeltaTable.forPath(spark, path).vacuum(0)
-        left = {row["path"] for row in spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").collect()}
+        remaining_paths = {row["path"] for row in spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").collect()}
     finally:
         restore(spark, settings)
-    assert all(Path(name.removeprefix("file:").replace("%20", " ")).is_dir() for name in left), left
+    assert all(Path(name.removeprefix("file:").replace("%20", " ")).is_dir() for name in remaining_paths), remaining_paths
     assert difference(before, rows(spark, "delta", path)) is None
     assert difference(before, rows(spark, "pydelta", path)) is None
 
 
 def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """By `_last_vacuum_info`, with a lease in the log that delta-spark does not know."""
+    """Both use `_last_vacuum_info`. The log has a lease that delta-spark does not know."""
     path = str(tmp_path / "t")
     make(spark, path, KINDS["vectors and feed"])
     settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}
@@ -162,8 +163,8 @@ def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession,
         assert (noted(path) or 0) > theirs
         assert spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS DRY RUN").count() == 0, "ours has deleted all"
         replace(spark, path, 3)
-        left = spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS DRY RUN").count()
-        assert left == DeltaTable.forPath(spark, path).vacuum(0, dryRun=True, lite=True).count() > 0
+        remaining_count = spark.sql(f"VACUUM delta.`{path}` LITE RETAIN 0 HOURS DRY RUN").count()
+        assert remaining_count == DeltaTable.forPath(spark, path).vacuum(0, dryRun=True, lite=True).count() > 0
     finally:
         lease.release()
         restore(spark, settings)
@@ -193,7 +194,7 @@ def test_delta_spark_leaves_notes_of_clones_and_its_changes_of_a_clone_are_follo
 
 
 def replace(spark: SparkSession, path: str, number: int) -> None:
-    """All rows by others, one of which is changed and one deleted."""
+    """Replace all rows, change one of them and delete one."""
     frame = spark.range(100 * number, 100 * number + 10).selectExpr("id", "id % 2 AS part", "'x' AS name")
     frame.coalesce(1).write.format("delta").mode("overwrite").save(path)
     DeltaSparkTable.forPath(spark, path).update(f"id = {100 * number}", {"name": "'changed'"})
@@ -205,7 +206,7 @@ def noted(path: str) -> int | None:
 
 
 def test_clustering_columns_change_as_with_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
-    told = []
+    history_rows = []
     for engine in ("theirs", "ours"):
         path = str(tmp_path / engine)
         rows = spark.range(20).selectExpr("id", "named_struct('a', id, 'b', id) AS s", "id AS x")
@@ -219,8 +220,8 @@ def test_clustering_columns_change_as_with_delta_spark(spark: SparkSession, tmp_
         log = theirs.history(3).select("operation", "operationParameters").collect()
         features = set(theirs.detail().first()["tableFeatures"])
         names = [len(DeltaTable.forPath(spark, path).detail().first()["clusteringColumns"])]
-        told.append(([(row["operation"], row["operationParameters"]) for row in log], features, names))
-    assert told[0] == told[1]
+        history_rows.append(([(row["operation"], row["operationParameters"]) for row in log], features, names))
+    assert history_rows[0] == history_rows[1]
     DeltaTable.forPath(spark, path).clusterBy("s.b")
     rows.write.format("delta").mode("append").save(path)
     theirs = DeltaSparkTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
@@ -231,9 +232,9 @@ def test_clustering_columns_change_as_with_delta_spark(spark: SparkSession, tmp_
         lambda: spark.sql(f"ALTER TABLE delta.`{tmp_path}/parts` CLUSTER BY (x)"),
         lambda: DeltaTable.forPath(spark, str(tmp_path / "parts")).clusterBy("x"),
     ):
-        with pytest.raises(Exception) as found:
+        with pytest.raises(Exception) as raised:
             change()
-        conditions.append(found.value.getCondition())  # type: ignore[attr-defined]
+        conditions.append(raised.value.getCondition())  # type: ignore[attr-defined]
     assert conditions == ["DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED"] * 2
 
 

@@ -1,5 +1,6 @@
 """The same MERGE by pydelta and by delta-spark, each on a copy of one table: rows, results, change feed, counts in the history,
-and the names of errors."""
+and conditions of errors are the same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, FEED, FLAT, TWICE, VECTORS, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, FLAT, TWICE, VECTORS, Case, check, upsert
 
 NESTED = pa.Table.from_pylist(
     [

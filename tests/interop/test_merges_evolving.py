@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, FEED, VECTORS, Case, check, evolving, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, VECTORS, Case, check, evolving, upsert
 
 ARRAYS = (
     "CREATE TABLE {table} (k BIGINT, arr ARRAY<STRUCT<x: INT, y: INT>>, m MAP<STRING, STRUCT<a: INT>>, deep "
@@ -24,7 +24,7 @@ NUMBERS = (
     "INSERT INTO {table} VALUES (1, 1, 1, 1.5, 1.25, date'2024-01-01', 'one'), (2, 2, 2, 2.5, 2.25, date'2024-01-02', 'two')",
 )
 AUTO = {"spark.databricks.delta.schema.autoMerge.enabled": "true"}
-# Theirs is found in the middle of a job, which is what their error names.
+# delta-spark finds it in the middle of a job, and its error names the job.
 TOO_LARGE = {"error": ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "TASK_WRITE_FAILED")}
 UNLIKE = {"error": ("CAST_INVALID_INPUT", "TASK_WRITE_FAILED")}
 WIDER = ([(2, "B", 200, "e2"), (4, "D", 400, "e4")], COLUMNS + ", extra string")
@@ -91,10 +91,10 @@ CASES: dict[str, Case] = {
     "new columns of an update, an insert names the others": Case(
         lambda m: m.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsert(values={"k": "s.k"}), WIDER
     ),
-    "a new column of a source without rows": Case(  # for which ours reads nothing of the table
+    "a new column of a source without rows": Case(  # for which we read nothing of the table
         evolving, ([], COLUMNS + ", extra double"), differs={"blind": (True, False)}
     ),
-    "a column of nothing but null": Case(  # which becomes one of type void in theirs
+    "a column of nothing but null": Case(  # delta-spark makes it a column of type void
         evolving, "SELECT 2L AS k, 'B' AS v, 5 AS n, NULL AS nothing", differs={"error": ("DELTA_MERGE_ADD_VOID_COLUMN", None)}
     ),
     "a source that lacks columns": Case(evolving, ([(2, 7), (5, 8)], "k bigint, n int"), properties=FEED),

@@ -1,5 +1,6 @@
-"""MERGE: names that are ambiguous, odd or unknown, clauses that cannot be, keys that are null, and all kinds of sources, by
-pydelta and by delta-spark."""
+"""MERGE with ambiguous, odd or unknown names, invalid clauses, null keys, and all kinds of sources, by pydelta and by
+delta-spark.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.merge_peers import COLUMNS, FEED, SOURCE, TWICE, VECTORS, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, FEED, SOURCE, TWICE, VECTORS, Case, check, upsert
 
 ODD = (
     "CREATE TABLE {table} (k BIGINT, `a.b` STRING, `c d,;` INT, st STRUCT<`x.y`: INT, `ü`: INT>) USING delta "
@@ -18,9 +19,9 @@ ODD = (
     "INSERT INTO {table} VALUES (1, 'a', 10, struct(1, 2)), (2, 'b', 20, struct(3, 4)), (3, 'c', 30, NULL)",
 )
 ODD_SOURCE = "SELECT id AS k, 'new' AS `a.b`, 5 AS `c d,;`, named_struct('x.y', 7, 'ü', 8) AS st FROM range(2, 5)"
-# delta-spark reads the target though no row of it can match; ours appends blindly.
+# delta-spark reads the target although no row of it can match; our MERGE is a blind append.
 READ_ANYWAY = {"blind": (True, False)}
-# delta-spark counts the one row of the source twice where no key is there to join by.
+# delta-spark counts the only row of the source twice if there is no key to join by.
 COUNTED_TWICE = {"numSourceRows": ("1", "2")}
 SENSITIVE = {"spark.sql.caseSensitive": "true"}
 
@@ -35,7 +36,7 @@ def itself(spark: SparkSession, path: str) -> DataFrame:
 
 
 def shuffled(spark: SparkSession, path: str) -> DataFrame:
-    """Rows in no order, of which a limit keeps some: by a deterministic key, so that both get the same."""
+    """Rows without an order, some of which a limit takes: by a deterministic key, so that both get the same."""
     return spark.range(0, 20, 1, 4).orderBy(F.hash("id")).limit(6).selectExpr("id AS k", "string(id) AS v", "int(id) AS n")
 
 
@@ -119,13 +120,13 @@ CASES: dict[str, Case] = {
     "nothing assigned by source, beside inserts": Case(
         lambda m: m.whenNotMatchedInsertAll().whenNotMatchedBySourceUpdate(set={}).whenMatchedUpdate(set={}), TWICE
     ),
-    "nothing assigned before others": Case(  # delta-spark leaves the first out, and deletes rows that are to stay
+    "nothing assigned before others": Case(  # delta-spark omits the first clause, and deletes rows that it should keep
         lambda m: m.whenMatchedUpdate(set={}).whenMatchedDelete("s.n > 200"),
         differs={"error": ("DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION", None)},
     ),
     "nothing inserted": Case(lambda m: m.whenNotMatchedInsert(values={})),
     "a column and its field": Case(lambda m: m.whenMatchedUpdate(set={"st": "s.st", "st.`ü`": "1"}), ODD_SOURCE, table=ODD),
-    "column inserted twice": Case(  # delta-spark sees it only where the case of letters is the same
+    "column inserted twice": Case(  # delta-spark only notices it if the case of letters is the same
         lambda m: m.whenNotMatchedInsert(values={"k": "s.k", "K": "s.k"}),
         differs={"error": ("DELTA_DUPLICATE_COLUMNS_ON_INSERT", None)},
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.merge_peers import COLUMNS, SOURCE, Case, check, upsert
+from tests.support.peers.merge_peers import COLUMNS, SOURCE, Case, check, upsert
 
 ROWS = "INSERT INTO {table} (k, v, n) VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)"
 CHECKED = (
@@ -47,7 +47,7 @@ CASES: dict[str, Case] = {
     "an update by source against a rule": Case(lambda m: m.whenNotMatchedBySourceUpdate(set={"n": "t.n * 100"}), table=CHECKED),
     "null where it may not be, updated": Case(lambda m: m.whenMatchedUpdate(set={"v": "NULL"}), table=NOT_NULL),
     "null where it may not be, inserted": Case(lambda m: m.whenNotMatchedInsert(values={"k": "s.k"}), table=NOT_NULL),
-    "null in a struct where it may not be": Case(  # delta-spark refuses the type; ours the rows, of which there might be none
+    "null in a struct where it may not be": Case(  # delta-spark refuses the type; we refuse rows, if there are any
         lambda m: m.whenMatchedUpdate(set={"st": "named_struct('a', CAST(NULL AS INT))"}),
         table=NOT_NULL,
         differs={"error": ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")},
@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
         SOURCE,
         table=PARTS,
     ),
-    "partitions without a source": Case(  # ours leaves the three files of which no row changes
+    "partitions without a source": Case(  # we do not rewrite the three files in which no row changes
         lambda m: m.whenNotMatchedBySourceDelete("t.p = 'x y'").whenNotMatchedBySourceUpdate(set={"p": "'rest'"}),
         table=PARTS,
         differs={"numTargetFilesRemoved": ("1", "4"), "numTargetRowsCopied": ("0", "3"), "numOutputRows": ("0", "3")},

@@ -1,4 +1,4 @@
-"""Tables of both under names, in one session whose catalog is delta-spark's: each keeps its own."""
+"""Tables of both under names, in one session whose catalog is delta-spark's: each uses its own tables."""
 
 from __future__ import annotations
 

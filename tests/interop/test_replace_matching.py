@@ -1,5 +1,6 @@
-"""The options replaceUsing and replaceOn by pydelta and by delta-spark, each on a copy of one table: the same rows, change feeds,
-histories, and names of errors."""
+"""The options replaceUsing and replaceOn by pydelta and by delta-spark, each on a copy of one table: rows, change feeds,
+histories, and conditions of errors are the same.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
-from tests.support.merge_peers import FEED, FLAT, VECTORS, assert_same_tables, condition_of, files_of
-from tests.support.settings import restore
+from tests.support.peers.merge_peers import FEED, FLAT, VECTORS, assert_same_tables, condition_of, files_of
+from tests.support.spark.settings import restore
 
 COLUMNS = "k bigint, v string, n int"
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
@@ -28,8 +29,8 @@ MANY = "SELECT id AS k, concat('v', id) AS v, int(id % 3) AS n FROM range(40)"
 
 @dataclass(frozen=True)
 class Case:
-    """options: of the save. rows: of the source, or what makes it. table: its properties. how: what saves. differs: ours and
-    delta-spark's name of an error, for a reason."""
+    """options: of the save. rows: of the source, or a function that makes it. table: its properties. how: the function that
+    saves. differs: our condition and delta-spark's, if they differ for a reason."""
 
     options: Mapping[str, Any]
     rows: list[Any] | Callable[[SparkSession, str, str], DataFrame] = field(default_factory=lambda: SOURCE)
@@ -53,7 +54,7 @@ def on(condition: str, alias: str | None = "t", **options: Any) -> dict[str, Any
 
 CASES: dict[str, Case] = {
     "using": Case(using("k")),
-    # delta-spark does not find the file that it would write anew.
+    # delta-spark does not find the file that it would rewrite.
     "using, no vectors": Case(using("k"), properties=NO_VECTORS, differs=(None, "DELTA_FILE_TO_OVERWRITE_NOT_FOUND")),
     "using, feed": Case(using("k"), properties=FEED),
     "using two": Case(using("k, v"), rows=[(2, "b", 7), (3, "x", 8)]),
@@ -113,17 +114,13 @@ CASES: dict[str, Case] = {
     "on an unknown column": Case(on("nope = 1")),
     "on an unknown alias": Case(on("t.k = s.k", None)),
     "on what cannot be parsed": Case(on("hello world.k = s.k", "hello world")),
-    "on no condition": Case(
-        on("t.k"), differs=("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN")
-    ),
+    "on no condition": Case(on("t.k"), differs=("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN")),
     "on nothing": Case(on("")),
     "on a subquery": Case(on("t.k IN (SELECT 2)"), differs=("DELTA_UNSUPPORTED_SUBQUERY", None)),  # as in a MERGE's condition
     "on rand": Case(
         on("rand() < 2"), differs=("DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED", "INVALID_NON_DETERMINISTIC_EXPRESSIONS")
     ),
-    "on an aggregate": Case(
-        on("max(t.k) = 1"), differs=("DELTA_AGGREGATION_NOT_SUPPORTED", "INVALID_WHERE_CONDITION")
-    ),
+    "on an aggregate": Case(on("max(t.k) = 1"), differs=("DELTA_AGGREGATION_NOT_SUPPORTED", "INVALID_WHERE_CONDITION")),
     "both": Case(using("k", replaceOn="true")),
     "with replaceWhere": Case(using("k", replaceWhere="k = 1")),
     "with dynamic": Case(using("k", partitionOverwriteMode="dynamic")),
@@ -147,7 +144,7 @@ def test_rows_that_match_are_replaced_as_by_delta_spark(spark: SparkSession, tmp
     case = CASES[name]
     first = tmp_path / "first"
     write_delta(str(first), FLAT, configuration=VECTORS | case.properties, partition_by=case.partition_by)
-    found = {}
+    outcomes = {}
     before = {setting: spark.conf.get(setting, None) for setting in case.settings}
     try:
         for setting, value in case.settings.items():
@@ -155,13 +152,13 @@ def test_rows_that_match_are_replaced_as_by_delta_spark(spark: SparkSession, tmp
         for side, form in (("ours", "pydelta"), ("theirs", "delta")):
             path = str(tmp_path / side)
             shutil.copytree(first, path)
-            found[side] = outcome(spark, form, path, case)
+            outcomes[side] = outcome(spark, form, path, case)
     finally:
         restore(spark, before)
     if case.differs is not None:
-        assert tuple(found[side].get("error") for side in ("ours", "theirs")) == case.differs
+        assert tuple(outcomes[side].get("error") for side in ("ours", "theirs")) == case.differs
         return
-    assert found["ours"] == found["theirs"], found
+    assert outcomes["ours"] == outcomes["theirs"], outcomes
     assert_same_tables(PlainTable(str(tmp_path / "ours")), PlainTable(str(tmp_path / "theirs")), since=1)
 
 

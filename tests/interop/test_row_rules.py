@@ -1,4 +1,4 @@
-"""Rules on rows and changes of schema beside delta-spark: one table each, the same writes, the same outcome."""
+"""Rules on rows and changes of schema, compared with delta-spark: one table each, the same writes, the same outcome."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaError
 from delta_py.protocol import column_mapping
 from delta_py.types.schema import StructType, parse_schema, schema_to_json
-from tests.support.merge_peers import condition_of
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
+from tests.support.peers.merge_peers import condition_of
 
 RULED = """
     CREATE TABLE delta.`{path}` (
@@ -36,8 +36,8 @@ ALL = {
     "n": "3",
     "s": "named_struct('x', 1, 't', array('ab', null))",
 }
-# What is different from a lawful row; None leaves the column out. A null struct is left out: delta-spark refuses it when a
-# field in it is NOT NULL, the gate takes it, as the type says.
+# The differences from a valid row; None omits the column. A null struct is left out: delta-spark refuses it if a field in it is
+# NOT NULL, and pydelta accepts it, as the type says.
 WRITES: dict[str, dict[str, str | None]] = {
     "lawful": {},
     "computed": {"day": "date'2024-01-02'"},
@@ -77,9 +77,9 @@ def by_delta_spark(data: DataFrame, path: str, **options: str) -> str:
     try:
         data.write.format("delta").mode(mode).options(**options).save(path)
     except Exception as error:
-        found = re.search(r"\[(DELTA_[A-Z_]+)", str(error))
-        assert found is not None, error
-        return found[1]
+        match = re.search(r"\[(DELTA_[A-Z_]+)", str(error))
+        assert match is not None, error
+        return match[1]
     return "ok"
 
 
@@ -165,7 +165,7 @@ def test_rows_without_a_partition_column_are_taken_and_refused_as_by_delta_spark
     spark: SparkSession, tmp_path: Path, partition: str
 ) -> None:
     def outcomes(source: str) -> dict[str, str | None]:
-        done: dict[str, str | None] = {}
+        conditions: dict[str, str | None] = {}
 
         def attempt(name: str, act: Callable[[str], object]) -> None:
             path = str(tmp_path / f"{source}-{name}")
@@ -174,16 +174,16 @@ def test_rows_without_a_partition_column_are_taken_and_refused_as_by_delta_spark
             try:
                 act(path)
             except (DeltaError, PySparkException, Py4JError) as error:
-                done[name] = error.error_class if isinstance(error, DeltaError) else condition_of(error)
+                conditions[name] = error.error_class if isinstance(error, DeltaError) else condition_of(error)
                 return
-            done[name] = str([tuple(row) for row in spark.read.format("delta").load(path).collect()])
+            conditions[name] = str([tuple(row) for row in spark.read.format("delta").load(path).collect()])
 
         for name, options in SAVES.items():
             writer = spark.sql("SELECT 1L AS k").write.format(source)
             attempt(name, partial(writer.save, **{"mode": "append", **options}))
         attempt("INSERT", lambda path: spark.sql(f"INSERT INTO {source}.`{path}` (k) VALUES (1)"))
         attempt("BY NAME", lambda path: spark.sql(f"INSERT INTO {source}.`{path}` BY NAME SELECT 1L AS k"))
-        return done
+        return conditions
 
     theirs, ours = outcomes("delta"), outcomes("pydelta")
     assert ours == theirs
@@ -204,10 +204,10 @@ def test_overwrite_schema_keeps_the_column_ids_that_delta_spark_keeps(spark: Spa
         before = {path: ids(schema_of(path)) for path in (theirs, ours)}
         assert by_delta_spark(spark.sql(write), theirs, overwriteSchema="true") == "ok"
         assert by_pydelta(spark.sql(write), ours, overwrite_schema=True) == "ok"
-        kept = {
+        column_ids = {
             path: {name for name, number in ids(schema_of(path)).items() if before[path].get(name) == number} for path in before
         }
-        assert kept[ours] == kept[theirs]
+        assert column_ids[ours] == column_ids[theirs]
         assert column_mapping.strip(schema_of(ours)) == column_mapping.strip(schema_of(theirs))
         assert difference(spark.sql(write).toArrow(), spark.read.format("delta").load(ours).toArrow()) is None
 
@@ -217,13 +217,13 @@ def schema_of(path: str) -> StructType:
 
 
 def ids(schema: StructType, path: str = "") -> dict[str, int]:
-    found: dict[str, int] = {}
+    ids_by_name: dict[str, int] = {}
     for f in schema.fields:
         name = f"{path}{f.name.lower()}"
-        found[name] = f.metadata[column_mapping.ID]
+        ids_by_name[name] = f.metadata[column_mapping.ID]
         if isinstance(f.data_type, StructType):
-            found |= ids(f.data_type, f"{name}.")
-    return found
+            ids_by_name |= ids(f.data_type, f"{name}.")
+    return ids_by_name
 
 
 def test_variants_of_pydelta_are_read_by_delta_spark(spark: SparkSession, tmp_path: Path) -> None:

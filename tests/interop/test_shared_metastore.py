@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import delta_spark, orders_peers
-from tests.support.spark_script import run_script
+from tests.support.peers import delta_spark, orders_peers
+from tests.support.spark.spark_script import run_script
 
 SCRIPT = """
 import json, logging, os, sys

@@ -1,8 +1,9 @@
-"""SQL statements by pydelta and by delta-spark, each on a copy of one table: the same results, rows, histories, names of errors.
+"""SQL statements by pydelta and by delta-spark, each on a copy of one table: results, rows, histories and conditions of errors
+are the same.
 
-A statement is a line of sql_statements.sql; one more costs a line. In it {t} is the table, {c} the same as part of a column's
-name, {at:v2} the table at a version, {new:a} a place of its own for each a, {gone:a} one where nothing is, {f} the format, {s} a
-side. All statements of a section go to the same two tables, one after the other; after each of them both are compared.
+A statement is a line of sql_statements.sql, and a new one only needs a line. In it {t} is the table, {c} the same as part of a
+column's name, {at:v2} the table at a version, {new:a} a separate place for each a, {gone:a} an empty place, {f} the format, {s} a
+side. All statements of a section run on the same two tables, in sequence. Both tables are compared after each statement.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from delta_py.protocol import column_mapping
-from tests.support.merge_peers import assert_same_tables, condition_of
-from tests.support.rows import difference
-from tests.support.settings import restore
+from tests.support.oracles.rows import difference
+from tests.support.peers.merge_peers import assert_same_tables, condition_of
+from tests.support.spark.settings import restore
 
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
@@ -60,7 +61,7 @@ RULED = (
 
 SHAPES = (
     *("DESCRIBE HISTORY", "DESC HISTORY", "DESCRIBE DETAIL", "DESC DETAIL", "OPTIMIZE", "REORG", "VACUUM", "RESTORE"),
-    *("CREATE", "REPLACE"),  # a clone's
+    *("CREATE", "REPLACE"),  # of a clone
 )
 """Of these the columns are compared; what stands in them is sizes, times, paths."""
 
@@ -70,37 +71,37 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
         "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     ),
     "DELETE FROM {t} WHERE max(id) = 1": ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR"),
-    # Columns that leave a partition column out, here under a name that it was given: ours says which.
+    # The new columns omit a partition column, here under a name from column mapping: our error says which.
     "ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, v STRING)": ("DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN", "FIELD_NOT_FOUND"),
-    # A time after the last commit is that commit.
+    # A time after the last commit means that commit.
     "RESTORE TABLE {t} TO TIMESTAMP AS OF '2999-01-01'": (None, "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"),
-    # More columns than the table has, by position: the count says more than the schemas.
+    # More columns than the table has, by position: the count explains more than the schemas.
     "INSERT INTO {t} SELECT *, 1 FROM sql_source": ("DELTA_INSERT_COLUMN_ARITY_MISMATCH", "DELTA_METADATA_MISMATCH"),
     "INSERT INTO {new:nc} SELECT 1 AS a": ("DELTA_INSERT_COLUMN_ARITY_MISMATCH", "DELTA_METADATA_MISMATCH"),
     "INSERT INTO {new:nc} VALUES (1)": ("DELTA_INSERT_COLUMN_ARITY_MISMATCH", "DELTA_METADATA_MISMATCH"),
     # A table without columns has no rows, and can be read.
     "SELECT * FROM {new:nc}": (None, "DELTA_READ_TABLE_WITHOUT_COLUMNS"),
     "SELECT count(*) FROM {new:nc}": (None, "DELTA_READ_TABLE_WITHOUT_COLUMNS"),
-    # delta-spark calls each error of arithmetic in a value an overflow, and finds it in constants even if no row changes.
+    # delta-spark calls each arithmetic error in a value an overflow, and finds it in constants even if no row changes.
     "UPDATE {t} SET n = 10/0 WHERE id = 3": ("DIVIDE_BY_ZERO", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
     "UPDATE {t} SET n = 10/0 WHERE false": (None, "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
     "UPDATE {t} SET n = 10 / (id - id) WHERE id = 6": ("DIVIDE_BY_ZERO", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
     "UPDATE {t} SET n = 10 DIV 0 WHERE id = 3": ("DIVIDE_BY_ZERO", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
-    # Its MERGE knows one DEFAULT a clause.
+    # Its MERGE supports one DEFAULT per clause.
     "MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN MATCHED AND s.id = -1 THEN UPDATE SET n = DEFAULT, v = DEFAULT": (
         None,
         "DELTA_MERGE_UNRESOLVED_EXPRESSION",
     ),
     "MERGE INTO {t} t USING sql_source s ON t.id = s.id WHEN NOT MATCHED AND s.id = -1 "
     "THEN INSERT (id, n, v) VALUES (s.id, DEFAULT, DEFAULT)": (None, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-    # It makes a version of this, in which nothing is changed.
+    # It makes a version that changes nothing.
     "ALTER TABLE {t} ALTER COLUMN arr.element SET DEFAULT 5": ("DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY", None),
     "INSERT INTO {t} BY NAME SELECT 1 AS id, 2 AS nope": ("DELTA_METADATA_MISMATCH", "DELTA_MISSING_COLUMN"),
     "INSERT INTO {t} (id, st) VALUES (1, named_struct('a', 1))": (
         "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
         "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     ),
-    # It finds a row that breaks the constraint before it says that the constraint cannot be.
+    # It finds a row that breaks the constraint before it says that the constraint is invalid.
     "ALTER TABLE {t} ADD CONSTRAINT sub CHECK (id IN (SELECT 1))": (
         "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
         "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
@@ -128,13 +129,13 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
         "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
         "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     ),
-    # A default that no row could have, at once, as in CREATE TABLE.
+    # A default that no row could have is refused immediately, as in CREATE TABLE.
     "ALTER TABLE {new:de} ALTER COLUMN w SET DEFAULT 'toolong'": ("EXCEED_LIMIT_LENGTH", None),
     "ALTER TABLE {new:de} ALTER COLUMN x SET DEFAULT max('a')": (
         "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
         "UNSUPPORTED_EXPR_FOR_OPERATOR",
     ),
-    # DEFAULT inside of an expression: Spark's own tables speak of its place.
+    # DEFAULT inside an expression: the error of Spark's own tables is about its place.
     "INSERT INTO {t} (id, n) VALUES (82, DEFAULT + 1)": ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "DEFAULT_PLACEMENT_INVALID"),
     # delta-spark's own search for the rows has a column of this name too.
     "DELETE FROM {t} WHERE _metadata.file_name = 'nope'": (None, "AMBIGUOUS_REFERENCE"),
@@ -147,7 +148,7 @@ DIFFERS: Mapping[str, tuple[str | None, str | None]] = {
 
 NAMES = frozenset(
     {
-        # Where delta-spark's tables are planned by Spark's analyzer, which speaks first and has names of its own.
+        # Spark's analyzer plans delta-spark's tables here. It refuses first, with its own conditions.
         ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "FIELD_NOT_FOUND"),
         ("DELTA_DUPLICATE_COLUMNS_FOUND", "FIELD_ALREADY_EXISTS"),
@@ -168,13 +169,13 @@ NAMES = frozenset(
         ("DELTA_FAILED_RECOGNIZE_PREDICATE", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
         ("DELTA_FAILED_RECOGNIZE_PREDICATE", "CAST_INVALID_INPUT"),
         ("DELTA_FAILED_RECOGNIZE_PREDICATE", "DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES"),
-        ("DELTA_ILLEGAL_OPTION", None),  # a plain error of Java's
+        ("DELTA_ILLEGAL_OPTION", None),  # a plain Java error
         ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
         ("DELTA_ADD_COLUMN_PARENT_NOT_STRUCT", "INVALID_FIELD_NAME"),
         ("DELTA_CANNOT_UPDATE_STRUCT_FIELD", "NOT_SUPPORTED_CHANGE_COLUMN"),
         ("DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT", "FIELD_NOT_FOUND"),
-        ("DELTA_UNSUPPORTED_SOURCE", "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"),  # MERGE INTO a view of fewer columns
-        # Where something is, or nothing, delta-spark has several names for it.
+        ("DELTA_UNSUPPORTED_SOURCE", "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"),  # MERGE INTO a view with fewer columns
+        # If a path is taken, or empty, delta-spark has several conditions for it.
         ("DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("DELTA_TABLE_ALREADY_EXISTS", "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
         ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "TABLE_OR_VIEW_ALREADY_EXISTS"),
@@ -185,7 +186,7 @@ NAMES = frozenset(
         ("DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE"),
         ("DELTA_PATH_DOES_NOT_EXIST", None),
         ("DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_ONLY_OPERATION"),
-        # A time that is an expression: delta-spark's tables by path take texts alone.
+        # A time that is an expression: delta-spark's tables by path only take texts.
         ("DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"),
         ("INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"),
         ("INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.NON_DETERMINISTIC", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"),
@@ -208,11 +209,11 @@ NO_VERSION = frozenset(
 
 
 def statements(section: str) -> list[str]:
-    """Of sql_statements.sql: a line each."""
+    """From sql_statements.sql: one per line."""
     text = Path(__file__).with_name("sql_statements.sql").read_text()
-    found = re.search(rf"^-- {section}\n(.*?)(?=^-- |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return [line for line in found[1].splitlines() if line]
+    match = re.search(rf"^-- {section}\n(.*?)(?=^-- |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return [line for line in match[1].splitlines() if line]
 
 
 @pytest.fixture(params=["false", "true"], ids=["files", "vectors"])
@@ -238,7 +239,7 @@ def tables(spark: SparkSession, tmp_path: Path, definition: Sequence[str], vecto
 
 
 def outcome(spark: SparkSession, side: str, path: str, text: str, args: Any = None) -> dict[str, Any]:
-    """What one side answers, and what has become of the table that the statement is about."""
+    """The answer of one side, and the state of the table that the statement is about."""
     form = "pydelta" if side == "ours" else "delta"
     subject = _subject(path, text)
     before = _version(subject)
@@ -248,23 +249,23 @@ def outcome(spark: SparkSession, side: str, path: str, text: str, args: Any = No
     except (PySparkException, Py4JJavaError) as error:
         assert _version(subject) == before, text
         return {"error": condition_of(error)}
-    found: dict[str, Any] = {"schema": frame.schema.simpleString().replace("pydelta", "delta")}
+    answer: dict[str, Any] = {"schema": frame.schema.simpleString().replace("pydelta", "delta")}
     if not " ".join(text.split()).upper().startswith(SHAPES):
-        found["rows"] = [tuple(_same_for_both(value, path) for value in row) for row in rows]
+        answer["rows"] = [tuple(_same_for_both(value, path) for value in row) for row in rows]
     after = _version(subject)
-    found["commits"] = after - before
+    answer["commits"] = after - before
     if after > before:
         table = PlainTable(subject)
         commits = table.history(limit=after - before).to_pylist()
-        found["history"] = [(one["operation"], _parameters(dict(one["operationParameters"]))) for one in commits]
-        found["table"] = _definition(table)
-    return found
+        answer["history"] = [(one["operation"], _parameters(dict(one["operationParameters"]))) for one in commits]
+        answer["table"] = _definition(table)
+    return answer
 
 
 def _filled(text: str, form: str, path: str, side: str) -> str:
     for place, replacement in {"{t}": f"{form}.`{path}`", "{c}": f"{form}.`{path}`", "{f}": form, "{s}": side}.items():
         text = text.replace(place, replacement)
-    return re.sub(r"\{(new|gone|at):(\w+)\}", lambda found: f"{form}.`{path}{'@' if found[1] == 'at' else '_'}{found[2]}`", text)
+    return re.sub(r"\{(new|gone|at):(\w+)\}", lambda match: f"{form}.`{path}{'@' if match[1] == 'at' else '_'}{match[2]}`", text)
 
 
 def _filled_values(args: Any, form: str, path: str, side: str) -> Any:
@@ -280,7 +281,7 @@ def _subject(path: str, text: str) -> str:
 
 
 def _version(path: str) -> int:
-    """-1 for none: delta-spark makes the directory of the log before it refuses."""
+    """-1 if there is none: delta-spark makes the directory of the log before it refuses."""
     return PlainTable(path).version if any(Path(path, "_delta_log").glob("*.json")) else -1
 
 
@@ -301,13 +302,13 @@ def _parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Without times and without predicates, whose text differs: ours is SQL."""
     texts = {name: re.sub(r"#[0-9]+L?", "", str(value)) for name, value in parameters.items()}
     texts = {name: re.sub(r"col-[0-9a-f-]{36}", "col", text) for name, text in texts.items()}
-    texts = {name: re.sub(r"delta\.feature\.\w+", lambda found: found[0].lower(), text) for name, text in texts.items()}
-    told = {name: text for name, text in texts.items() if name not in UNTOLD and "redicate" not in name}
-    return {name: _as_json(text) for name, text in told.items()}
+    texts = {name: re.sub(r"delta\.feature\.\w+", lambda match: match[0].lower(), text) for name, text in texts.items()}
+    comparable_texts = {name: text for name, text in texts.items() if name not in UNTOLD and "redicate" not in name}
+    return {name: _as_json(text) for name, text in comparable_texts.items()}
 
 
 def _as_json(text: str) -> Any:
-    """What the text says as JSON, where the order of fields means nothing."""
+    """The parsed JSON of the text, in which the order of fields means nothing."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -315,22 +316,22 @@ def _as_json(text: str) -> Any:
 
 
 def check(spark: SparkSession, tables: Mapping[str, str], section: str) -> None:
-    """Fails with all that differs."""
+    """Fails with a list of all differences."""
     compare(spark, tables, [(statement, None) for statement in statements(section)])
 
 
-def compare(spark: SparkSession, tables: Mapping[str, str], asked: Sequence[tuple[str, Any]]) -> None:
-    """asked: statements, with the values of their parameters."""
+def compare(spark: SparkSession, tables: Mapping[str, str], requests: Sequence[tuple[str, Any]]) -> None:
+    """requests: statements, with the values of their parameters."""
     faults = []
-    for statement, args in asked:
-        found = {side: outcome(spark, side, path, statement, args) for side, path in tables.items()}
-        errors = (found["ours"].get("error"), found["theirs"].get("error"))
-        known = errors in NAMES or statement in NO_VERSION or (statement in DIFFERS and errors == DIFFERS[statement])
-        differs = found["ours"] != found["theirs"] and not known
+    for statement, args in requests:
+        outcomes = {side: outcome(spark, side, path, statement, args) for side, path in tables.items()}
+        errors = (outcomes["ours"].get("error"), outcomes["theirs"].get("error"))
+        is_known = errors in NAMES or statement in NO_VERSION or (statement in DIFFERS and errors == DIFFERS[statement])
+        differs = outcomes["ours"] != outcomes["theirs"] and not is_known
         paths = [_subject(tables[side], statement) for side in ("theirs", "ours")]
         rows = difference(*(_rows(path) for path in paths)) if all(_version(path) >= 0 for path in paths) else None
         if differs or rows:
-            faults.append(f"{statement}\n   ours:   {found['ours']}\n   theirs: {found['theirs']}\n   rows: {rows}")
+            faults.append(f"{statement}\n   ours:   {outcomes['ours']}\n   theirs: {outcomes['theirs']}\n   rows: {rows}")
     assert not faults, "\n".join(["", *faults])
 
 
@@ -369,7 +370,7 @@ def test_utilities_are_delta_spark_s(spark: SparkSession, tables: dict[str, str]
 
 @pytest.mark.parametrize("vectors", ["false"], indirect=True)
 def test_tables_of_delta_spark_stay_its_own(spark: SparkSession, tables: dict[str, str]) -> None:
-    """Its statements on its tables are not ours where it is loaded."""
+    """If delta-spark is loaded, it runs its statements on its tables."""
     theirs = tables["theirs"]
     assert spark.sql(f"DELETE FROM delta.`{theirs}` WHERE id = 1").first() == (1,)
     assert "Apache-Spark" in PlainTable(theirs).history(limit=1).to_pylist()[0]["engineInfo"]
@@ -382,7 +383,7 @@ def test_tables_of_delta_spark_stay_its_own(spark: SparkSession, tables: dict[st
 @pytest.mark.parametrize("vectors", ["true"], indirect=True)
 def test_tables_like_others_are_delta_spark_s(spark: SparkSession, tables: dict[str, str], tmp_path: Path) -> None:
     """The source has a default, a comment, properties, column mapping, partitions."""
-    source, found = tables["theirs"], []
+    source, results = tables["theirs"], []
     spark.sql(f"ALTER TABLE delta.`{source}` ALTER COLUMN v COMMENT 'a text'")
     for form in ("delta", "pydelta"):
         path = tmp_path / f"like_{form}"
@@ -392,8 +393,8 @@ def test_tables_like_others_are_delta_spark_s(spark: SparkSession, tables: dict[
         del properties["delta.columnMapping.maxColumnId"]
         commits = [one["operation"] for one in table.history().to_pylist()]
         schema = column_mapping.strip(table.struct_type)
-        found.append((schema, properties, table.metadata.partition_columns, table.protocol, commits, table.to_arrow().num_rows))
-    assert found[0] == found[1]
+        results.append((schema, properties, table.metadata.partition_columns, table.protocol, commits, table.to_arrow().num_rows))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("vectors", ["true"], indirect=True)

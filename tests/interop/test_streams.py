@@ -1,4 +1,4 @@
-"""Streams of delta-spark and of ours: each reads and writes the other's tables, and goes on from the other's checkpoints."""
+"""Streams of delta-spark and of pydelta: each reads and writes the other's tables, and continues from the other's checkpoints."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def rows(*ids: int, name: str | None = None) -> pa.Table:
 
 
 def make(path: str, **properties: str) -> None:
-    """Three versions of three partitions, a file in each: ids 0 to 59."""
+    """Three versions of three partitions, with one file in each: ids 0 to 59."""
     write_delta(path, rows(*range(20)), partition_by=["part"], configuration=properties)
     for start in (20, 40):
         write_delta(path, rows(*range(start, start + 20)), mode="append")
 
 
 class Stream:
-    """A stream from a table into another. options: of all its reads."""
+    """A stream from one table into another. options: of all its reads."""
 
     def __init__(self, spark: SparkSession, table: str, root: Path, **options: Any) -> None:
         self.spark, self.table, self.options = spark, table, options
         self.target, self.checkpoint = str(root / "target"), str(root / "checkpoint")
 
     def run(self, reads: str, writes: str, **options: Any) -> None:
-        """Until nothing is left."""
+        """Until no rows remain."""
         self._writer(reads, writes, options).trigger(availableNow=True).start(self.target).awaitTermination()
 
     def run_batch(self, reads: str, writes: str, **options: Any) -> None:
-        """One batch: the next trigger is far away."""
+        """One batch: the next trigger is far in the future."""
         before = self.batches_done()
         query = self._writer(reads, writes, options).trigger(processingTime="30000 days").start(self.target)
         try:
@@ -62,13 +62,13 @@ class Stream:
         return sum(name.isdigit() for name in self._names("commits"))
 
     def place(self) -> dict[str, Any]:
-        """The offset that was noted last."""
+        """The offset that was recorded last."""
         last = max(int(name) for name in self._names("offsets") if name.isdigit())
-        found: dict[str, Any] = json.loads(Path(self.checkpoint, "offsets", str(last)).read_text().splitlines()[-1])
-        return found
+        offset: dict[str, Any] = json.loads(Path(self.checkpoint, "offsets", str(last)).read_text().splitlines()[-1])
+        return offset
 
     def forget_last_batch(self) -> None:
-        """As after a crash: its offsets are noted, and it has not reached the table."""
+        """As after a crash: the offsets of the batch are recorded, but the batch is not in the table."""
         last = self.batches_done() - 1
         for path in (*self._files("commits", str(last)), *Path(self.target, "_delta_log").glob(f"*{last:020}.*")):
             path.unlink()
@@ -81,7 +81,7 @@ class Stream:
         return [path for path in Path(self.checkpoint, folder).glob("*") if path.name in (name, f".{name}.crc")]
 
     def ids(self) -> list[int]:
-        """By both libraries."""
+        """As both libraries read them."""
         ours = sorted(DeltaTable(self.target).to_arrow(["id"])["id"].to_pylist())
         theirs = sorted(row["id"] for row in self.spark.read.format("delta").load(self.target).select("id").collect())
         assert ours == theirs
@@ -155,7 +155,7 @@ def feed(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class FeedTable:
-    """expected: its feed, by delta-spark's batch."""
+    """expected: its feed, read by delta-spark in a batch."""
 
     path: str
     expected: Counter[tuple[Any, ...]]
@@ -190,12 +190,12 @@ def test_feed_stream_of_one_library_into_the_others_sink_is_the_feed(
 def test_feed_stream_from_the_rows_at_the_start_is_that_of_the_other_library(
     spark: SparkSession, tmp_path: Path, changed: FeedTable
 ) -> None:
-    found = []
+    feeds = []
     for library in ("delta", "pydelta"):
         stream = Stream(spark, changed.path, tmp_path / library, readChangeFeed=True)
         stream.run(library, library, maxFilesPerTrigger=2)
-        found.append(feed(spark.read.format("delta").load(stream.target)))
-    assert found[0] == found[1] and len(found[0]) == 6
+        feeds.append(feed(spark.read.format("delta").load(stream.target)))
+    assert feeds[0] == feeds[1] and len(feeds[0]) == 6
 
 
 @BOTH
@@ -221,7 +221,7 @@ def test_feed_stream_goes_over_to_the_other_library_at_any_batch(
 def test_log_of_schemas_of_one_library_is_gone_on_with_by_the_other(
     spark: SparkSession, tmp_path: Path, first: str, second: str
 ) -> None:
-    """One begins it, the other notes the first change, and the first goes on over a second one."""
+    """One library begins it, the other records the first change, and the first continues after a second change."""
     path = str(tmp_path / "source")
     make(path, **{"delta.columnMapping.mode": "name"})
     stream = Stream(spark, path, tmp_path, schemaTrackingLocation=str(tmp_path / "checkpoint"), allowSourceColumnRename="always")
@@ -234,5 +234,5 @@ def test_log_of_schemas_of_one_library_is_gone_on_with_by_the_other(
             stream.run(library, "delta")
         stream.run(first if library == second else second, "delta")
     assert stream.ids() == list(range(62))
-    found = spark.read.format("delta").load(stream.target).filter("id >= 60").select("id", "name0", "name1").collect()
-    assert sorted(tuple(row) for row in found) == [(60, "new", None), (61, None, "new")]
+    feed_rows = spark.read.format("delta").load(stream.target).filter("id >= 60").select("id", "name0", "name1").collect()
+    assert sorted(tuple(row) for row in feed_rows) == [(60, "new", None), (61, None, "new")]

@@ -1,6 +1,6 @@
-"""Inserts by position: fields of structs go by position at any depth, by pydelta as by delta-spark.
+"""Inserts by position: fields of structs go by position at any depth, in pydelta and in delta-spark.
 
-delta-spark 4.4 matches them by name where table and query have the same fields in another order, with the same types. This
+delta-spark 4.4 matches them by name if table and query have the same fields in another order, with the same types. This
 contradicts Spark's rule, which pydelta follows.
 """
 
@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
-from tests.support.merge_peers import condition_of
+from tests.support.peers.merge_peers import condition_of
 
 DEEP = "STRUCT<x: STRING, y: ARRAY<STRUCT<p: INT, q: BIGINT>>>"
 CASES: dict[str, tuple[str, str]] = {

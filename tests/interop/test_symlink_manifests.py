@@ -1,5 +1,6 @@
-"""Symlink manifests of one table by delta-spark and by pydelta: the same files with the same lines, and each follows its own
-commits."""
+"""Symlink manifests of one table by delta-spark and by pydelta: the same files with the same lines, and each updates them after
+its own commits.
+"""
 
 from __future__ import annotations
 
@@ -60,12 +61,12 @@ def test_each_writer_brings_the_manifests_of_its_own_commits_up_to_date(spark: S
     assert manifests(path) == by_delta_spark(spark, path)
     for source in ("pydelta", "delta", "pydelta"):
         spark.range(2, 5).selectExpr("id", "id as p").write.format(source).mode("append").save(path)
-        found = manifests(path)
-        assert found == by_delta_spark(spark, path)
+        actual_manifests = manifests(path)
+        assert actual_manifests == by_delta_spark(spark, path)
     DeltaTable.forPath(spark, path).delete("p = 1")
-    found = manifests(path)
-    assert found == by_delta_spark(spark, path) and "p=1" not in found
-    assert spark.read.text(f"{path}/{DIRECTORY}").count() == sum(len(lines) - 1 for lines in found.values())
+    actual_manifests = manifests(path)
+    assert actual_manifests == by_delta_spark(spark, path) and "p=1" not in actual_manifests
+    assert spark.read.text(f"{path}/{DIRECTORY}").count() == sum(len(lines) - 1 for lines in actual_manifests.values())
 
 
 def test_spark_reads_our_manifest_where_delta_spark_left_a_checksum(spark: SparkSession, tmp_path: Path) -> None:

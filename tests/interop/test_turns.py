@@ -1,6 +1,7 @@
-"""delta-spark and delta_py change one table in turns, in every way that each of them can; both read the same after each turn.
+"""delta-spark and delta_py change one table in turns, in every way that each of them supports; both read the same after each
+turn.
 
-Turns by delta_py are written without Spark. The tables differ by their features; the turns are the same for all.
+delta_py writes its turns without Spark. The tables differ by their features; the turns are the same for all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import InvariantViolationError
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema(
     [
@@ -33,7 +34,7 @@ SCHEMA = pa.schema(
 
 
 def rows(*ids: int, part: int | None = None) -> pa.Table:
-    made = [
+    new_rows = [
         {
             "id": i,
             "part": i % 3 if part is None else part,
@@ -44,12 +45,12 @@ def rows(*ids: int, part: int | None = None) -> pa.Table:
         }
         for i in ids
     ]
-    return pa.Table.from_pylist(made, schema=SCHEMA)
+    return pa.Table.from_pylist(new_rows, schema=SCHEMA)
 
 
 @dataclass(frozen=True)
 class Peers:
-    """One table, and both who write to it."""
+    """One table, and the two libraries that write to it."""
 
     spark: SparkSession
     path: str
@@ -73,8 +74,8 @@ class Peers:
         assert theirs.column_names == table.schema().names, turn
         assert difference(theirs, table.to_arrow()) is None, turn
         condition = "part = 1 AND id > 6"
-        kept = self.spark.read.format("delta").load(self.path).filter(condition).toArrow()
-        assert difference(kept, table.to_arrow(filter=condition)) is None, turn
+        matching_rows = self.spark.read.format("delta").load(self.path).filter(condition).toArrow()
+        assert difference(matching_rows, table.to_arrow(filter=condition)) is None, turn
 
     def check_all_versions(self) -> None:
         for version in range(DeltaTable(self.path).version + 1):
@@ -142,7 +143,7 @@ class Kind:
 
 @pytest.fixture(scope="module", autouse=True)
 def small_states(spark: SparkSession) -> Iterator[None]:
-    """delta-spark rebuilds a table's state with 50 tasks otherwise, for a handful of files."""
+    """Otherwise delta-spark rebuilds a table's state with 50 tasks, for a handful of files."""
     spark.conf.set("spark.databricks.delta.snapshotPartitions", "1")
     yield
     spark.conf.unset("spark.databricks.delta.snapshotPartitions")
@@ -210,14 +211,14 @@ def test_turns_on_a_table_with_generated_partitions_defaults_and_a_check(spark: 
     table.theirs(some.slice(0, 1), "overwrite", partitionOverwriteMode="dynamic")
     theirs, ours = table.read_theirs(), DeltaTable(table.path)
     assert difference(theirs, ours.to_arrow()) is None
-    found = ours.to_arrow()
-    assert dict(zip(found["id"].to_pylist(), found["kind"].to_pylist(), strict=True)) == {1: "none", 2: "none", 4: "none"}
-    assert all(at.date() == day for at, day in zip(found["at"].to_pylist(), found["day"].to_pylist(), strict=True))
+    read_rows = ours.to_arrow()
+    assert dict(zip(read_rows["id"].to_pylist(), read_rows["kind"].to_pylist(), strict=True)) == {1: "none", 2: "none", 4: "none"}
+    assert all(at.date() == day for at, day in zip(read_rows["at"].to_pylist(), read_rows["day"].to_pylist(), strict=True))
     table.check_all_versions()
 
 
 def test_checkpoints_and_cleanup_of_each_serve_the_other(spark: SparkSession, tmp_path: Path) -> None:
-    """Commits before a checkpoint go: from then on each lives from the checkpoints of both."""
+    """Commits before a checkpoint are deleted: from then on each needs the checkpoints of both."""
     table = Peers(spark, str(tmp_path / "table"))
     log = tmp_path / "table" / "_delta_log"
     table.theirs(rows(0, 1), **{"delta.checkpointInterval": "4", **VECTORS})
@@ -232,5 +233,5 @@ def test_checkpoints_and_cleanup_of_each_serve_the_other(spark: SparkSession, tm
             if file.name[:20].isdigit() and int(file.name[:20]) < newest:
                 file.unlink()
         table.check_newest(f"turn {start}")
-    found = DeltaTable(table.path).to_arrow()["id"].to_pylist()
-    assert sorted(found) == [0, *range(1, 26, 2)]
+    row_ids = DeltaTable(table.path).to_arrow()["id"].to_pylist()
+    assert sorted(row_ids) == [0, *range(1, 26, 2)]

@@ -1,4 +1,6 @@
-"""deltalake (delta-rs) and delta_py change one table in turns, in every way that each can; both read the same after each turn."""
+"""deltalake (delta-rs) and delta_py change one table in turns, in every way that each supports; both read the same after each
+turn.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,20 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("price", pa.decimal128(10, 2))])
-# No letters beyond ASCII: deltalake removes such a file of ours (and of delta-spark's) under another spelling of its path,
-# does not recognise that itself, and leaves the file in its checkpoints.
+# No letters beyond ASCII: deltalake removes a file of ours (or of delta-spark's) with such letters under another spelling of its
+# path, does not recognise that spelling itself, and leaves the file in its checkpoints.
 PARTS = ("a", "b c", None, "u/=%")
 
 
 def rows(*ids: int, part: int | None = None) -> pa.Table:
-    made = [
+    new_rows = [
         {"id": i, "part": PARTS[(i if part is None else part) % 4], "name": None if i % 4 == 3 else f"näme {i}", "price": i}
         for i in ids
     ]
-    return pa.Table.from_pylist(made, schema=SCHEMA)
+    return pa.Table.from_pylist(new_rows, schema=SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,9 @@ class Peers:
     def check(self, turn: object, version: int | None = None) -> None:
         theirs, ours = self.read_theirs(version), DeltaTable(self.path, version=version)
         ours.snapshot.check_integrity()
-        wanted = ours.to_arrow()
-        assert sorted(theirs.column_names) == sorted(wanted.column_names), turn
-        assert difference(theirs.select(wanted.column_names).cast(wanted.schema), wanted) is None, turn
+        expected = ours.to_arrow()
+        assert sorted(theirs.column_names) == sorted(expected.column_names), turn
+        assert difference(theirs.select(expected.column_names).cast(expected.schema), expected) is None, turn
 
     def check_changes(self, first: int, last: int) -> None:
         theirs = pa.table(self.table().load_cdf(starting_version=first, ending_version=last).read_all())
@@ -119,7 +121,7 @@ def test_deltalake_and_delta_py_take_turns_in_every_way(kind: str, partition_by:
             table.check_changes(version, version)
 
 
-def test_overwrite_of_files_whose_paths_deltalake_spelled_its_way_removes_them_for_deltalake(tmp_path: Path) -> None:
+def test_overwrite_removes_files_by_their_paths_as_deltalake_spells_them(tmp_path: Path) -> None:
     table = Peers(str(tmp_path / "table"))
     data = pa.table({"id": [1, 2], "ü": ["x", "y"]})
     table.theirs(data, partition_by=["ü"])

@@ -1,5 +1,6 @@
-"""REORG, FSCK and deep clones beside delta-spark: it reads the same afterwards, and its own REORG says and does the same. Logs of
-which only the end is left, read by both."""
+"""REORG, FSCK and deep clones, compared with delta-spark: it reads the same afterwards, and its own REORG reports and does the
+same. Logs whose older part was deleted are read by both.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 MAPPED = {
     "delta.enableDeletionVectors": "true",
@@ -33,7 +34,7 @@ def append(spark: SparkSession, path: str, start: int, end: int, *columns: str, 
 
 
 def make(spark: SparkSession, path: str) -> None:
-    """Three files in each of two partitions, by delta-spark; a column is dropped, and rows are deleted by vectors of one file."""
+    """Three files in each of two partitions, by delta-spark; a column is dropped, and vectors delete rows of one file."""
     for start in range(0, 60, 20):
         columns = ("id", "nullif(id % 2, 0) AS part", "concat('n', id) AS name", "id AS gone")
         append(spark, path, start, start + 20, *columns, **(MAPPED if start == 0 else {}))
@@ -52,33 +53,33 @@ def plain(spark: SparkSession, source: str, path: str) -> Any:
 
 
 def reorganised(spark: SparkSession, path: str) -> tuple[str, dict[str, str], set[str]]:
-    """What the history says of the last commit: operation, parameters, names of metrics."""
+    """The history's entry for the last commit: operation, parameters, names of metrics."""
     entry = DeltaSparkTable.forPath(spark, path).history(1).first()
     return entry["operation"], dict(entry["operationParameters"]), set(entry["operationMetrics"])
 
 
 def test_purge_does_and_says_what_delta_sparks_does(spark: SparkSession, tmp_path: Path) -> None:
-    said, results = [], []
+    reports, results = [], []
     for kind in ("theirs", "ours"):
         path = str(tmp_path / kind)
         make(spark, path)
         before = rows(spark, "delta", path)
         if kind == "theirs":
             spark.sql(f"REORG TABLE delta.`{path}` WHERE part = 1 APPLY (PURGE)")
-            said.append(reorganised(spark, path))
+            reports.append(reorganised(spark, path))
             row = spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)").first()
         else:
             DeltaTable.forPath(spark, path).reorg().where("part = 1").executePurge()
-            said.append(reorganised(spark, path))
+            reports.append(reorganised(spark, path))
             row = DeltaTable.forPath(spark, path).reorg().executePurge().first()
         results.append((row["metrics"]["numFilesRemoved"], row["metrics"]["numFilesAdded"]))
-        said.append(reorganised(spark, path))
+        reports.append(reorganised(spark, path))
         assert difference(before, rows(spark, "delta", path)) is None
         assert difference(plain(spark, "delta", path), plain(spark, "pydelta", path)) is None
         live = PlainTable(path).files().to_pylist()
         assert [file["deletion_vector"] for file in live] == [None] * len(live)
         assert sum(pq.read_metadata(Path(path) / file["path"]).num_rows for file in live) == before.num_rows
-    theirs, ours = said[:2], said[2:]
+    theirs, ours = reports[:2], reports[2:]
     assert [(operation, set(parameters)) for operation, parameters, _ in ours] == [("REORG", {"predicate", "applyPurge"})] * 2
     assert [entry[0] for entry in theirs] == ["REORG", "REORG"]
     assert [set(entry[1]) for entry in theirs] == [set(entry[1]) for entry in ours]
@@ -123,8 +124,8 @@ def test_delta_spark_reads_a_table_that_fsck_repaired(spark: SparkSession, tmp_p
     (Path(path) / PlainTable(path).files()["path"].to_pylist()[0]).unlink()
     with pytest.raises(Exception, match="DELTA_FILE_NOT_FOUND_DETAILED"):
         table.fsck(dryRun=False)
-    found = table.fsck(dryRun=False, allowDataLoss=True).collect()
-    assert {row["kind"] for row in found} >= {"dataFile", "checkpoint"}
+    repairs = table.fsck(dryRun=False, allowDataLoss=True).collect()
+    assert {row["kind"] for row in repairs} >= {"dataFile", "checkpoint"}
     assert table.fsck().collect() == []
     assert difference(plain(spark, "delta", path), plain(spark, "pydelta", path)) is None
     append(spark, path, 2000, 2001)
@@ -135,7 +136,7 @@ def test_delta_spark_reads_a_table_that_fsck_repaired(spark: SparkSession, tmp_p
 
 
 def cleaned(spark: SparkSession, path: str, properties: str) -> dict[int, datetime]:
-    """Versions 0 to 5 by delta-spark, a checkpoint of version 3, and of the commits only 4 and 5. Returns their times."""
+    """Versions 0 to 5 by delta-spark, with a checkpoint of version 3, and only the commits 4 and 5. Returns their times."""
     spark.sql(f"CREATE TABLE delta.`{path}` (i LONG) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '3', {properties})")
     for number in range(1, 6):
         spark.range(number, number + 1).selectExpr("id AS i").write.format("delta").mode("append").save(path)
@@ -149,7 +150,7 @@ def cleaned(spark: SparkSession, path: str, properties: str) -> dict[int, dateti
 
 
 def outcome(read: Callable[[], list[Any]]) -> Any:
-    """What it gives, or the condition of its error; Spark has that of a stream's in the text."""
+    """The result, or the condition of its error. Spark has the condition of a stream in the text."""
     try:
         return sorted(read())
     except Exception as error:

@@ -1,6 +1,6 @@
-"""The report's page in a real browser: nothing overflows, nothing lies over something else, all can be read.
+"""The report's page in a real browser: nothing overflows, no elements overlap, everything is legible.
 
-Wide and narrow, light and dark. With PYDELTA_PICTURES=directory pictures of all states are left there.
+Wide and narrow, light and dark. PYDELTA_PICTURES=directory keeps pictures of all states there.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import chromium
-from tests.support.report_states import STATES
+from tests.support.documents import chromium
+from tests.support.tables.report_states import STATES
 
 WIDTHS = {"wide": 1_280, "tablet": 700, "narrow": 360}
 
@@ -28,12 +28,12 @@ def html_of(state: str) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("state", STATES)
 def test_page_has_no_text_that_overflows_overlaps_or_is_pale(state: str, width: str, dark: bool) -> None:
-    found = chromium.measure(html_of(state), WIDTHS[width], dark=dark)
-    assert found["problems"] == []
-    assert (found["width"], found["isDark"]) == (WIDTHS[width], dark)
-    assert found["pieces"] > 60
-    # The page's policy lets it have its style.
-    assert found["background"] == ("rgb(20, 24, 28)" if dark else "rgb(251, 251, 250)")
+    measurements = chromium.measure(html_of(state), WIDTHS[width], dark=dark)
+    assert measurements["problems"] == []
+    assert (measurements["width"], measurements["isDark"]) == (WIDTHS[width], dark)
+    assert measurements["pieces"] > 60
+    # The page's policy allows its style.
+    assert measurements["background"] == ("rgb(20, 24, 28)" if dark else "rgb(251, 251, 250)")
 
 
 @pytest.mark.skipif(not os.environ.get("PYDELTA_PICTURES"), reason="PYDELTA_PICTURES does not say where pictures go")

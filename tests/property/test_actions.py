@@ -1,4 +1,4 @@
-"""Actions as they are written: what is written is read again as the same, and what a reader refuses is not written."""
+"""Actions as they are written: a written action is read back unchanged, and an action that a reader refuses is not written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PATHS = st.builds(
 )
 VECTORS = st.builds(DeletionVectorDescriptor, st.sampled_from("upi"), TEXT, st.none() | INT, INT, COUNT)
 
-# Beside the names of the attributes those in the log.
+# The names in the log that differ from the names of the attributes.
 NAMES: dict[type[Any], dict[str, str]] = {
     Protocol: {
         "min_reader_version": "minReaderVersion",
@@ -148,7 +148,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-# What JSON cannot say, and spellings of paths that are no canonical ones.
+# Values that JSON cannot express, and path spellings that are not canonical.
 ODD = st.sampled_from([float("nan"), "\ud800", b"x", nested(300), {1: "x"}, {"x": 1}, ("x",), -1, 2**63, True])
 ODD |= st.sampled_from(["//a", "file:/a", "FILE:///a", "a%", "./s3://b/c"]) | JSON
 

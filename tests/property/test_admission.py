@@ -1,4 +1,4 @@
-"""Admission: however limits cut a table and its commits, restarts between them or not, each file comes once, in one order."""
+"""Admission: whatever the limits on a table and its commits, with restarts or without, each file comes once, in one order."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from delta_py.streaming.commits import ChangeRules
 from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
-# What a commit does: add files (their sizes), or replace a live file without changing rows, or delete one.
+# The effect of a commit: add files (their sizes), replace a live file without changing rows, or delete one.
 COMMITS = st.lists(st.one_of(st.lists(st.integers(0, 50), max_size=4), st.sampled_from(["optimize", "delete"])), max_size=8)
 LIMITS = st.builds(Limits, files=st.one_of(st.none(), st.integers(1, 5)), bytes=st.one_of(st.none(), st.integers(1, 120)))
 
@@ -60,22 +60,22 @@ def test_batches_of_any_limits_are_all_files_once_and_the_same_when_run_again(
     stream = open_source()
     table_id = Snapshot.load(builder.store).metadata.id
     begin = StreamOffset(table_id, first, is_initial=initial)
-    whole = stream.plan(begin, stream.admit(begin, Limits())).paths()
-    place, found, turn = begin, [], 0
+    all_paths = stream.plan(begin, stream.admit(begin, Limits())).paths()
+    place, paths, turn = begin, [], 0
     while (end := stream.admit(place, limits[turn % len(limits)])) != place:
         files = stream.plan(place, end).paths()
         assert files, "a batch without files was admitted"
         assert limits[turn % len(limits)].files is None or len(files) <= limits[turn % len(limits)].files
         stream = open_source() if restarts else stream
         assert stream.plan(place, StreamOffset.from_json(end.to_json())).paths() == files
-        found.extend(files)
+        paths.extend(files)
         place, turn = end, turn + 1
-    assert found == whole
-    assert sorted(found) == sorted(expected(builder, first, initial))
+    assert paths == all_paths
+    assert sorted(paths) == sorted(expected(builder, first, initial))
 
 
 def expected(builder: TableBuilder, first: int, initial: bool) -> list[str]:
-    """By plain replay: the live files of a version and what later commits added."""
+    """By plain replay: the live files of a version and the files that later commits added."""
     paths = [path for path, _ in builder.live(first)] if initial else []
     for version in range(first + initial, len(builder.commits)):
         adds = [action["add"] for action in builder.commits[version] if "add" in action]

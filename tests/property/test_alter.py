@@ -1,4 +1,6 @@
-"""Columns added, renamed, dropped and moved between appends, in any order: each row keeps what was written into each column."""
+"""Columns added, renamed, dropped and moved between appends, in any order: each row keeps the values that were written into its
+columns.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 99), st.intege
 
 
 class Model:
-    """columns: names, and a number that tells a column from one of the same name before. rows: values by these numbers."""
+    """columns: names, and a number that tells a column from an earlier one of the same name. rows: values by these numbers."""
 
     def __init__(self) -> None:
         self.columns: list[tuple[str, int]] = [("key", 0), ("c0", 1)]
@@ -50,8 +52,8 @@ def test_rows_keep_their_values_through_changes_of_columns(steps: list[tuple[str
                 DeltaTable(path).checkpoint()
         table = DeltaTable(path)
         assert table.schema().names == model.names
-        found = table.to_arrow().to_pylist()
-        assert sorted((tuple(row[name] for name in model.names) for row in found), key=str) == model.shown()
+        read_rows = table.to_arrow().to_pylist()
+        assert sorted((tuple(row[name] for name in model.names) for row in read_rows), key=str) == model.shown()
 
 
 def step(store: Any, model: Model, kind: str, one: int, other: int) -> None:
@@ -76,6 +78,6 @@ def step(store: Any, model: Model, kind: str, one: int, other: int) -> None:
     elif kind == "move" and changeable:
         column = model.columns.pop(place)
         after = other % (len(model.columns) + 1)
-        behind = None if after == 0 else model.columns[after - 1][0]
-        change_columns(store, [ColumnChange(column[0], first=behind is None, after=behind)])
+        previous = None if after == 0 else model.columns[after - 1][0]
+        change_columns(store, [ColumnChange(column[0], first=previous is None, after=previous)])
         model.columns.insert(after, column)

@@ -1,4 +1,4 @@
-"""Random histories of a remote table, read with the cache directory and without: the same state, whatever has happened."""
+"""Random histories of a remote table, read with the cache directory and without: the state is always the same."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from delta_py.errors import DeltaError
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
-from delta_py.storage.cached_objects import KeptObjects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import ObjectInfo
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000
@@ -43,7 +43,7 @@ STEPS = st.lists(
 
 
 class History:
-    """A table whose commits differ in nothing but which file of one letter they speak of, so that sizes repeat."""
+    """A table whose commits differ only in a file of one letter that they name, so that sizes repeat."""
 
     def __init__(self, has_etags: bool, places: Path) -> None:
         self.store, self.places = MemoryStore(has_etags=has_etags), places
@@ -111,12 +111,12 @@ def test_any_history_reads_with_the_cache_as_without(has_etags: bool, in_blocks:
         history = History(has_etags, Path(place))
         for step, value in steps:
             history.take(step, value)
-            kept = history.states()
+            cached_states = history.states()
             assert any(Path(place).iterdir())
             with patch.dict("os.environ", PYDELTA_CACHE_DIR=""):
-                assert history.states() == kept, (step, value)
+                assert history.states() == cached_states, (step, value)
         live = {path for path, _ in history.table.live()}
-        assert {row["path"] for row in kept[0][3]} == live
+        assert {row["path"] for row in cached_states[0][3]} == live
 
 
 @given(
@@ -139,6 +139,6 @@ def test_any_ranges_of_a_large_object_are_its_bytes(content: bytes, ranges: list
             assert [source.read_at(length, start) for start, length in ranges] == [
                 content[start : start + length] for start, length in ranges
             ]
-            asked = len(store.calls)
+            call_count = len(store.calls)
         source = KeptObjects(store, DiskCache(Path(place), 1 << 30)).open_input(info)
-        assert [source.read_at(length, start) for start, length in ranges] and len(store.calls) == asked
+        assert [source.read_at(length, start) for start, length in ranges] and len(store.calls) == call_count

@@ -1,4 +1,4 @@
-"""Whatever tables that are shallow clones of each other do, VACUUM with no retention takes no row of any of them."""
+"""Whatever changes tables that are shallow clones of each other make, VACUUM without retention deletes no row of any of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 from tests.unit.optimize.test_optimize import compacted, delete
 
 TABLES = 3

@@ -1,4 +1,4 @@
-"""Column mapping: ids are handed out once, and physical names are found at every depth."""
+"""Column mapping: each id is used once, and physical names are found at every depth."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_assigned_schemas_translate_to_the_same_shape(schema: StructType, mode: 
 @given(structs(TYPES), structs(TYPES))
 def test_columns_added_later_never_reuse_an_id(schema: StructType, more: StructType) -> None:
     first, last = column_mapping.assign(schema, lambda f: f.name, Properties({}))
-    known = {f.name.lower() for f in first.fields}
-    added = tuple(f for f in more.fields if f.name.lower() not in known)
+    used_names = {f.name.lower() for f in first.fields}
+    added = tuple(f for f in more.fields if f.name.lower() not in used_names)
     grown, newest = column_mapping.assign(StructType((*first.fields, *added)), lambda f: f.name, Properties({}), last + 1)
     assert grown.fields[: len(first.fields)] == first.fields
     assert newest >= last

@@ -1,4 +1,4 @@
-"""Random rows through `pydelta cat` and `pydelta load`: what one writes, the other takes for the same rows, in any zone."""
+"""Random rows through `pydelta cat` and `pydelta load`: one reads the rows that the other wrote, in any time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from delta_py import DeltaTable, write_delta
 from pydelta_cli.main import app
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 SCHEMA = pa.schema(
     [
@@ -74,18 +74,17 @@ ZONES = st.sampled_from(["UTC", "Asia/Tokyo", "America/New_York", "Europe/Amster
 
 
 def through(rows: pa.Table, written: pa.Schema, file_format: str, cat_zone: str, load_zone: str) -> pa.Table:
-    """The rows that a table has whose rows were loaded from what `cat` wrote. written: columns of the new table, with names in
-    another case."""
+    """The rows of a table after loading the output of `cat`. written: columns of the new table, with names in another case."""
     with tempfile.TemporaryDirectory() as directory:
         first, second, file = f"{directory}/first", f"{directory}/second", Path(directory, "rows")
         write_delta(first, rows)
         write_delta(second, written.empty_table())
-        done = CliRunner().invoke(app, ["cat", first, "--format", file_format, "--tz", cat_zone])
-        assert done.exit_code == 0, done.stderr
-        file.write_bytes(done.stdout_bytes)
+        result = CliRunner().invoke(app, ["cat", first, "--format", file_format, "--tz", cat_zone])
+        assert result.exit_code == 0, result.stderr
+        file.write_bytes(result.stdout_bytes)
         loading = ["load", second, str(file), "--format", file_format, "--mode", "append", "--tz", load_zone]
-        done = CliRunner().invoke(app, loading)
-        assert done.exit_code == 0, (done.stderr, file.read_text())
+        result = CliRunner().invoke(app, loading)
+        assert result.exit_code == 0, (result.stderr, file.read_text())
         return DeltaTable(second).to_arrow()
 
 
@@ -94,7 +93,7 @@ def upper(schema: pa.Schema) -> pa.Schema:
 
 
 def comparable(value: Any) -> Any:
-    """Rows whose names are in one case, as text in which NaN equals itself."""
+    """Rows with names in one case, as text in which NaN equals itself."""
     if isinstance(value, dict):
         return {name.lower(): comparable(inner) for name, inner in value.items()}
     return [comparable(inner) for inner in value] if isinstance(value, list | tuple) else repr(value)
@@ -105,8 +104,8 @@ def comparable(value: Any) -> Any:
 @settings(max_examples=examples(20), deadline=None)
 def test_csv_of_cat_is_loaded_as_the_same_rows(rows: list[dict[str, Any]], cat_zone: str, load_zone: str) -> None:
     given_rows = pa.Table.from_pylist(rows, SCHEMA)
-    found = through(given_rows, upper(SCHEMA), "csv", cat_zone, load_zone)
-    assert comparable(found.to_pylist()) == comparable(given_rows.to_pylist())
+    loaded_rows = through(given_rows, upper(SCHEMA), "csv", cat_zone, load_zone)
+    assert comparable(loaded_rows.to_pylist()) == comparable(given_rows.to_pylist())
 
 
 @pytest.mark.parametrize("name", SCHEMA.names)
@@ -120,7 +119,7 @@ def test_null_of_a_table_with_one_column_is_a_row_of_its_csv(name: str) -> None:
 @settings(max_examples=examples(20), deadline=None)
 def test_json_of_cat_is_loaded_as_the_same_rows(rows: list[dict[str, Any]], cat_zone: str, load_zone: str) -> None:
     given_rows = pa.Table.from_pylist(rows, NESTED)
-    others = [NESTED.field(name).with_name(name.upper()) for name in NESTED.names[1:]]
-    written = pa.schema([("P", pa.struct(list(upper(SCHEMA)))), *others])
-    found = through(given_rows, written, "json", cat_zone, load_zone)
-    assert comparable(found.to_pylist()) == comparable(given_rows.to_pylist())
+    other_fields = [NESTED.field(name).with_name(name.upper()) for name in NESTED.names[1:]]
+    written = pa.schema([("P", pa.struct(list(upper(SCHEMA)))), *other_fields])
+    loaded_rows = through(given_rows, written, "json", cat_zone, load_zone)
+    assert comparable(loaded_rows.to_pylist()) == comparable(given_rows.to_pylist())

@@ -1,4 +1,4 @@
-"""The gate on random tables and rows: what comes out is what Spark's cast gives, and schemas only grow."""
+"""The conformer on random tables and rows: its result is what Spark's cast returns, and schemas only grow."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchError
+from delta_py.expressions.coercion import may_assign
 from delta_py.expressions.value_casts import cast_values
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer, WriteState
 from delta_py.row_rules.evolution import merged_schema
 from delta_py.row_rules.row_constraints import RowRule
-from delta_py.row_rules.store_assignment_casts import may_assign
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     BYTE,
@@ -67,25 +67,29 @@ def kinds(draw: st.DrawFn, depth: int = 2) -> tuple[DataType, DataType, st.Searc
     if kind == "list":
         return ArrayType(source), ArrayType(target), st.none() | st.lists(values, max_size=3)
     if kind == "map":
-        pairs = st.dictionaries(st.text("xy", max_size=2), values, max_size=2).map(lambda found: list(found.items()))
+        pairs = st.dictionaries(st.text("xy", max_size=2), values, max_size=2).map(lambda mapping: list(mapping.items()))
         return MapType(STRING, source), MapType(STRING, target), st.none() | pairs
-    given = StructType((StructField("other", LONG), StructField("Kept", source)))
-    wanted = StructType((StructField("kept", target), StructField("OTHER", LONG), StructField("new", STRING)))
-    return given, wanted, st.none() | st.fixed_dictionaries({"other": st.none() | st.integers(0, 3), "Kept": values})
+    source_struct = StructType((StructField("other", LONG), StructField("Kept", source)))
+    target_struct = StructType((StructField("kept", target), StructField("OTHER", LONG), StructField("new", STRING)))
+    return (
+        source_struct,
+        target_struct,
+        st.none() | st.fixed_dictionaries({"other": st.none() | st.integers(0, 3), "Kept": values}),
+    )
 
 
 def as_stored(value: Any, source: DataType, target: DataType) -> Any:
-    """One value of the data as the table has to hold it; raises where it cannot."""
+    """The table's form of one value of the data. Raises if there is none."""
     if value is None:
         return None
     match source, target:
-        case ArrayType(inner, _), ArrayType(wanted, _):
-            return [as_stored(item, inner, wanted) for item in value]
-        case MapType(_, inner, _), MapType(_, wanted, _):
-            return [(key, as_stored(item, inner, wanted)) for key, item in value]
-        case StructType(given), StructType(wanted_fields):
-            kept = as_stored(value["Kept"], given[1].data_type, wanted_fields[0].data_type)
-            return {"kept": kept, "OTHER": value["other"], "new": None}
+        case ArrayType(inner, _), ArrayType(target_inner, _):
+            return [as_stored(item, inner, target_inner) for item in value]
+        case MapType(_, inner, _), MapType(_, target_inner, _):
+            return [(key, as_stored(item, inner, target_inner)) for key, item in value]
+        case StructType(source_fields), StructType(target_fields):
+            stored_value = as_stored(value["Kept"], source_fields[1].data_type, target_fields[0].data_type)
+            return {"kept": stored_value, "OTHER": value["other"], "new": None}
     return cast_values(pa.array([value], to_arrow_type(source)), source, target)[0].as_py()
 
 
@@ -100,11 +104,11 @@ def test_conform_random_rows_are_what_the_cast_of_each_value_gives(data: st.Data
         expected = [as_stored(value, source, target) for value in rows[skipped:]]
     except DeltaError:
         try:
-            found = Conformer(state, batch.schema).conform(batch)
+            conformed = Conformer(state, batch.schema).conform(batch)
         except SchemaMismatchError as error:
             assert error.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
             return
-        raise AssertionError(f"a value that does not fit was taken: {found.batch.to_pylist()}") from None
+        raise AssertionError(f"a value that does not fit was taken: {conformed.batch.to_pylist()}") from None
     lawful = Conformer(state, batch.schema).conform(batch).batch
     lawful.validate(full=True)
     assert lawful.schema == to_arrow_schema(state.schema)
@@ -157,21 +161,21 @@ def widened(schema: StructType) -> TableConfig:
 
 @given(schemas(), schemas(), st.booleans())
 def test_merged_schema_keeps_every_column_in_order_and_merging_again_changes_nothing(
-    known: StructType, data: StructType, widen: bool
+    old_schema: StructType, data: StructType, widen: bool
 ) -> None:
     try:
-        merged = merged_schema(widened(known), data, widen=widen)
+        merged = merged_schema(widened(old_schema), data, widen=widen)
     except SchemaMismatchError as error:
         assert error.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
         return
-    grew(known, merged)
-    assert {f.name.lower() for f in merged.fields} == {f.name.lower() for f in (*known.fields, *data.fields)}
+    grew(old_schema, merged)
+    assert {f.name.lower() for f in merged.fields} == {f.name.lower() for f in (*old_schema.fields, *data.fields)}
     assert merged_schema(widened(merged), data, widen=widen) == merged
     assert merged_schema(widened(merged), merged, widen=widen) == merged
 
 
 def grew(old: DataType, new: DataType) -> None:
-    """What the old type has stands in the new at the same place; what is new there may be null."""
+    """The parts of the old type are in the new one at the same place; new parts may be null."""
     match old, new:
         case StructType(old_fields), StructType(new_fields):
             assert [f.name for f in new_fields[: len(old_fields)]] == [f.name for f in old_fields]

@@ -1,4 +1,4 @@
-"""Tables by three writers that hold the extreme values of every type: each value is found, whatever its bounds say."""
+"""Tables by three writers that hold the extreme values of every type: each value is found, whatever its bounds are."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
-from tests.support.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
-from tests.support.sampling import sampled
+from tests.support.generators.extreme_values import COLUMNS, ROWS, WRITERS, lookups, rows
+from tests.support.runs.sampling import sampled
 
 ALL_ROWS = rows()
 SCHEMA = from_arrow_schema(ALL_ROWS.schema)
@@ -42,14 +42,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def matching(condition: str) -> set[int]:
-    """The rows for which it is true, by their numbers; nothing is left out."""
+    """The numbers of the rows for which it is true; no file is skipped."""
     predicate = resolve_condition(parse_predicate(condition, SCHEMA), SCHEMA).expression
     (batch,) = ALL_ROWS.to_batches()
     return set(batch["n"].filter(evaluate(predicate, batch).fill_null(False)).to_pylist())
 
 
 def row_of(path: str) -> int:
-    """The number of the row that a file holds, which the writers put into its path in two ways."""
+    """The number of the row in a file. The writers put it into the file's path in two ways."""
     return int(path.split("n=")[-1].split("/")[0].removesuffix(".parquet"))
 
 
@@ -62,9 +62,9 @@ def test_no_file_with_a_matching_row_is_skipped(writer: str, written: Any) -> No
         batches = list(snapshot.file_batches(leaves))
         for condition in sampled(lookups(column), 24):
             pruner = FilePruner.of(snapshot.config, parse_predicate(condition, SCHEMA))
-            kept = {row_of(path) for batch in batches for path in pruner.pruned(batch).files["path"].to_pylist()}
-            missing = matching(condition) - kept
-            skipped += ROWS - len(kept)
+            remaining_rows = {row_of(path) for batch in batches for path in pruner.pruned(batch).files["path"].to_pylist()}
+            missing = matching(condition) - remaining_rows
+            skipped += ROWS - len(remaining_rows)
             if missing:
                 lost[condition] = missing
     assert lost == {}

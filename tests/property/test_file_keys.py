@@ -1,4 +1,4 @@
-"""Keys that come more than once are found, however they are spread over batches and whatever their hashes are."""
+"""Repeated keys are found, however they are spread over batches and whatever their hashes are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCHES = st.lists(st.lists(KEYS, max_size=6), max_size=4)
 
 
 def as_batch(keys: list[str]) -> pa.LargeStringArray:
-    """A slice of more, as batches often are."""
+    """A slice of a longer array, as batches often are."""
     return pa.array(["before", *keys, "behind"], pa.large_string()).slice(1, len(keys))
 
 
@@ -45,8 +45,8 @@ def test_equal_hashes_make_no_equal_keys(batches: list[list[str]], different: in
 
 
 @given(st.lists(KEYS, min_size=1, max_size=6), st.lists(KEYS, max_size=6))
-def test_the_hash_of_a_key_is_that_of_the_key_alone(keys: list[str], others: list[str]) -> None:
-    together = key_hashes(as_batch(others + keys))[len(others) :]
+def test_the_hash_of_a_key_is_that_of_the_key_alone(keys: list[str], other_keys: list[str]) -> None:
+    together = key_hashes(as_batch(other_keys + keys))[len(other_keys) :]
     assert together.tolist() == [int(key_hashes(pa.array([key], pa.large_string()))[0]) for key in keys]
 
 

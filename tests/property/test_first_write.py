@@ -1,4 +1,4 @@
-"""Random rows through write_delta and back: nothing is lost, doubled or changed, whatever the partitioning and the limits."""
+"""Random rows through write_delta and back: no row is lost, doubled or changed, whatever the partitioning and the limits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 SCHEMA = pa.schema(
     [
@@ -69,16 +70,16 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         store = LocalStore(root)
         request = WriteRequest("append", partitions, configuration={"delta.columnMapping.mode": "name"} if mapped else None)
         plan = plan_write(store, from_arrow_schema(SCHEMA), request)
-        assert not isinstance(plan, int)
+        assert not isinstance(plan, NothingToDo)
         state = replace(plan.state, buffer_bytes=limit, row_group_bytes=limit, target_file_bytes=limit, max_open_files=2)
         batches = pa.Table.from_pylist(rows, schema=SCHEMA).to_batches(max_chunksize=batch_rows)
         written = write_files(state, batches)
         assert written.row_count == len(rows)
         commit_write(store, plan, [written])
-        found = DeltaTable(root).to_arrow()
-        assert found.schema.names == SCHEMA.names
+        read_rows = DeltaTable(root).to_arrow()
+        assert read_rows.schema.names == SCHEMA.names
         expected = Counter(comparable(row, partitions) for row in pa.Table.from_pylist(rows, schema=SCHEMA).to_pylist())
-        assert Counter(comparable(row, []) for row in found.to_pylist()) == expected
+        assert Counter(comparable(row, []) for row in read_rows.to_pylist()) == expected
 
 
 @settings(deadline=None, max_examples=examples(40))
@@ -98,12 +99,12 @@ def test_filter_over_written_statistics_loses_no_row(
     with tempfile.TemporaryDirectory() as root:
         store = LocalStore(root)
         plan = plan_write(store, from_arrow_schema(SCHEMA), WriteRequest("append", partitions))
-        assert not isinstance(plan, int)
+        assert not isinstance(plan, NothingToDo)
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
         parts = [write_files(plan.state, [batch], task=n) for n, batch in enumerate(table.to_batches(max_chunksize=5))]
         commit_write(store, plan, parts)
         values = [row[column] for row in DeltaTable(root).to_arrow().to_pylist()]
-        kept = [row[column] for row in DeltaTable(root).to_arrow(filter=f"{column} {op} {literal(bound)}").to_pylist()]
+        matching_values = [row[column] for row in DeltaTable(root).to_arrow(filter=f"{column} {op} {literal(bound)}").to_pylist()]
     compare = {"=": lambda v: v == bound, "<": lambda v: v < bound, ">=": lambda v: v >= bound}[op]
     if column == "s":
         compare = {
@@ -111,7 +112,7 @@ def test_filter_over_written_statistics_loses_no_row(
             "<": lambda v: v.encode() < bound.encode(),
             ">=": lambda v: v.encode() >= bound.encode(),
         }[op]
-    assert Counter(kept) == Counter(value for value in values if value is not None and compare(value))
+    assert Counter(matching_values) == Counter(value for value in values if value is not None and compare(value))
 
 
 def literal(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Statistics out of footers beside those of the rows: what both say is the same, and no row lies outside of a footer's bounds."""
+"""Statistics from footers, compared with those of the rows: they agree, and no row is outside of a footer's bounds."""
 
 from __future__ import annotations
 
@@ -51,28 +51,30 @@ def test_footers_say_what_the_rows_say_or_nothing(table: pa.Table, group: int, a
     sink = io.BytesIO()
     pq.write_table(table, sink, row_group_size=group, store_decimal_as_integer=as_integer)
     file = pq.ParquetFile(sink)
-    found = read_columns(file)
-    columns = tuple(found.leaves)
-    said = json.loads(footer_stats(file.metadata, found.schema, found.leaves, columns, string_prefix=32), parse_float=Decimal)
-    exact = StatsCollector(found.schema, columns)
+    footer_columns = read_columns(file)
+    columns = tuple(footer_columns.leaves)
+    footer_values = json.loads(
+        footer_stats(file.metadata, footer_columns.schema, footer_columns.leaves, columns, string_prefix=32), parse_float=Decimal
+    )
+    exact = StatsCollector(footer_columns.schema, columns)
     for batch in table.to_batches():
         exact.update(batch)
     true = json.loads(exact.to_json(), parse_float=Decimal)
-    assert said["numRecords"] == table.num_rows
-    assert said["nullCount"] == true["nullCount"]
+    assert footer_values["numRecords"] == table.num_rows
+    assert footer_values["nullCount"] == true["nullCount"]
     for side in ("minValues", "maxValues"):
-        for name, bound in flat(said[side]).items():
+        for name, bound in flat(footer_values[side]).items():
             if name in ("f", "d"):
                 assert side == "minValues"
                 assert bound == flat(true[side])[name]
             else:
                 assert bound == flat(true[side]).get(name), name
-        known = {name for name in flat(true[side]) if not name.startswith(("f", "d")) or name in ("dec", "day")}
-        assert known <= flat(said[side]).keys() | {"day", "at"}
+        comparable_names = {name for name in flat(true[side]) if not name.startswith(("f", "d")) or name in ("dec", "day")}
+        assert comparable_names <= flat(footer_values[side]).keys() | {"day", "at"}
 
 
 def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat_values: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
-    return found
+        flat_values |= flat(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
+    return flat_values

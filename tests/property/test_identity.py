@@ -1,4 +1,4 @@
-"""Identity columns: whatever tasks and rows a write has, each number is given once and the mark is the furthest."""
+"""Identity columns: whatever tasks and rows a write has, each number is given once and the high water mark is the last one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WRITES = st.lists(
 
 @given(start=st.integers(-1000, 1000), step=STEPS, writes=WRITES)
 def test_numbers_of_writes_one_after_the_other(start: int, step: int, writes: list[tuple[bool, list[list[int]]]]) -> None:
-    """A write: whether the number of its tasks is known, and for each task the sizes of its batches."""
+    """A write: whether its number of tasks is known, and for each task the sizes of its batches."""
     mark: int | None = None
     seen: set[int] = set()
-    for known, tasks in writes:
+    for is_count_known, tasks in writes:
         column = Identity("id", start, step, mark, False)
         numbers: list[int] = []
         marks: list[int] = []
         for task, batches in enumerate(tasks):
-            values = IdentityValues([column], task, len(tasks) if known else None)
+            values = IdentityValues([column], task, len(tasks) if is_count_known else None)
             numbers += [number for size in batches for number in values.take("id", size).to_pylist()]
             marks += [number for _, number in values.marks]
         assert len(set(numbers)) == len(numbers) == sum(size for batches in tasks for size in batches)

@@ -1,4 +1,4 @@
-"""Whatever the history and the values: a lookup with indexes gives the rows that one without gives."""
+"""Whatever the history and the values: a lookup with indexes returns the same rows as one without."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructField, StructType, to_arrow_type
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 from tests.unit.optimize.test_optimize import compacted, delete
 
 UTC = dt.UTC
@@ -39,7 +39,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "time": (pa.timestamp("us", "UTC"), [None, dt.datetime(1900, 1, 1, tzinfo=UTC), dt.datetime(2024, 1, 1, tzinfo=UTC)]),
     "flag": (pa.bool_(), [None, True, False]),
 }
-# What a type may become. Of the first ones hashes stay the same; a date becomes another kind of value.
+# The wider types of each type. The first ones keep their hashes; a date becomes another kind of value.
 WIDER: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -53,20 +53,20 @@ STEPS = st.one_of(
 CONFIGURATION = {
     "delta.enableDeletionVectors": "true",
     "delta.enableTypeWidening": "true",
-    "delta.feature.timestampNtz": "supported",  # a date may become such a timestamp
+    "delta.feature.timestampNtz": "supported",  # a date may become this kind of timestamp
 }
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
 def fields(table: DeltaTable) -> tuple[StructField, StructField, StructField]:
-    """The indexed column, the struct, and the indexed field in it, whatever their names are by now."""
+    """The indexed column, the struct, and the indexed field in it, whatever their current names are."""
     _, value, struct = table.struct_type.fields
     assert isinstance(struct.data_type, StructType)
     return value, struct, struct.data_type.fields[0]
 
 
 def rows(kind: str, picked: list[int], start: int, table: DeltaTable | None = None) -> pa.Table:
-    """In the table's types and names."""
+    """With the table's types and names."""
     arrow, values = VALUES[kind]
     column = pa.array([values[number % len(values)] for number in picked], arrow)
     ids = pa.array(range(start, start + len(picked)), pa.int64())
@@ -85,14 +85,14 @@ def found(table: DeltaTable, predicate: Expression) -> list[int]:
 def predicates(kind: str, table: DeltaTable) -> list[Expression]:
     arrow, values = VALUES[kind]
     value, struct, inner = fields(table)
-    asked: list[Expression] = []
+    all_predicates: list[Expression] = []
     for path, data_type in (((value.name,), value.data_type), ((struct.name, inner.name), inner.data_type)):
         column = Column(path)
         now = pa.array(values, arrow).cast(to_arrow_type(data_type)).to_pylist()
         literals = [Literal(one, data_type) for one in now]
-        asked += [Comparison(op, column, literal) for op in ("=", "<=>") for literal in literals]
-        asked += [In(column, tuple(literals[:2])), In(column, tuple(literals[1:3])), In(column, ())]
-    return asked
+        all_predicates += [Comparison(op, column, literal) for op in ("=", "<=>") for literal in literals]
+        all_predicates += [In(column, tuple(literals[:2])), In(column, tuple(literals[1:3])), In(column, ())]
+    return all_predicates
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -109,8 +109,8 @@ def test_lookup_gives_the_rows_that_one_without_an_index_gives(
         path = f"{directory}/0"
         patch.setattr(index_upkeep, "_DUE_FILES", 2)
         patch.setattr(segments, "_GROUP_ROWS", 2)
-        for known in (index_upkeep._uncovered, segments._open_segments):
-            known.clear()
+        for cache in (index_upkeep._uncovered, segments._open_segments):
+            cache.clear()
         write_delta(path, rows(kind, [0, 1, 2, 3], 0), configuration=CONFIGURATION | (MAPPED if is_mapped else {}))
         DeltaTable(path).index.create("v")
         DeltaTable(path).index.create("n.v")
@@ -127,7 +127,7 @@ def test_lookup_gives_the_rows_that_one_without_an_index_gives(
 
 
 def take(step: str, path: str, kind: str, picked: list[int], start: int) -> str:
-    """Returns where the table is now."""
+    """Returns the table's current path."""
     table = DeltaTable(path)
     match step:
         case "append":

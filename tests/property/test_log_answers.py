@@ -1,5 +1,6 @@
-"""Random tables whose files have statistics, deletion vectors and partitions of every kind: what the log answers is what
-counting the rows gives, and it answers wherever every file's statistics are whole."""
+"""Random tables whose files have statistics, deletion vectors and partitions of every kind: the log's answer equals the counts of
+the rows, and there is an answer if every file has complete statistics.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from delta_py.expressions.tree import Column, Comparison, Literal, Not
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import INTEGER
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 COLUMNS = (("id", "long"), ("day", "date"), ("money", "decimal(9,2)"), ("flag", "boolean"), ("text", "string"))
 PARTITIONS = (("p", "string"), ("q", "integer"))
@@ -37,7 +38,7 @@ NUMBERS = st.sampled_from([None, "-1", "0", "1", "01"])
 
 @dataclass(frozen=True)
 class File:
-    """kind: what its statistics are. deleted: positions of rows that a deletion vector hides; None: no vector."""
+    """kind: the form of its statistics. deleted: positions of rows that a deletion vector hides; None: no vector."""
 
     rows: list[dict[str, Any]]
     p: str | None
@@ -48,8 +49,8 @@ class File:
     @property
     def live(self) -> list[dict[str, Any]]:
         number = None if self.q is None else int(self.q)
-        kept = [row for place, row in enumerate(self.rows) if place not in (self.deleted or ())]
-        return [{**row, "p": self.p, "q": number} for row in kept]
+        live_rows = [row for place, row in enumerate(self.rows) if place not in (self.deleted or ())]
+        return [{**row, "p": self.p, "q": number} for row in live_rows]
 
     def action(self, name: str) -> Json:
         fields: Json = {"partitionValues": {"p": self.p, "q": self.q}, "stats": self._stats()}
@@ -61,18 +62,18 @@ class File:
     def _stats(self) -> str | None:
         if self.kind == "none":
             return None
-        told: Json = {"numRecords": len(self.rows)} if self.kind != "no_count" else {}
+        stats: Json = {"numRecords": len(self.rows)} if self.kind != "no_count" else {}
         if self.kind == "only_count":
-            return json.dumps(told)
+            return json.dumps(stats)
         seen = self.rows if self.kind != "wide" else [*self.rows, *self.rows[:1]]
         for section, choose in (("minValues", min), ("maxValues", max)):
-            told[section] = {name: _text(choose(v)) for name in VALUES if (v := [r[name] for r in seen if r[name] is not None])}
-        told["nullCount"] = {name: sum(row[name] is None for row in self.rows) for name in VALUES}
+            stats[section] = {name: _text(choose(v)) for name in VALUES if (v := [r[name] for r in seen if r[name] is not None])}
+        stats["nullCount"] = {name: sum(row[name] is None for row in self.rows) for name in VALUES}
         if self.kind == "wide":
-            told["tightBounds"] = False
+            stats["tightBounds"] = False
         if self.kind == "no_null_count":
-            del told["nullCount"]
-        return json.dumps(told)
+            del stats["nullCount"]
+        return json.dumps(stats)
 
 
 def _text(value: Any) -> Any:
@@ -121,17 +122,17 @@ def expected(question: Question, rows: Iterable[dict[str, Any]]) -> dict[tuple[A
 
 
 def combined(question: Question, answer: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The answer with the rows of one key joined: texts that mean the same value come apart."""
-    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    """The answer with the rows of one key combined: texts with the same value are separate rows."""
+    rows_by_key: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     width, counted = len(question.by), 1 + len(question.valued)
     for values in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-        key, told = values[:width], values[width:]
-        before = found.get(key)
+        key, row_values = values[:width], values[width:]
+        before = rows_by_key.get(key)
         if before is not None:
             sides = [sum] * counted + [_least] * len(question.minima) + [_most] * len(question.maxima)
-            told = tuple(join((one, other)) for join, one, other in zip(sides, before, told, strict=True))
-        found[key] = told
-    return found
+            row_values = tuple(join((one, other)) for join, one, other in zip(sides, before, row_values, strict=True))
+        rows_by_key[key] = row_values
+    return rows_by_key
 
 
 def _least(values: tuple[Any, ...]) -> Any:
@@ -143,10 +144,10 @@ def _most(values: tuple[Any, ...]) -> Any:
 
 
 def is_told(question: Question, file: File) -> bool:
-    """Whether this file's statistics say all of it by themselves. More may be answered, for instance with no null at all."""
+    """Whether this file's statistics suffice by themselves. More can be answered, for example if all values are null."""
     data = {name for name, _ in COLUMNS}
-    asked = data & {*question.valued, *question.minima, *question.maxima}
-    return (file.kind == "whole" and file.deleted is None) or (not asked and file.kind not in ("none", "no_count"))
+    requested_columns = data & {*question.valued, *question.minima, *question.maxima}
+    return (file.kind == "whole" and file.deleted is None) or (not requested_columns and file.kind not in ("none", "no_count"))
 
 
 @settings(max_examples=150)
@@ -160,13 +161,13 @@ def test_answer_from_log_on_random_tables_is_what_the_rows_say(
     builder.commit(*head, *(part.action(f"f{place}") for place, part in enumerate(parts)))
     if checkpoint is not None:
         builder.checkpoint(kind=checkpoint)
-    # q is not 1: leaves out whole files, also those where it is null.
+    # q is not 1: excludes whole files, also those in which q is null.
     predicate = Not(Comparison("=", Column(("q",)), Literal(1, INTEGER))) if only_some else None
-    kept = [part for part in parts if not only_some or (part.q is not None and int(part.q) != 1)]
+    matching_parts = [part for part in parts if not only_some or (part.q is not None and int(part.q) != 1)]
 
     answer = answer_from_log(Snapshot.load(builder.store), question, predicate)
 
     if answer is None:
-        assert "text" in (*question.minima, *question.maxima) or not all(is_told(question, part) for part in kept)
+        assert "text" in (*question.minima, *question.maxima) or not all(is_told(question, part) for part in matching_parts)
     else:
-        assert combined(question, answer) == expected(question, (row for part in kept for row in part.live))
+        assert combined(question, answer) == expected(question, (row for part in matching_parts for row in part.live))

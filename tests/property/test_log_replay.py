@@ -1,4 +1,4 @@
-"""Random logs against a replay of plain dictionaries; random damage against clean errors."""
+"""Random logs, compared with a replay of plain dictionaries; random damage, which must give clean errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from delta_py.errors import DeltaError
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import list_commits
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC"]
 VECTORS = st.sampled_from([None, vector("v1"), vector("v2", offset=None), vector("v1", offset=9)])
@@ -31,7 +31,7 @@ def file_action(draw: st.DrawFn) -> Json:
 
 @st.composite
 def commit_actions(draw: st.DrawFn) -> list[Json]:
-    """At most one action on each logical file."""
+    """At most one action for each logical file."""
     actions = draw(st.lists(file_action(), max_size=8))
     return list({key(next(iter(action.values()))): action for action in actions}.values())
 
@@ -144,6 +144,6 @@ def test_checkpoint_cut_short_anywhere_never_changes_what_is_read(data: st.DataO
     table = build([[add("a"), add("b", deletionVector=vector())], [add("c")], [remove("a")]])
     kind = data.draw(st.sampled_from(["classic", "v2-json", "v2-parquet"]))
     name = data.draw(st.sampled_from(table.checkpoint(1, kind=kind, sidecars=2 if kind != "classic" else 0)))
-    whole = table.store.read(f"_delta_log/{name}")
-    table.write(name, whole[: data.draw(st.integers(0, len(whole) - 1))])
+    complete_bytes = table.store.read(f"_delta_log/{name}")
+    table.write(name, complete_bytes[: data.draw(st.integers(0, len(complete_bytes) - 1))])
     assert found(Snapshot.load(table.store)) == expected(table, 2)

@@ -1,4 +1,4 @@
-"""Random histories: the state read through checkpoints and compactions that we write is that of the commits alone."""
+"""Random histories: the state that is read through our checkpoints and compactions is that of the commits alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from delta_py.checkpoint import checkpoint_state, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
-from delta_py.log import checkpoint_rows
+from delta_py.log.checkpoint_content import checkpoint_rows
 from delta_py.log.log_compaction import compact
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
@@ -20,9 +20,9 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import json_to_struct
 from delta_py.statistics.stats_text import struct_to_json
 from delta_py.types.schema import DOUBLE, LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, stats, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, stats, vector
 
 PATHS = ["a", "b%20b", "c/d=1/x", "e%25", "file:/abs/f", "%C3%BC", "g", "h"]
 VECTORS = st.sampled_from([None, None, vector("v1"), vector("v2", offset=None), vector("v1", offset=9)])
@@ -65,7 +65,7 @@ def commits() -> st.SearchStrategy[list[list[Json]]]:
 
 
 def small_batches(patch: pytest.MonkeyPatch) -> None:
-    """So that few files already take several batches, sidecars, and taken-over sidecars."""
+    """So that a few files already need several batches, sidecars, and reused sidecars."""
     patch.setattr(checkpoint_rows, "_BATCH_ROWS", 3)
     patch.setattr(checkpoint_state, "_JOINED_ROWS", 2)
     patch.setattr(checkpoint_v2, "SIDECAR_ROWS", 2)
@@ -118,7 +118,7 @@ def totals(state: Any) -> tuple[int, int]:
 
 
 def tombstones(table: TableBuilder, version: int, now_ms: int) -> set[Any]:
-    """What a checkpoint of a later version still says of removed files."""
+    """The removed files that a checkpoint of a later version still contains."""
     writer = LogWriter(table.store, Snapshot.load(table.store).config)
     write_checkpoint(table.store, writer, load_segment(table.store, version), now_ms=now_ms)
     reader = Snapshot.load(table.store)._log._open(load_segment(table.store, version))[1]

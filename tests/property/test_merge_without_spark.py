@@ -1,4 +1,4 @@
-"""MERGE of delta_py against plain Python: random rows with nulls, NaN and repeated keys, random conditions and clauses."""
+"""MERGE of delta_py compared with plain Python: random rows with nulls, NaN and repeated keys, random conditions and clauses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import UnsupportedOperationError
 from delta_py.row_changes.merge import TableMerger
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 Row = dict[str, Any]
 SCHEMA = pa.schema([("k", pa.int64()), ("f", pa.float64()), ("w", pa.string()), ("n", pa.int64())])
@@ -75,7 +75,7 @@ JOINS: dict[str, Callable[[Row, Row], bool]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One clause. holds, made: of the row of the table and of the source, as far as there is one; made: None for a delete."""
+    """One clause. holds, made: take the row of the table and that of the source, if they exist; made: None for a delete."""
 
     kind: str
     add: Callable[[TableMerger], Any]

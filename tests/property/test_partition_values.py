@@ -1,4 +1,4 @@
-"""Partition values: what is written is read back, one at a time and in columns."""
+"""Partition values: written values are read back, one at a time and in columns."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ RELATIVE = st.lists(SEGMENTS, min_size=1, max_size=4).map("/".join)
 @given(RELATIVE)
 def test_a_path_that_decoding_can_give_survives_encoding(path: str) -> None:
     canonical = decode_path(encode_path(path))
-    assert canonical in (path, f"./{path}")  # a directory named as a scheme is marked as relative
+    assert canonical in (path, f"./{path}")  # a directory named like a scheme is marked as relative
     assert decode_path(encode_path(canonical)) == canonical
     assert decode_path(encode_path(f"/{path}")) == f"/{path}"
 

@@ -1,4 +1,4 @@
-"""Files that are pruned part by part, while the log is read, are those that are left of the whole list."""
+"""Files that are pruned part by part, while the log is read, are those that pruning the whole list keeps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.log import parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import parquet_part
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats_layout
 from delta_py.types.schema import LONG
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import examples
-from tests.support.table_builder import Json, TableBuilder, add, key, remove, vector
+from tests.support.runs.sampling import examples
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, key, remove, vector
 
 STATS_PARSED = pa.struct(
     [
@@ -60,7 +61,7 @@ def text(low: int, draw: st.DrawFn) -> str:
 
 @st.composite
 def commits(draw: st.DrawFn) -> list[Json]:
-    """At most one action on each logical file."""
+    """At most one action for each logical file."""
     actions = draw(st.lists(file_actions(), max_size=10))
     return list({key(next(iter(action.values()))): action for action in actions}.values())
 
@@ -68,8 +69,8 @@ def commits(draw: st.DrawFn) -> list[Json]:
 def may_hold(action: Json, value: int) -> bool:
     if "stats" not in action:
         return True
-    told = json.loads(action["stats"])
-    return bool(told["minValues"]["id"] <= value <= told["maxValues"]["id"])
+    stats = json.loads(action["stats"])
+    return bool(stats["minValues"]["id"] <= value <= stats["maxValues"]["id"])
 
 
 @settings(max_examples=examples(80))
@@ -95,15 +96,15 @@ def test_files_pruned_part_by_part_are_those_pruned_as_a_whole(
             stats_parsed=parsed,
             batch=data.draw(st.integers(1, 6)),
         )
-    if names and data.draw(st.booleans(), label="damaged"):  # commits and older checkpoints still tell all
+    if names and data.draw(st.booleans(), label="damaged"):  # commits and older checkpoints still have everything
         name = data.draw(st.sampled_from(names))
-        whole = table.store.read(f"_delta_log/{name}")
-        place = data.draw(st.integers(4, len(whole) - 1))
-        table.write(name, whole[:place] if data.draw(st.booleans()) else b"")
+        complete_bytes = table.store.read(f"_delta_log/{name}")
+        place = data.draw(st.integers(4, len(complete_bytes) - 1))
+        table.write(name, complete_bytes[:place] if data.draw(st.booleans()) else b"")
     live = table.live()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reconciliation, "_MANY_KEYS", 0 if many else 1_000)
         scan = plan_scan(Snapshot.load(table.store), None, Comparison("=", Column(("id",)), Literal(value, LONG)))
-    found = [key({"path": row["path"], "deletionVector": row["deletion_vector"]}) for row in scan.files.to_pylist()]
-    assert sorted(found, key=str) == sorted((name for name, action in live.items() if may_hold(action, value)), key=str)
+    planned_keys = [key({"path": row["path"], "deletionVector": row["deletion_vector"]}) for row in scan.files.to_pylist()]
+    assert sorted(planned_keys, key=str) == sorted((name for name, action in live.items() if may_hold(action, value)), key=str)
     assert (scan.report.files_total, scan.report.bytes_total) == (len(live), sum(action["size"] for action in live.values()))

@@ -1,5 +1,6 @@
-"""Random rows, random statistics as writers make them, random predicates: no file with a matching row is left out, and
-evaluation agrees with a row at a time in plain Python."""
+"""Random rows, random statistics as writers make them, random predicates: no file with a matching row is skipped, and evaluation
+agrees with plain Python row by row.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +58,8 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from tests.support.row_oracle import Refused, value_of
-from tests.support.sampling import examples
+from tests.support.oracles.row_oracle import Refused, value_of
+from tests.support.runs.sampling import examples
 
 SMALL_DECIMAL, LARGE_DECIMAL = DecimalType(5, 2), DecimalType(38, 10)
 SCHEMA = StructType(
@@ -84,7 +85,7 @@ SCHEMA = StructType(
 )
 PARTITIONS: tuple[Path, ...] = (("p",), ("q",), ("g",))
 TYPES: dict[Path, DataType] = {path: field.data_type for path, field in leaves(SCHEMA)}
-CUT = 3  # characters that are kept of a text in statistics
+CUT = 3  # the number of characters of a text in statistics
 NAN = float("nan")
 
 DAYS = st.one_of(
@@ -161,14 +162,14 @@ def struct_values(fields: Sequence[StructField]) -> st.SearchStrategy[Any]:
 def files_of_rows(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     """Files; the rows of one file share their partition values, and often all their values are close."""
     count = draw(st.integers(1, 3))
-    found = []
+    all_rows = []
     for _ in range(count):
         rows = draw(st.lists(struct_values(SCHEMA.fields), min_size=0, max_size=4))
         if rows and draw(st.booleans()):
-            rows = [dict(rows[0]) for _ in rows]  # all alike: what NOT and <> look for
+            rows = [dict(rows[0]) for _ in rows]  # all equal: the values that NOT and <> exclude
         partition = {path[0]: draw(nullable(VALUES[TYPES[path]])) for path in PARTITIONS}
-        found.append([{**row, **partition} for row in rows])
-    return found
+        all_rows.append([{**row, **partition} for row in rows])
+    return all_rows
 
 
 def to_batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -203,7 +204,7 @@ def to_millisecond(value: datetime.datetime) -> datetime.datetime:
 
 
 def leaf_bounds(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[Any, Any]:
-    """The bounds that a writer that leaves NaN out gives; (None, None) without a value."""
+    """The bounds from a writer that leaves NaN out; (None, None) without a value."""
     data_type = TYPES[path]
     values = [value for row in rows if (value := at(row, path)) is not None]
     values = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
@@ -215,18 +216,21 @@ def leaf_bounds(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[Any, Any
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[list[dict[str, Any]]], FileStats]:
-    """Files with the rows that are left in them, and statistics that may speak of deleted rows, or say nothing."""
+    """Files with their remaining rows, and statistics that may include deleted rows, or be absent."""
     physical = draw(files_of_rows())
     chance = draw(st.randoms(use_true_random=False))
     deleted = [
         {place for place in range(len(rows)) if chance.random() < 0.3} if chance.random() < 0.4 else set() for rows in physical
     ]
-    live = [[row for place, row in enumerate(rows) if place not in gone] for rows, gone in zip(physical, deleted, strict=True)]
-    return live, statistics(physical, [not gone for gone in deleted], chance)
+    live = [
+        [row for place, row in enumerate(rows) if place not in positions]
+        for rows, positions in zip(physical, deleted, strict=True)
+    ]
+    return live, statistics(physical, [not positions for positions in deleted], chance)
 
 
 def statistics(physical: Sequence[Sequence[Mapping[str, Any]]], tight: Sequence[bool], chance: random.Random) -> FileStats:
-    """Of all rows, deleted or not; one value in ten, and one column in ten, is not known."""
+    """Over all rows, deleted or not; one value in ten, and one column in ten, is unknown."""
     minimum, maximum, null_count = {}, {}, {}
     for path in (path for path in TYPES if path not in PARTITIONS):
         bounds = [leaf_bounds(rows, path) if chance.random() < 0.9 else (None, None) for rows in physical]
@@ -234,9 +238,9 @@ def statistics(physical: Sequence[Sequence[Mapping[str, Any]]], tight: Sequence[
         minimum[path] = pa.array([low for low, _ in bounds], to_arrow_type(TYPES[path]))
         maximum[path] = pa.array([high for _, high in bounds], to_arrow_type(TYPES[path]))
         null_count[path] = pa.array(nulls, pa.int64())
-        for known in (minimum, maximum, null_count):
+        for array in (minimum, maximum, null_count):
             if chance.random() < 0.1:
-                del known[path]
+                del array[path]
     counts = [len(rows) if chance.random() < 0.9 else None for rows in physical]
     return FileStats(len(physical), pa.array(counts, pa.int64()), pa.array(tight, pa.bool_()), minimum, maximum, null_count)
 
@@ -260,11 +264,13 @@ COLUMNS = st.sampled_from(sorted(TYPES)).map(Column)
 @st.composite
 def comparisons(draw: st.DrawFn) -> Expression:
     column = draw(COLUMNS)
-    own = TYPES[column.path]
+    column_type = TYPES[column.path]
     op = draw(st.sampled_from(["=", "<=>", "<", "<=", ">", ">="]))
-    other_type = draw(st.sampled_from(COMPARABLE.get(own, (own,))))
-    others = [Column(path) for path, data_type in TYPES.items() if data_type == other_type]
-    other: Expression = draw(st.one_of(literals(other_type), st.sampled_from(others) if others else literals(other_type)))
+    other_type = draw(st.sampled_from(COMPARABLE.get(column_type, (column_type,))))
+    other_columns = [Column(path) for path, data_type in TYPES.items() if data_type == other_type]
+    other: Expression = draw(
+        st.one_of(literals(other_type), st.sampled_from(other_columns) if other_columns else literals(other_type))
+    )
     sides = (column, other) if draw(st.booleans()) else (other, column)
     return Comparison(op, *sides)
 
@@ -272,8 +278,8 @@ def comparisons(draw: st.DrawFn) -> Expression:
 @st.composite
 def memberships(draw: st.DrawFn) -> Expression:
     column = draw(COLUMNS)
-    own = TYPES[column.path]
-    return In(column, tuple(draw(st.lists(literals(own), min_size=1, max_size=12))))
+    column_type = TYPES[column.path]
+    return In(column, tuple(draw(st.lists(literals(column_type), min_size=1, max_size=12))))
 
 
 @st.composite
@@ -288,13 +294,13 @@ def text_matches(draw: st.DrawFn) -> Expression:
 
 @st.composite
 def calls(draw: st.DrawFn) -> Expression:
-    """Comparisons of casts and functions, those that keep order among them."""
+    """Comparisons of casts and functions, including those that keep order."""
     op = draw(st.sampled_from(["=", "<=>", "<", "<=", ">", ">="]))
     number = draw(literals(LONG))
     when = Column((draw(st.sampled_from(["t", "ts"])),))
-    whole = Column(draw(st.sampled_from([("b",), ("i",), ("n", "x"), ("q",)])))
+    date_column = Column(draw(st.sampled_from([("b",), ("i",), ("n", "x"), ("q",)])))
     text = Column(draw(st.sampled_from([("s",), ("n", "deep", "s"), ("p",)])))
-    long = Cast(whole, LONG)
+    long = Cast(date_column, LONG)
     small = Literal(draw(st.integers(-3, 3)), LONG)
     return draw(
         st.sampled_from(
@@ -313,7 +319,7 @@ def calls(draw: st.DrawFn) -> Expression:
                 Comparison(op, Call("coalesce", (long, small)), number),
                 Comparison(op, Cast(Column(("d",)), LONG), number),
                 Comparison(op, Cast(Column(("l",)), INTEGER), Literal(1, INTEGER)),
-                Comparison(op, Cast(whole, STRING), Literal(draw(st.sampled_from(["0", "-1", "12"])), STRING)),
+                Comparison(op, Cast(date_column, STRING), Literal(draw(st.sampled_from(["0", "-1", "12"])), STRING)),
                 Comparison(op, Call("length", (text,)), Literal(draw(st.integers(0, 4)), INTEGER)),
                 Comparison(op, Call("lower", (text,)), draw(literals(STRING))),
                 Comparison(
@@ -386,12 +392,12 @@ def matches_some_row(predicate: Expression, rows: Sequence[Mapping[str, Any]]) -
 def test_a_file_with_a_matching_row_is_kept(table: tuple[list[list[dict[str, Any]]], FileStats], predicate: Expression) -> None:
     files, stats = table
     try:
-        wanted = [matches_some_row(predicate, rows) for rows in files]
+        expected = [matches_some_row(predicate, rows) for rows in files]
     except Refused:
         assume(False)
-    kept = keep_mask(predicate, stats, partition_values(files))
-    assert kept.null_count == 0
-    assert not [place for place, keep in enumerate(kept.to_pylist()) if wanted[place] and not keep]
+    is_kept = keep_mask(predicate, stats, partition_values(files))
+    assert is_kept.null_count == 0
+    assert not [place for place, keep in enumerate(is_kept.to_pylist()) if expected[place] and not keep]
 
 
 @settings(max_examples=40)
@@ -402,8 +408,8 @@ def test_exact_partition_predicates_are_true_for_all_rows_of_a_kept_file(
     assert is_exact_on_partitions(predicate, frozenset(PARTITIONS))
     files = [rows for rows in files if rows]
     nothing = FileStats(len(files), pa.nulls(len(files), pa.int64()), pa.repeat(pa.scalar(True), len(files)))
-    kept = keep_mask(predicate, nothing, partition_values(files)).to_pylist()
-    assert kept == [value_of(predicate, rows[0]) is True for rows in files]
+    is_kept = keep_mask(predicate, nothing, partition_values(files)).to_pylist()
+    assert is_kept == [value_of(predicate, rows[0]) is True for rows in files]
 
 
 @settings(max_examples=examples(150))
@@ -418,9 +424,9 @@ def test_evaluation_agrees_with_a_row_at_a_time(rows: list[dict[str, Any]], pred
         with pytest.raises(ExpressionError):
             evaluate(predicate, batch)
         return
-    found = evaluate(predicate, batch)
-    assert found.type == pa.bool_()
-    assert found.to_pylist() == expected
+    actual = evaluate(predicate, batch)
+    assert actual.type == pa.bool_()
+    assert actual.to_pylist() == expected
     assert evaluate(predicate, pa.Table.from_batches([batch, batch])).to_pylist() == expected * 2
 
 

@@ -1,4 +1,4 @@
-"""Reading any file, in any row groups and batches, gives the rows that Python gives from the same rows."""
+"""Reading any file, in any row groups and batches, returns the rows that Python computes from the same rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from delta_py.expressions.tree import And, Column, Comparison, Expression, IsNull, Literal, Or
 from delta_py.types.schema import INTEGER, LONG, STRING, ArrayType, DataType, MapType, StructField, StructType
-from tests.support.data_files import column, inline_vector, read_rows, scan_state, write_file
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
+from tests.support.tables.data_files import column, inline_vector, read_rows, scan_state, write_file
 
 LEAVES = [
     (pa.int32(), INTEGER, st.integers(-3, 3)),
@@ -36,7 +36,7 @@ def columns(draw: st.DrawFn, depth: int = 2) -> tuple[pa.DataType, DataType, st.
     if kind == "list":
         return pa.list_(arrow), ArrayType(data_type), st.none() | st.lists(values, max_size=3)
     if kind == "map":
-        pairs = st.dictionaries(st.text("xy", max_size=2), values, max_size=2).map(lambda found: list(found.items()))
+        pairs = st.dictionaries(st.text("xy", max_size=2), values, max_size=2).map(lambda mapping: list(mapping.items()))
         return pa.map_(pa.string(), arrow), MapType(STRING, data_type), st.none() | pairs
     other = pa.struct([("other", pa.int32()), ("Kept", arrow)])
     both = st.none() | st.fixed_dictionaries({"other": st.none() | st.integers(0, 3), "Kept": values})
@@ -44,7 +44,7 @@ def columns(draw: st.DrawFn, depth: int = 2) -> tuple[pa.DataType, DataType, st.
 
 
 def as_read(value: Any, data_type: DataType) -> Any:
-    """The value of the file as it has to come out."""
+    """The value of the file as a read must return it."""
     if value is None:
         return None
     match data_type:
@@ -76,13 +76,16 @@ def test_file_read_is_what_was_written_less_the_rows_left_out(data: st.DataObjec
         )
         file = replace(file, deletion_vector=inline_vector(deleted) if deleted else None)
         file = replace(file, selection=None if selected is None else inline_vector(selected))
-        wanted = [column(f"c{i}", data_type) for i, (_, data_type, _) in enumerate(shapes)]
+        table_columns = [column(f"c{i}", data_type) for i, (_, data_type, _) in enumerate(shapes)]
         state = scan_state(
-            Path(root), wanted, batch_rows=data.draw(st.integers(1, 40)), batch_bytes=data.draw(st.sampled_from([64, 1 << 20]))
+            Path(root),
+            table_columns,
+            batch_rows=data.draw(st.integers(1, 40)),
+            batch_bytes=data.draw(st.sampled_from([64, 1 << 20])),
         )
-        found = read_rows(state, file)
-    kept = [row for row in rows if row["n"] not in deleted and (selected is None or row["n"] in selected)]
-    assert found == [{f"c{i}": as_read(row[f"c{i}"], shapes[i][1]) for i in range(len(shapes))} for row in kept]
+        read_batches = read_rows(state, file)
+    remaining_rows = [row for row in rows if row["n"] not in deleted and (selected is None or row["n"] in selected)]
+    assert read_batches == [{f"c{i}": as_read(row[f"c{i}"], shapes[i][1]) for i in range(len(shapes))} for row in remaining_rows]
 
 
 # ---------------------------------------------------------------- predicates
@@ -120,8 +123,8 @@ def predicates() -> st.SearchStrategy[Expression]:
 def truth(predicate: Expression, row: dict[str, Any]) -> bool | None:
     match predicate:
         case Comparison(op, Column(path), Literal(right, _)):
-            left = lookup(row, path)
-            return None if left is None else COMPARISONS[op](left, right)
+            left_value = lookup(row, path)
+            return None if left_value is None else COMPARISONS[op](left_value, right)
         case IsNull(Column(path)):
             return lookup(row, path) is None
         case And(operands) | Or(operands):
@@ -158,6 +161,6 @@ def test_rows_read_by_a_predicate_are_those_for_which_it_is_true(data: st.DataOb
             scan_state(Path(root), every[:1], filter_columns=tuple(every[1:]), predicate=predicate, drop_rows=True), file
         )
         loose = read_rows(scan_state(Path(root), every, predicate=predicate), file)
-    wanted = [row for row in rows if truth(predicate, row)]
-    assert exact == [{"a": row["a"]} for row in wanted]
-    assert [row for row in loose if truth(predicate, row)] == [{**row, "gone": None} for row in wanted]
+    expected = [row for row in rows if truth(predicate, row)]
+    assert exact == [{"a": row["a"]} for row in expected]
+    assert [row for row in loose if truth(predicate, row)] == [{**row, "gone": None} for row in expected]

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable
 from delta_py.commit.attempts import RetryPolicy
 from delta_py.commit.prepared import IsolationLevel
+from delta_py.definition.request import WriteRequest
 from delta_py.errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -41,7 +42,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructType, to_arrow_schema
 from delta_py.write.rewrite import take_out
 from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 IDS = 24
 KINDS = ("REPLACE", "DELETE", "UPDATE")
@@ -229,7 +230,7 @@ class Table:
 
 def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
     """Where each row is, by its value: file_number, row_index, row_id, ..."""
-    dml = Dml.on(snapshot, "DELETE", time_zone="UTC")
+    dml = Dml.on(snapshot, "DELETE", WriteRequest())
     return {row["value"]: row[ROW_ADDRESS] for row in target_rows(dml, dml.candidates(None)).to_pylist()}
 
 
@@ -242,7 +243,7 @@ def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
 
 def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], isolation: IsolationLevel) -> int:
     """DELETE or UPDATE as the Spark jobs do it. new_values: by the old ones. Returns the version."""
-    dml = Dml.on(Snapshot.load(store), change.kind, time_zone="UTC", isolation=isolation)
+    dml = Dml.on(Snapshot.load(store), change.kind, WriteRequest(isolation_level=isolation.value))
     dml.transaction.only_taken_rows_matter()
     candidates = dml.candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
     rows = target_rows(dml, candidates)

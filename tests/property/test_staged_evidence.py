@@ -1,5 +1,6 @@
-"""What staged commits prove, against ledgers that are lost at any moment: writers and transactions over tables take steps by
-turns and die between any two of them, and no verdict may contradict the ledger that they had."""
+"""What staged commits prove, compared with ledgers that are lost at any moment. Writers and transactions over tables take steps
+in turn and die between any two of them, and no verdict may contradict the lost ledger.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from delta_py.repair.ratification_evidence import (
     Standing,
     TableEvidence,
 )
-from tests.support.sampling import examples
-from tests.support.seeds import seed_of
+from tests.support.runs.sampling import examples
+from tests.support.runs.seeds import seed_of
 
 TABLES, WRITERS = 3, 5
 
 
 @dataclass(eq=False)
 class Commit:
-    """Its bytes, as it were: two files with the same are one commit."""
+    """Represents its bytes: two files with equal bytes are one commit."""
 
     version: int
     info: Mapping[str, Any]
@@ -47,7 +48,7 @@ class Table:
 
 
 class World:
-    """Steps of writers are generators: each may be the last."""
+    """Steps of writers are generators: each step may be the last."""
 
     def __init__(self, seed: int) -> None:
         self.draw, self.count, self.clock = random.Random(seed), 0, 1000
@@ -58,7 +59,7 @@ class World:
         for _ in range(self.draw.randrange(10, 120)):
             number = self.draw.randrange(len(writers))
             if self.draw.random() < 0.05:
-                writers[number] = self.writer()  # the one before has died
+                writers[number] = self.writer()  # the earlier one has died
             next(writers[number])
 
     def writer(self) -> Iterator[None]:
@@ -81,7 +82,7 @@ class World:
             table.staged.pop(name, None)
 
     def commit(self, version: int, before: Commit, **info: Any) -> Commit:
-        """Writers' clocks differ, and in-commit timestamps grow nevertheless."""
+        """Writers' clocks differ, but in-commit timestamps grow."""
         self.clock += 1
         clock = self.clock + self.draw.randrange(-20, 20)
         return Commit(version, {**info, "inCommitTimestamp": max(clock, before.info["inCommitTimestamp"] + 1)})
@@ -113,8 +114,8 @@ class World:
         yield from self.after(table, commit)
 
     def batch(self) -> Iterator[None]:
-        """Commits of one process, each behind the one before, which one call of the ledger ratifies. Where one fails, those that
-        were to come behind it are tried again at versions before."""
+        """Commits of one process, each after the one before, which one call of the ledger ratifies. If one fails, those that
+        should follow it are tried again at earlier versions."""
         table = self.draw.choice(self.tables)
         waiting, read = [self.name("txn") for _ in range(3)], table.newest
         while waiting:
@@ -138,7 +139,7 @@ class World:
                     self.drop(table, name)
                     yield
             if waiting and self.draw.random() < 0.5:
-                waiting.pop(0)  # it may not follow what others have committed
+                waiting.pop(0)  # it conflicts with commits of others
 
     def transaction(self) -> Iterator[None]:
         transaction, drafts = self.name("transaction"), list[tuple[Table, str]]()
@@ -209,8 +210,8 @@ class World:
     # ------------------------------------------------------------ what is left when the ledger is lost
 
     def evidence(self) -> tuple[list[TableEvidence], dict[StagedCommit, bool]]:
-        """And of each staged commit, whether it was ratified."""
-        found, truth = [], {}
+        """And for each staged commit, whether it was ratified."""
+        evidences, truth = [], {}
         for table in self.tables:
             names: dict[Commit, list[str]] = {}
             for name, commit in table.staged.items():
@@ -227,7 +228,7 @@ class World:
                 for version, commit in table.checksums.items()
                 if version >= table.published
             }
-            found.append(
+            evidences.append(
                 TableEvidence(
                     table.table_id,
                     table.table_id,
@@ -239,7 +240,7 @@ class World:
                     frozenset(commit.info["txnId"] for commit in table.versions[1 : table.published]),
                 )
             )
-        return found, truth
+        return evidences, truth
 
 
 def test_no_verdict_contradicts_the_ledger_that_was_lost() -> None:
@@ -249,7 +250,7 @@ def test_no_verdict_contradicts_the_ledger_that_was_lost() -> None:
         world = World(seed)
         world.run()
         tables, truth = world.evidence()
-        for named in (tables, tables[:-1]):  # of all tables, and where one was left out
+        for named in (tables, tables[:-1]):  # of all tables, and with one left out
             settlement = Settlement(named)
             for commit, is_ratified in truth.items():
                 if commit.table_id in {table.table_id for table in named}:
@@ -263,7 +264,10 @@ def test_no_verdict_contradicts_the_ledger_that_was_lost() -> None:
         settlement.give_up({table.table_id for table in tables})
         assert settlement.unknown() == [], seed
         for table, evidence in zip(world.tables, tables, strict=True):
-            taken = [commit.info for commit in settlement.ratified(evidence.table_id)]
-            assert taken == [commit.info for commit in table.versions[table.published :]], (seed, "who knows all is understood")
+            ratified_infos = [commit.info for commit in settlement.ratified(evidence.table_id)]
+            assert ratified_infos == [commit.info for commit in table.versions[table.published :]], (
+                seed,
+                "who knows all is understood",
+            )
     print({standing.value: count for standing, count in seen.items()})
     assert min(seen[standing] for standing in Standing) > 100, "and all kinds of verdicts are given"

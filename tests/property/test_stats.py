@@ -1,4 +1,4 @@
-"""Statistics: bounds hold every value of their file, whoever wrote them and whatever stands beside them."""
+"""Statistics: bounds include every value of their file, whichever writer made them and whatever other values there are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from delta_py.types.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES: list[tuple[DataType, st.SearchStrategy[Any]]] = [
@@ -67,10 +67,10 @@ def text_of(data_type: DataType, values: list[Any], pieces: int) -> str:
 
 def check_bounds(stats: FileStats, file: int, values: list[Any]) -> None:
     low, high = stats.minimum[("x",)][file].as_py(), stats.maximum[("x",)][file].as_py()
-    known = [value for value in values if value is not None]
-    numbers = [value for value in known if not (isinstance(value, float) and math.isnan(value))]
+    present_values = [value for value in values if value is not None]
+    numbers = [value for value in present_values if not (isinstance(value, float) and math.isnan(value))]
     assert low is None or all(order(low) <= order(value) for value in numbers)
-    assert high is None or (len(numbers) == len(known) and all(order(value) <= order(high) for value in known))
+    assert high is None or (len(numbers) == len(present_values) and all(order(value) <= order(high) for value in present_values))
 
 
 def order(value: Any) -> Any:

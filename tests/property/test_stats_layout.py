@@ -1,4 +1,4 @@
-"""Statistics that are read by the places of their members are those that the parser of JSON finds."""
+"""Statistics that are read by the positions of their members equal those from a JSON parser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NUMBERS = st.one_of(
     st.integers(-(10**6), 10**6), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e4, 1e4).map(str)
 )
 FITTING = {
-    "a": st.integers(1 - 10**18, 10**18 - 1),  # longer ones are left to the parser
+    "a": st.integers(1 - 10**18, 10**18 - 1),  # the parser reads longer ones
     "b c": st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
     "id": st.floats(allow_nan=False, allow_infinity=False),
     "d": st.integers(-(10**6), 10**6),
@@ -76,34 +76,34 @@ def is_utf8(one: str) -> bool:
 
 @given(st.lists(st.one_of(PLAIN_TEXTS, PLAIN_TEXTS, PLAIN_TEXTS, ODD_TEXTS).filter(is_utf8), min_size=1, max_size=4))
 def test_members_found_by_their_places_are_those_of_the_parser(texts: list[str]) -> None:
-    found = read_plain_stats(pa.array(["", *texts, ""], pa.string()).slice(1, len(texts)), SCHEMA)
-    if found is not None:
-        assert found.to_pylist() == parsed(texts)
+    stats = read_plain_stats(pa.array(["", *texts, ""], pa.string()).slice(1, len(texts)), SCHEMA)
+    if stats is not None:
+        assert stats.to_pylist() == parsed(texts)
 
 
 @given(st.lists(PLAIN_TEXTS, max_size=8))
 def test_texts_of_the_usual_layout_are_read_so(texts: list[str]) -> None:
     texts = [one for one in texts if "\\" not in one and one.count("{") == 4]
-    found = read_plain_stats(pa.array(texts, pa.string()), SCHEMA)
-    assert found is not None or not texts
+    stats = read_plain_stats(pa.array(texts, pa.string()), SCHEMA)
+    assert stats is not None or not texts
 
 
 @given(st.lists(PLAIN_TEXTS, min_size=2, max_size=3), st.data())
 def test_a_damaged_text_changes_no_other_and_is_unknown_or_says_what_it_says(texts: list[str], data: st.DataObject) -> None:
     damaged, rest = texts[0], texts[1:]
     place = data.draw(st.integers(0, len(damaged)))
-    put = data.draw(st.one_of(st.just(""), st.sampled_from(list('{}",:\\n019-e. \n')), st.text(max_size=3).filter(is_utf8)))
-    damaged = damaged[:place] + put + damaged[place + data.draw(st.integers(0, 12)) :]
-    found = read_plain_stats(pa.array([*rest, damaged], pa.string()), SCHEMA)
-    if found is None:
+    inserted = data.draw(st.one_of(st.just(""), st.sampled_from(list('{}",:\\n019-e. \n')), st.text(max_size=3).filter(is_utf8)))
+    damaged = damaged[:place] + inserted + damaged[place + data.draw(st.integers(0, 12)) :]
+    stats = read_plain_stats(pa.array([*rest, damaged], pa.string()), SCHEMA)
+    if stats is None:
         return
-    assert found.to_pylist()[:-1] == parsed(rest)
+    assert stats.to_pylist()[:-1] == parsed(rest)
     if is_json(damaged):
-        assert found.to_pylist()[-1] == parsed([damaged])[0]
+        assert stats.to_pylist()[-1] == parsed([damaged])[0]
 
 
 def is_json(one: str) -> bool:
-    """Whether it is JSON, of which no object has a name twice."""
+    """Whether it is JSON in which no object has a name twice."""
 
     def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(members)) != len(members):

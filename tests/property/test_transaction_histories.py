@@ -1,4 +1,6 @@
-"""Transactions over tables that take turns step by step: each isolation holds, by what each has read and written."""
+"""Transactions over tables that take steps in turn: each isolation level holds, judged by what each transaction has read and
+written.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ import pytest
 
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import ledger_url
-from tests.support.random_transactions import Work, counted, create, history_of, transactions
-from tests.support.sampling import examples
-from tests.support.seeds import seed_of
-from tests.support.serialisability import History
+from tests.support.generators.random_transactions import Work, counted, create, history_of, transactions
+from tests.support.oracles.serialisability import History
+from tests.support.runs.sampling import examples
+from tests.support.runs.seeds import seed_of
+from tests.support.stores.coordination import ledger_url
 
 WRITERS, EACH = 3, 8
 
 
 def interleaved(directory: Path, seed: int, isolation: str) -> History:
-    """Each step is taken by one of the writers, as the seed says: a run is repeated by it."""
+    """The seed chooses which writer takes each step: the same seed repeats a run."""
     url, paths, draw = ledger_url(directory), [directory / "a", directory / "b"], random.Random(seed)
     create(url, paths)
     files = [directory / f"writer {number}" for number in range(WRITERS)]
@@ -51,7 +53,7 @@ def test_transactions_that_take_turns_are_isolated(tmp_path: Path, isolation: st
 
 @pytest.mark.usefixtures("no_waits")
 def test_transactions_that_need_not_be_serializable_are_found_not_to_be(tmp_path: Path) -> None:
-    """So the random transactions are such that a promise which is not kept is seen."""
+    """So the random transactions would show a broken guarantee."""
     seed = seed_of("transactions that skew")
     for number in range(20):
         (directory := tmp_path / str(number)).mkdir()

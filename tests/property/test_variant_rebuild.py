@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.types.schema import VARIANT_ARROW
-from tests.support.variants import decode, group_type, shred
+from tests.support.oracles.variants import decode, group_type, shred
 
 NAMES = st.sampled_from(["a", "b", "c", "ab", "é", "", "z" * 70])
 LEAVES = st.one_of(
@@ -47,8 +47,8 @@ def test_shredded_variants_rebuilt_are_the_values_shredded(schema: pa.DataType, 
 
     assert rebuilt.type == VARIANT_ARROW
     rebuilt.validate(full=True)
-    found = [None if row is None else (decode(row["value"], row["metadata"]),) for row in rebuilt.to_pylist()]
-    assert found == [None if is_null else (value,) for is_null, value in rows]
+    rebuilt_values = [None if row is None else (decode(row["value"], row["metadata"]),) for row in rebuilt.to_pylist()]
+    assert rebuilt_values == [None if is_null else (value,) for is_null, value in rows]
 
 
 @settings(max_examples=40)

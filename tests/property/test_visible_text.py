@@ -1,4 +1,4 @@
-"""Text of any characters, next to each other in any order: what is printed has none that nobody sees, and says the same."""
+"""Text of any characters, in any order: the printed form has no invisible character, and the same meaning."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from delta_py.errors import readable
 from delta_py.visible_text import ESCAPED_CATEGORIES, json_escape, visible
-from pydelta_cli.terminal_text import printable, printable_json, printable_lines
+from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
 
-# Neighbours that let a joiner or a selector stay, and what does not.
+# Characters after which a joiner or a selector may stay, and others.
 CONTEXTS = "क्षর্যمیخ葛\U0001f468\U0001f3fd\u2764\u2194\u20e31é \n"
 INVISIBLE = "\u200c\u200d\ufe0f\ufe00\U000e0100\u180b\u3164\u034f\u202e\U000e0041\x1b\u2028"
 CHARS = st.one_of(st.sampled_from(CONTEXTS), st.sampled_from(INVISIBLE), st.characters())
@@ -31,7 +31,7 @@ def test_what_is_printed_is_seen(text: str) -> None:
 
 @given(TEXTS)
 def test_no_invisible_character_follows_another(text: str) -> None:
-    """Two in a row could carry a text; one changes how the character before it looks."""
+    """Two invisible characters in a row could carry a text; a single one changes the look of the character before it."""
     hidden = [char in INVISIBLE for char in visible(text)]
     joined_emoji = "\ufe0f\u200d"
     pairs = zip(visible(text), visible(text)[1:], hidden, hidden[1:], strict=False)

@@ -1,7 +1,7 @@
-"""One table, random writes of every kind and random properties, beside a plain Python list of rows for each version.
+"""One table, random writes of every kind and random properties, compared with a plain Python list of rows for each version.
 
-After each write the newest version, and one drawn at random, read as the list says, all rows and those of a predicate;
-the version checksum agrees with the log; the change data feed of the write has the rows that went and came.
+After each write the newest version, and a random one, have the rows of their lists, all rows and those of a predicate. The
+version checksum agrees with the log, and the change data feed of the write has the deleted and the inserted rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, SchemaMismatchE
 from delta_py.log.history import history
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.sampling import examples
+from tests.support.runs.sampling import examples
 
 Row: TypeAlias = dict[str, Any]
 Truth: TypeAlias = bool | None
@@ -98,8 +98,8 @@ def comparison(name: str, operator: str, value: Any) -> Predicate:
     compare = COMPARE[operator]
 
     def truth(row: Row) -> Truth:
-        found = row.get(name)
-        return None if found is None else compare(order(found), order(value))
+        row_value = row.get(name)
+        return None if row_value is None else compare(order(row_value), order(value))
 
     return Predicate(f"{name} {operator} {literal(value)}", truth)
 
@@ -110,24 +110,24 @@ def is_null(name: str) -> Predicate:
 
 def negation(inner: Predicate) -> Predicate:
     def truth(row: Row) -> Truth:
-        found = inner.truth(row)
-        return None if found is None else not found
+        inner_truth = inner.truth(row)
+        return None if inner_truth is None else not inner_truth
 
     return Predicate(f"NOT ({inner.sql})", truth)
 
 
 def both(left: Predicate, right: Predicate) -> Predicate:
     def truth(row: Row) -> Truth:
-        found = left.truth(row), right.truth(row)
-        return False if False in found else None if None in found else True
+        truths = left.truth(row), right.truth(row)
+        return False if False in truths else None if None in truths else True
 
     return Predicate(f"({left.sql}) AND ({right.sql})", truth)
 
 
 def either(left: Predicate, right: Predicate) -> Predicate:
     def truth(row: Row) -> Truth:
-        found = left.truth(row), right.truth(row)
-        return True if True in found else None if None in found else False
+        truths = left.truth(row), right.truth(row)
+        return True if True in truths else None if None in truths else False
 
     return Predicate(f"({left.sql}) OR ({right.sql})", truth)
 
@@ -171,7 +171,7 @@ def comparable(value: Any) -> Any:
 
 
 class Writes(RuleBasedStateMachine):
-    """The table, and what it should hold."""
+    """The table, and its expected content."""
 
     @initialize(properties=PROPERTIES, partitions=st.sampled_from(PARTITIONS), rows=ROWS)
     def create(self, properties: dict[str, str], partitions: list[str], rows: list[Row]) -> None:
@@ -196,7 +196,7 @@ class Writes(RuleBasedStateMachine):
 
     @staticmethod
     def stored(rows: list[Row], partitions: Iterable[str]) -> list[Row]:
-        """As the table keeps them: an empty text in a partition column is null."""
+        """As the table stores them: an empty text in a partition column is null."""
         return [{**row, **{name: None for name in partitions if row[name] == ""}} for row in rows]
 
     @staticmethod
@@ -204,7 +204,7 @@ class Writes(RuleBasedStateMachine):
         return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()})
 
     def filled(self, rows: list[Row]) -> list[Row]:
-        """Values for the columns that a schema change brought; the text column may have become a number."""
+        """Values for the columns that a schema change added; the text column may have become a number."""
         numbers = self.newest.types["text"] == pa.int64()
         for row in rows:
             row["text"] = (None if row["text"] is None else len(row["text"])) if numbers else row["text"]
@@ -217,15 +217,15 @@ class Writes(RuleBasedStateMachine):
     def write(self, rows: list[Row], types: Mapping[str, pa.DataType] | None = None, **options: Any) -> int:
         return write_delta(self.path, self.table(rows, types or self.newest.types), **options)
 
-    def expect(self, version: int, kept: list[Row], gone: list[Row], came: list[Row], **changes: Any) -> None:
+    def expect(self, version: int, kept_rows: list[Row], deleted_rows: list[Row], came: list[Row], **changes: Any) -> None:
         types = changes.get("types", self.newest.types)
         partitions = changes.get("partitions", self.newest.partitions)
         if version == len(self.versions) - 1:  # a write that changes nothing
-            assert not gone and not came
+            assert not deleted_rows and not came
             assert (dict(types), tuple(partitions)) == (self.newest.types, self.newest.partitions)
             return
         assert version == len(self.versions)
-        self.versions.append(Version(dict(types), kept + came, gone, came, tuple(partitions)))
+        self.versions.append(Version(dict(types), kept_rows + came, deleted_rows, came, tuple(partitions)))
 
     def files(self) -> set[Path]:
         return {path for path in Path(self.path).rglob("*") if path.is_file()}
@@ -273,12 +273,12 @@ class Writes(RuleBasedStateMachine):
             assert "delta.enableRowTracking" in self.properties and "delta.enableDeletionVectors" not in self.properties
             assert self.files() == before
             return
-        gone = [row for row in self.newest.rows if predicate.is_true(row)]
-        if not rows and not gone:
+        deleted_rows = [row for row in self.newest.rows if predicate.is_true(row)]
+        if not rows and not deleted_rows:
             assert version == len(self.versions) - 1
             assert self.files() == before
             return
-        self.expect(version, [row for row in self.newest.rows if not predicate.is_true(row)], gone, rows)
+        self.expect(version, [row for row in self.newest.rows if not predicate.is_true(row)], deleted_rows, rows)
 
     @rule(rows=ROWS, predicate=PREDICATES)
     def replace_where_with_rows_elsewhere(self, rows: list[Row], predicate: Predicate) -> None:
@@ -299,8 +299,10 @@ class Writes(RuleBasedStateMachine):
         if not names:
             self.expect(version, [], self.newest.rows, rows)
             return
-        gone = [row for row in self.newest.rows if next(iter(bag([row], names))) in touched]
-        self.expect(version, [row for row in self.newest.rows if next(iter(bag([row], names))) not in touched], gone, rows)
+        deleted_rows = [row for row in self.newest.rows if next(iter(bag([row], names))) in touched]
+        self.expect(
+            version, [row for row in self.newest.rows if next(iter(bag([row], names))) not in touched], deleted_rows, rows
+        )
 
     @rule(rows=ROWS, overwrite=st.booleans(), new=st.booleans())
     def merge_schema(self, rows: list[Row], overwrite: bool, new: bool) -> None:
@@ -310,8 +312,8 @@ class Writes(RuleBasedStateMachine):
             types[f"x{self.extra}"] = pa.int32()
             rows = [{**row, f"x{self.extra}": row["id"]} for row in rows]
         version = self.write(rows, types, mode="overwrite" if overwrite else "append", merge_schema=True)
-        kept, gone = ([], self.newest.rows) if overwrite else (self.newest.rows, [])
-        self.expect(version, kept, gone, rows, types=types)
+        kept_rows, deleted_rows = ([], self.newest.rows) if overwrite else (self.newest.rows, [])
+        self.expect(version, kept_rows, deleted_rows, rows, types=types)
 
     @rule(rows=ROWS, partitions=st.sampled_from(PARTITIONS), number=st.booleans())
     def overwrite_schema(self, rows: list[Row], partitions: list[str], number: bool) -> None:
@@ -323,7 +325,7 @@ class Writes(RuleBasedStateMachine):
     @precondition(lambda self: len(self.versions) > 1)
     @rule(suffix=st.sampled_from(["_last_checkpoint", "*.crc", "*.compacted.json", "*.checkpoint*parquet"]))
     def lose_what_may_be_lost(self, suffix: str) -> None:
-        """All commits are there, so that nothing else of the log is needed."""
+        """All commits exist, so no other file of the log is needed."""
         for file in (Path(self.path) / "_delta_log").glob(suffix):
             file.unlink()
 
@@ -352,31 +354,31 @@ class Writes(RuleBasedStateMachine):
         self.check(len(self.versions) - 1, predicate)
 
     def check(self, version: int, predicate: Predicate | None) -> None:
-        wanted = self.versions[version]
-        if predicate is not None and "text" in predicate.sql and wanted.types["text"] != pa.string():
+        expected = self.versions[version]
+        if predicate is not None and "text" in predicate.sql and expected.types["text"] != pa.string():
             return
-        found = DeltaTable(self.path, version=version).to_arrow(filter=None if predicate is None else predicate.sql)
-        assert found.schema.names == list(wanted.types) and found.schema.types == list(wanted.types.values())
-        rows = [row for row in wanted.rows if predicate is None or predicate.is_true(row)]
-        assert bag(found.to_pylist(), wanted.types) == bag(rows, wanted.types), predicate
+        actual = DeltaTable(self.path, version=version).to_arrow(filter=None if predicate is None else predicate.sql)
+        assert actual.schema.names == list(expected.types) and actual.schema.types == list(expected.types.values())
+        rows = [row for row in expected.rows if predicate is None or predicate.is_true(row)]
+        assert bag(actual.to_pylist(), expected.types) == bag(rows, expected.types), predicate
 
     def check_changes(self, version: int) -> None:
         if "delta.enableChangeDataFeed" not in self.properties:
             return
-        wanted = self.versions[version]
+        expected = self.versions[version]
         before = self.versions[max(version - 1, 0)]
         try:
             table = DeltaTable(self.path, version=version)
-            found = table.changes(starting_version=version, ending_version=version).read_all().to_pylist()
-        except DeltaError:  # rows of the schema before cannot be shown in this one
-            assert before.types.items() - wanted.types.items() or before.partitions != wanted.partitions
+            changes = table.changes(starting_version=version, ending_version=version).read_all().to_pylist()
+        except DeltaError:  # rows of the earlier schema cannot be shown in this one
+            assert before.types.items() - expected.types.items() or before.partitions != expected.partitions
             return
-        gone = [row for row in found if row["_change_type"] == "delete"]
-        came = [row for row in found if row["_change_type"] == "insert"]
-        assert len(gone) + len(came) == len(found) and {row["_commit_version"] for row in found} <= {version}
-        assert bag(came, wanted.types) == bag(wanted.came, wanted.types)
-        names = [name for name, kind in wanted.types.items() if before.types.get(name) == kind]
-        assert bag(gone, names) == bag(wanted.gone, names)
+        deleted_rows = [row for row in changes if row["_change_type"] == "delete"]
+        came = [row for row in changes if row["_change_type"] == "insert"]
+        assert len(deleted_rows) + len(came) == len(changes) and {row["_commit_version"] for row in changes} <= {version}
+        assert bag(came, expected.types) == bag(expected.came, expected.types)
+        names = [name for name, kind in expected.types.items() if before.types.get(name) == kind]
+        assert bag(deleted_rows, names) == bag(expected.gone, names)
 
     def check_log(self, snapshot: Snapshot) -> None:
         files = snapshot.files().to_pylist()

@@ -1,8 +1,8 @@
-"""Queries of every shape that Spark can give a scan, each of which must give the rows that Spark's own Parquet reader gives.
+"""Queries of every shape that Spark can give a scan. Each must return the rows that Spark's own Parquet reader returns.
 
-A shape is a function of a Table, and returns rows as a list that compares by its text (so that NaN equals NaN). Results do
-not depend on the order of rows or on how a scan is cut into partitions. The shapes in SQL, which read the view `t`, are in
-query_shapes.sql; those that need Python are here.
+A shape is a function of a Table. It returns rows as a list that is compared by its text (so that NaN equals NaN). Results do not
+depend on the order of rows or on the partitions of a scan. query_shapes.sql has the shapes in SQL, which read the view `t`; the
+shapes that need Python are here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROW_COUNT = 16_000
 
 @dataclass(frozen=True)
 class Table:
-    """One way to read the rows: a format, its options, and where they are."""
+    """One way to read the rows: a format, its options, and a path."""
 
     spark: SparkSession
     format: str
@@ -81,7 +81,7 @@ def rows(df: DataFrame) -> list[str]:
 
 
 def sql_shapes() -> dict[str, Shape]:
-    """Those of query_shapes.sql."""
+    """The shapes of query_shapes.sql."""
     text = Path(__file__).with_suffix(".sql").read_text()
     named = (part.split("\n", 1) for part in text.split("\n--@ ")[1:])
     return {name.strip(): _sql_shape(re.sub(r"^--.*$", "", query, flags=re.MULTILINE)) for name, query in named}
@@ -151,8 +151,8 @@ def schema_given_by_user(table: Table) -> list[Any]:
     df = table.load(schema="st struct<y: string, x: int>, c bigint, a int, id bigint")
     assert df.columns == ["st", "c", "a", "id"]
     assert df.schema["st"].dataType.fieldNames() == ["y", "x"]
-    whole = rows(df.filter("id < 40"))
-    return whole + rows(df.filter("a = 5 and st.x = 5").agg(F.sum("c"))) + rows(df.agg(F.max("st.y"))) + [df.count()]
+    all_rows = rows(df.filter("id < 40"))
+    return all_rows + rows(df.filter("a = 5 and st.x = 5").agg(F.sum("c"))) + rows(df.agg(F.max("st.y"))) + [df.count()]
 
 
 @shape
@@ -179,9 +179,9 @@ def cache_found_by_another_query(table: Table) -> list[Any]:
     cached = base.select("a", "id").filter("a < 5").cache()
     try:
         cached.count()
-        again = base.select("a", "id").filter("a < 5").agg(F.sum("id"))
-        assert "InMemoryTableScan" in again._jdf.queryExecution().executedPlan().toString()
-        return rows(again) + rows(base.agg(F.sum("c")))
+        repeated = base.select("a", "id").filter("a < 5").agg(F.sum("id"))
+        assert "InMemoryTableScan" in repeated._jdf.queryExecution().executedPlan().toString()
+        return rows(repeated) + rows(base.agg(F.sum("c")))
     finally:
         cached.unpersist(True)
 
@@ -210,7 +210,7 @@ def rdd(table: Table) -> list[Any]:
 
 @shape
 def first_rows(table: Table) -> list[Any]:
-    """Which rows come first is free; how many is not."""
+    """Any rows may come first; their number is fixed."""
     df = table.load()
     distinct = df.select("id").limit(9).distinct().count()
     return [
@@ -240,7 +240,7 @@ def duplicates_dropped(table: Table) -> list[Any]:
 
 @shape
 def sample(table: Table) -> list[Any]:
-    """Which rows a sample holds depends on the partitions; that they are among the rows does not."""
+    """The rows of a sample depend on the partitions; that they are rows of the table does not."""
     df = table.load().filter("a < 9").select("id", "a")
     part = df.sample(0.5, 7)
     return [0 < part.count() < df.count(), part.join(df, ["id", "a"], "left_anti").count(), df.sample(1.0, 7).count()]
@@ -327,29 +327,29 @@ def described(table: Table) -> list[Any]:
 
 @shape
 def stream_joined_with_the_table(table: Table) -> list[Any]:
-    """The static side of a stream: planned in the session that Spark clones for the query, once a batch."""
-    found: list[Any] = []
+    """The static side of a stream: planned for each batch, in the session that Spark clones for the query."""
+    batch_rows: list[Any] = []
     with tempfile.TemporaryDirectory() as directory:
         source = str(Path(directory) / "source")
         table.spark.range(0, 1000, 7).selectExpr("cast(id as int) a").coalesce(1).write.parquet(source)
         static = table.load()
 
         def batch(df: DataFrame, _: int) -> None:
-            found.extend(rows(static.join(F.broadcast(df), "a").agg(F.count("*"), F.sum("id"))))
+            batch_rows.extend(rows(static.join(F.broadcast(df), "a").agg(F.count("*"), F.sum("id"))))
 
         stream = table.spark.readStream.schema("a int").parquet(source)
         query = stream.writeStream.foreachBatch(batch).trigger(availableNow=True).start()
         query.awaitTermination()
-    return found
+    return batch_rows
 
 
 def remembered(table: Table) -> Callable[[str], str]:
-    """What each query gives on the table, by its name; each is run once."""
-    found: dict[str, str] = {}
+    """The result of each query on the table, by its name; each query runs once."""
+    results: dict[str, str] = {}
 
     def rows_of(name: str) -> str:
-        if name not in found:
-            found[name] = repr(SHAPES[name](table))
-        return found[name]
+        if name not in results:
+            results[name] = repr(SHAPES[name](table))
+        return results[name]
 
     return rows_of

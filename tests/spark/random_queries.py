@@ -1,4 +1,6 @@
-"""Random SQL over the view `t` (query_shapes.make_rows), whose rows do not depend on the order or the cut of what is read."""
+"""Random SQL over the view `t` (query_shapes.make_rows), with results that do not depend on the order or the partitions of a
+scan.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ def aggregate() -> Texts:
 
 
 def without_subquery(condition: str) -> str:
-    """Spark takes no subquery, and nothing random, in the filter of an aggregate."""
+    """Spark allows no subquery, and nothing random, in the filter of an aggregate."""
     return "flag" if "select" in condition or "rand" in condition else condition
 
 

@@ -1,7 +1,7 @@
-"""The tables of the Delta projects through Spark: the newest state of each, and every refusal. A sample of the tables by
-default, all with PYDELTA_ALL=1.
+"""The tables of the Delta projects through Spark: the newest state of each, and every refusal. A sample of the tables by default,
+all with PYDELTA_ALL=1.
 
-All other checks of these tables run without Spark, in tests/acceptance, but for filters that only Spark can evaluate.
+All other checks of these tables run without Spark, in tests/acceptance, except for filters that only Spark can evaluate.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType, VariantType
 
-from tests.support.corpus import Case, case_names, check_title, condition_problem, load_case
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.spark_types import json_columns
-from tests.support.variant_json import canonical_json
+from tests.support.oracles.rows import difference
+from tests.support.oracles.spark_types import json_columns
+from tests.support.oracles.variant_json import canonical_json
+from tests.support.runs.sampling import sampled
+from tests.support.tables.corpus import Case, case_names, check_title, condition_problem, load_case
 
 Check = Mapping[str, Any]
 
@@ -43,16 +43,16 @@ def is_newest_state(check: Check) -> bool:
 
 
 def problem_of(spark: SparkSession, case: Case, check: Check) -> str | None:
-    """None when the check holds, else what is wrong."""
+    """None if the check holds, otherwise the problem."""
     if check["kind"] == "read":
         return rows_problem(case, check, frame(spark, case, check))
     try:
-        found = frame(spark, case, check).toArrow().num_rows
+        row_count = frame(spark, case, check).toArrow().num_rows
     except Exception as error:
-        # Spark passes Python's errors on as text of many lines; the condition is in them.
+        # Spark passes on Python's errors as text of many lines, which contains the condition.
         condition = re.search(r"\[(DELTA_[A-Z_]+)\]", str(error))
         return condition_problem(check, condition[1]) if condition else f"no condition in: {error}"
-    return f"must be refused, but {found} rows were read" if check["kind"] == "error" else None
+    return f"must be refused, but {row_count} rows were read" if check["kind"] == "error" else None
 
 
 def frame(spark: SparkSession, case: Case, check: Check) -> DataFrame:
@@ -68,9 +68,9 @@ def frame(spark: SparkSession, case: Case, check: Check) -> DataFrame:
 
 
 def rows_problem(case: Case, check: Check, rows: DataFrame) -> str | None:
-    wanted, found = [(name, kind) for name, kind in check["columns"]], columns_of(rows)
-    if wanted != found:
-        return f"columns expected: {wanted}; read: {found}"
+    expected_columns, actual = [(name, kind) for name, kind in check["columns"]], columns_of(rows)
+    if expected_columns != actual:
+        return f"columns expected: {expected_columns}; read: {actual}"
     if check.get("filter"):
         rows = rows.filter(check["filter"])
     variants = [field.name for field in rows.schema if holds_variant(field.dataType)]
@@ -82,14 +82,14 @@ def rows_problem(case: Case, check: Check, rows: DataFrame) -> str | None:
 
 
 def columns_of(rows: DataFrame) -> list[tuple[str, str]]:
-    """Names and types; collations are in Spark's names of types and not in the JSON of a schema."""
+    """Names and types. Spark's names of types include collations, the JSON of a schema does not."""
     plain = json_columns(rows.schema.jsonValue())
     collated = (field.dataType.simpleString() for field in rows.schema)
     return [(name, text if " collate " in text else kind) for (name, kind), text in zip(plain, collated, strict=True)]
 
 
 def comparable(rows: DataFrame, position: int) -> Column:
-    """Variants as JSON text, and void, which Parquet cannot hold, as text."""
+    """Variants as JSON text, and void, which Parquet cannot store, as text."""
     field = rows.schema[position]
     column = F.col(f"`{field.name.replace('`', '``')}`")
     if holds_variant(field.dataType):

@@ -1,4 +1,6 @@
-"""ALTER TABLE methods of DeltaTable: what reaches the table, what Spark counts, names in the catalog. The rest: unit/commands."""
+"""ALTER TABLE methods of DeltaTable: their effect on the table, Spark's counts, names in the catalog. For the rest see
+unit/commands.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,15 @@ def test_changes_of_columns_reach_the_table_and_its_name(spark: SparkSession, pa
         table.alterColumn("id", dataType="bigint", comment="key", after="label")
         table.alterColumns({"x": {"first": True}, "s.a": {"dataType": LongType()}})
         assert PlainTable(path).version == 6
-        found = spark.table("altered")
-        assert found.columns == ["x", "label", "id", "s", "v"]
-        assert found.schema["s"].dataType.simpleString() == "struct<b:array<bigint>,a:bigint>"
-        assert (found.schema["id"].metadata["comment"], found.schema["x"].metadata["comment"]) == ("key", "c")
-        assert sorted(found.select("id", "label", "s.a").collect()) == [(1, "a", 7), (2, "b", None)]
+        frame = spark.table("altered")
+        assert frame.columns == ["x", "label", "id", "s", "v"]
+        assert frame.schema["s"].dataType.simpleString() == "struct<b:array<bigint>,a:bigint>"
+        assert (frame.schema["id"].metadata["comment"], frame.schema["x"].metadata["comment"]) == ("key", "c")
+        assert sorted(frame.select("id", "label", "s.a").collect()) == [(1, "a", 7), (2, "b", None)]
         with pytest.raises(DeltaError) as refused:
             table.alterColumn("x", nullable=False)
         assert isinstance(refused.value, AnalysisException)
-        table.replaceColumns([StructField("id", LongType()), StructField("label", found.schema["label"].dataType)])
+        table.replaceColumns([StructField("id", LongType()), StructField("label", frame.schema["label"].dataType)])
         assert spark.table("altered").columns == ["id", "label"]
     finally:
         spark.sql("DROP TABLE altered")

@@ -1,4 +1,4 @@
-"""Which writes go without Spark's weighing of batches, and that nobody else notices it."""
+"""Which writes skip Spark's weighing of batches, and that other writes do not change."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from delta_py import DeltaTable
-from spark_plugin.source.arrow_batches import unweighed
+from spark_plugin.tasks.arrow_batches import unweighed
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def properties(spark: SparkSession) -> dict[str, str]:
-    """What jobs of this thread are told besides the session's settings."""
+    """The job properties of this thread, in addition to the session's settings."""
     values = {name: spark.sparkContext.getLocalProperty(name) for name in (BYTES, RECORDS)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def inside(spark: SparkSession, schema: str) -> dict[str, str]:
-    """The properties while a write of such rows runs; settings must be the old ones then too, and properties afterwards."""
+    """The properties while a write of such rows runs. Settings must not change during it, and properties must be restored
+    afterwards."""
     before, settings = properties(spark), spark.conf.getAll
     with unweighed(spark, StructType.fromDDL(schema)):
-        found = properties(spark)
+        write_properties = properties(spark)
         assert spark.conf.getAll == settings
     assert properties(spark) == before
-    return found
+    return write_properties
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,8 @@ def test_rows_of_a_fixed_width_are_not_weighed(spark: SparkSession, schema: str)
 
 
 def test_rows_with_texts_are_not_weighed_but_come_in_small_batches(spark: SparkSession) -> None:
-    found = inside(spark, "id long, name string")
-    assert found[BYTES] == "2147483647" and int(found[RECORDS]) <= 2048
+    write_properties = inside(spark, "id long, name string")
+    assert write_properties[BYTES] == "2147483647" and int(write_properties[RECORDS]) <= 2048
 
 
 @pytest.mark.parametrize("schema", ["b binary", "a array<int>", "m map<string, int>", "s struct<x: array<int>>", "v variant"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 MODULES = """
 import json, sys

@@ -32,7 +32,7 @@ COLUMNS = "id bigint, day string"
 
 @pytest.fixture
 def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A table's name in a database of its own, whose directory is tmp_path."""
+    """A table's name in a separate database, whose directory is tmp_path."""
     spark.sql(f"create database shop location '{tmp_path / 'shop'}'")
     yield "shop.Sales"
     spark.sql("drop database shop cascade")
@@ -40,13 +40,13 @@ def name(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def path(tmp_path: Path, name: str) -> str:
-    """Where the table goes."""
+    """The path of the table."""
     return str(tmp_path / "shop" / "sales")
 
 
 @pytest.fixture
 def entered(spark: SparkSession, name: str, path: str) -> str:
-    """The name, of a table that is there: partitioned by day, 1 and 2 mon, 3 tue."""
+    """The name of an existing table: partitioned by day, 1 and 2 mon, 3 tue."""
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "tue"]})
     write_delta(path, rows, partition_by=["day"])
     spark.sql(f"create table {name} using pydelta location '{path}'")
@@ -124,7 +124,7 @@ def test_entry_stands_for_the_table_at_its_location_whatever_columns_it_has(
     spark: SparkSession, entered: str, path: str, tmp_path: Path
 ) -> None:
     other, third = str(tmp_path / "other"), str(tmp_path / "third")
-    for place, partition_by in ((other, []), (third, ["day"])):  # SET LOCATION wants a table like that which was entered
+    for place, partition_by in ((other, []), (third, ["day"])):  # SET LOCATION needs a table like the one that was entered
         write_delta(place, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}), partition_by=partition_by)
     spark.catalog.createTable("shop.copied", other, "pydelta", spark.table(entered).schema)
     frame(spark, (5, "x")).write.format("pydelta").mode("append").saveAsTable("shop.copied")
@@ -188,7 +188,7 @@ def test_save_as_table_never_takes_up_unasked_what_lies_there(spark: SparkSessio
     assert (PlainTable(path).version, spark.catalog.tableExists(name)) == (0, False)
     rows.write.format("pydelta").mode("overwrite").saveAsTable(name)
     assert (PlainTable(path).version, spark.table(name).count()) == (1, 1)
-    spark.sql(f"drop table {name}")  # another name may stand for it
+    spark.sql(f"drop table {name}")  # another table may have the name now
     assert stored(path) == [(1, "mon")]
 
 
@@ -280,7 +280,7 @@ def test_insert_into_overwrites_all_or_the_partitions_of_the_rows(spark: SparkSe
 
 
 def structs(names: str) -> str:
-    """A query with 1 in the first field of each struct and 2 in the second. names: of these, such as yx."""
+    """A query with 1 in the first field of each struct and 2 in the second. names: of these fields, such as yx."""
     pair = f"named_struct('{names[0]}', 1, '{names[1]}', 2L)"
     deep = f"named_struct('{names[0]}', 1, '{names[1]}', array({pair}))"
     return f"select 1 as b, {pair} as s2, array({pair}) as l2, map({pair}, map('k', {deep})) as m2"

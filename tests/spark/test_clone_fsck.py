@@ -1,5 +1,6 @@
 """Deep clones, clones of Parquet files, FSCK and the dry run of RESTORE from Spark: arguments, frames, jobs. The rest needs no
-session: tests/unit/copies/test_deep_clone.py, test_clone_parquet.py and test_fsck.py."""
+session: tests/unit/copies/test_deep_clone.py, test_clone_parquet.py and test_fsck.py.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from spark_plugin.exceptions import (
     UnsupportedOperationError,
 )
 from spark_plugin.maintenance.fsck_job import FAULTS
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -47,9 +48,9 @@ def test_deep_clones_have_files_of_their_own(spark: SparkSession, path: str, dat
     clone = table.clone(target, properties={"team": "b"})
     assert (clone.toDF().count(), clone.detail().first()["properties"]["team"]) == (3, "b")
     write_delta(path, pa.table({"id": [4, 5], "day": ["wed", "wed"]}), mode="append")
-    again = table.clone(target, replace=True)
-    assert again.toDF().count() == 5
-    metrics = again.history(1).first()["operationMetrics"]
+    second_clone = table.clone(target, replace=True)
+    assert second_clone.toDF().count() == 5
+    metrics = second_clone.history(1).first()["operationMetrics"]
     assert int(metrics["numCopiedFiles"]) < int(metrics["sourceNumOfFiles"])
     assert table.cloneAtVersion(0, "attic.deep").toDF().count() == spark.table("attic.deep").count() == 3
     with pytest.raises(TableAlreadyExistsError):
@@ -62,22 +63,22 @@ def test_deep_clones_have_files_of_their_own(spark: SparkSession, path: str, dat
 
 
 def test_parquet_files_are_cloned_by_path_and_by_name(spark: SparkSession, database: None, tmp_path: Path) -> None:
-    """Only what tasks, the catalog and the forms of the statement do."""
+    """Only the parts of tasks, of the catalog and of the forms of the statement."""
     files, clone = str(tmp_path / "files"), f"pydelta.`{tmp_path / 'clone'}`"
     spark.range(0, 4, 1, 2).selectExpr("id", "id % 2 as p").write.partitionBy("p").parquet(files)
     before = sorted(str(path) for path in Path(files).rglob("*"))
     source = f"parquet.`{files}` PARTITIONED BY (p INT)"
-    (told,) = spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {source} TBLPROPERTIES (team = 'b')").collect()
-    assert (told["source_num_of_files"], told["num_copied_files"], told["num_removed_files"]) == (4, 0, 0)
+    (metrics,) = spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {source} TBLPROPERTIES (team = 'b')").collect()
+    assert (metrics["source_num_of_files"], metrics["num_copied_files"], metrics["num_removed_files"]) == (4, 0, 0)
     assert sorted(map(tuple, spark.sql(f"SELECT * FROM {clone}").collect())) == [(0, 0), (1, 1), (2, 0), (3, 1)]
     assert spark.sql(f"CREATE TABLE IF NOT EXISTS {clone} SHALLOW CLONE {source}").collect() == []
     spark.sql(f"DELETE FROM {clone} WHERE id < 3")
     with pytest.raises(TableAlreadyExistsError):
         spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {source}")
-    (told,) = spark.sql(
+    (metrics,) = spark.sql(
         f"CALL pydelta.system.clone('parquet.`{files}`', '{clone}', true, partitioned_by => 'p INT', replace => true)"
     ).collect()
-    assert (told["num_removed_files"], spark.sql(f"SELECT * FROM {clone}").count()) == (0, 4)
+    assert (metrics["num_removed_files"], spark.sql(f"SELECT * FROM {clone}").count()) == (0, 4)
 
     spark.sql(f"CREATE TABLE attic.given USING parquet PARTITIONED BY (p) TBLPROPERTIES ('team' = 'a') AS SELECT * FROM {clone}")
     spark.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "true")
@@ -121,11 +122,11 @@ def test_fsck_and_the_dry_run_of_restore(spark: SparkSession, path: str) -> None
     table = DeltaTable.forPath(spark, path)
     assert table.fsck().collect() == [] and table.fsck().schema == FAULTS
     table.delete("true")
-    gone = PlainTable(path, version=0).files()["path"].to_pylist()[0]
-    (Path(path) / gone).unlink()
+    missing_path = PlainTable(path, version=0).files()["path"].to_pylist()[0]
+    (Path(path) / missing_path).unlink()
     for past in (table.restoreToVersion(0, dryRun=True), table.restoreToTimestamp("2999-01-01", dryRun=True)):
         assert past.schema == FAULTS
-    assert [row["path"] for row in table.restoreToVersion(0, dryRun=True).collect()] == [gone]
+    assert [row["path"] for row in table.restoreToVersion(0, dryRun=True).collect()] == [missing_path]
     table.fsck(dryRun=False)
     assert PlainTable(path).version == 1
     with pytest.raises(ValueError, match="allowDataLoss needs to be a boolean"):

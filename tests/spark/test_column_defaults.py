@@ -1,4 +1,4 @@
-"""DEFAULT in SET and in the values of an insert: what a row gets that says nothing of the column."""
+"""DEFAULT in SET and in the values of an insert: the value of a row that does not name the column."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def asking_the_session(folder: Path, default: str, *more: StructField) -> str:
 
 
 def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: SparkSession, tmp_path: Path) -> None:
-    """Those of the session, and functions that the gate does not know: one value for a whole statement."""
+    """Defaults of the session, and functions that our evaluation does not know: one value for a whole statement."""
     user, hashed = spark.sql("SELECT current_user(), hash('x')").first()  # type: ignore[misc]
     path = asking_the_session(tmp_path, "upper(current_user)", StructField("h", INTEGER))
     table = DeltaTable.forPath(spark, path)
@@ -175,9 +175,9 @@ def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: Sp
     spark.sql(f"INSERT INTO pydelta.`{path}` VALUES (6, DEFAULT, DEFAULT)")
     table.update("k = 1", {"who": "DEFAULT", "h": "DEFAULT"})
     table.merge(spark.range(7, 8).toDF("id"), "k = id").whenNotMatchedInsert(values={"k": "id"}).execute()
-    found = rows(path)
-    assert found.pop(2) == {"who": None, "h": None}
-    assert found == {k: {"who": user.upper(), "h": hashed} for k in (1, 3, 4, 5, 6, 7)}
+    rows_by_id = rows(path)
+    assert rows_by_id.pop(2) == {"who": None, "h": None}
+    assert rows_by_id == {k: {"who": user.upper(), "h": hashed} for k in (1, 3, 4, 5, 6, 7)}
 
 
 def test_a_default_of_the_session_beside_a_rule_that_spark_computes(spark: SparkSession, tmp_path: Path) -> None:

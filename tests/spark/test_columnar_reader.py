@@ -1,4 +1,4 @@
-"""The columnar reader: the rows of Spark's own reader, where it fits; Spark's own reader everywhere else."""
+"""The columnar reader: it returns the rows of Spark's own reader if it fits the query; otherwise Spark's own reader is used."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning, register
-from tests.support.corpus import load_case
-from tests.support.frames import rows
-from tests.support.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from tests.support.oracles.frames import rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.needs_spark import before_spark, has_spark, needs_spark, skip_before_spark
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.corpus import load_case
+from tests.support.tables.small_table import make_table
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
@@ -46,19 +46,24 @@ SETTINGS: dict[str, dict[str, str]] = {
 
 @pytest.fixture
 def columnar(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches the reader on; gives the number of scans that took it since. Arrow's memory is free when the test ends."""
+    """Switches the reader on; returns the number of scans that were read in columns since, by Python or by Spark's Parquet
+    reader. Arrow's memory is free when the test ends."""
     before = pruning.status(spark)
     conf({COLUMNAR_CONF: "true"})
     if has_spark("4.2") and not has_spark("4.3"):
         conf({UDF_COLUMNAR_INPUT: "false"})
-    yield lambda: pruning.status(spark)["columns"].used - before["columns"].used
+    yield lambda: scans_in_columns(pruning.status(spark)) - scans_in_columns(before)
     after = pruning.status(spark)
     assert (after["pruning"].skipped, after["columns"].last_error) == (before["pruning"].skipped, None), after.last_error
     assert arrow_memory_bytes(spark) == 0
 
 
+def scans_in_columns(status: pruning.PruningStatus) -> int:
+    return status["columns"].used + status["parquet"].used
+
+
 def arrow_memory_bytes(spark: SparkSession) -> int:
-    """What Spark holds of Arrow memory in this JVM since this file's first test. Tasks that were stopped end a little after their
+    """The Arrow memory that Spark holds in this JVM since this file's first test. Stopped tasks end a little after their
     query."""
     root = arrow_root(spark)
     deadline = time.monotonic() + 10
@@ -72,8 +77,8 @@ _of_other_files = [0]
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_of_other_files(spark: SparkSession) -> None:
-    """Tests of other files, in the same JVM, have writes whose rows cannot be computed. Of those Spark itself keeps Arrow memory
-    for ever: on 4.3 its mapInArrow alone, over a division by zero behind the first batch, leaves 133,120 bytes."""
+    """Tests of other files, in the same JVM, have writes whose rows cannot be computed. Spark itself leaks Arrow memory of these:
+    on 4.3 even its mapInArrow alone, over a division by zero after the first batch, leaks 133,120 bytes."""
     _of_other_files[0] = int(arrow_root(spark).getAllocatedMemory())
 
 
@@ -83,7 +88,7 @@ def arrow_root(spark: SparkSession) -> Any:
 
 
 def in_columns(df: DataFrame) -> bool:
-    """Whether all scans of the plan give columns; all or none of them do."""
+    """Whether all scans of the plan return columns; either all or none of them do."""
     leaves = df._jdf.queryExecution().sparkPlan().collectLeaves()
     scans = [leaf for leaf in map(leaves.apply, range(leaves.length())) if leaf.nodeName().startswith("BatchScan")]
     answers = {bool(scan.supportsColumnar()) for scan in scans}
@@ -92,7 +97,7 @@ def in_columns(df: DataFrame) -> bool:
 
 
 def row_readers(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:
-    """The rows by Spark's own reader, with whole batches: Spark 4.2 gives wrong rows of cut ones."""
+    """The rows of Spark's own reader, with whole batches: Spark 4.2 returns wrong rows if it cuts batches."""
     before = {name: spark.conf.get(name, None) for name in (COLUMNAR_CONF, OUTPUT_ROWS)}
     spark.conf.set(COLUMNAR_CONF, "false")
     spark.conf.set(OUTPUT_ROWS, "-1")
@@ -105,12 +110,12 @@ def row_readers(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:
 
 
 def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> int:
-    """Asserts that the frame's rows are read in columns and are those of the row reader; how many."""
+    """Asserts that the frame's rows are read in columns and equal those of the row reader; returns their number."""
     by_columns = df()
     assert in_columns(by_columns)
-    found = rows(by_columns)
-    assert found == row_readers(spark, df)
-    return len(found)
+    column_rows = rows(by_columns)
+    assert column_rows == row_readers(spark, df)
+    return len(column_rows)
 
 
 # ---------------------------------------------------------------- types
@@ -171,24 +176,24 @@ def test_every_covered_type_gives_the_row_readers_rows(
 def test_column_used_inside_a_query_gives_the_row_readers_values(
     name: str, spark: SparkSession, edges: str, columnar: Callable[[], int]
 ) -> None:
-    """Aggregates keep a value over the end of a batch: the first, the largest, groups' keys."""
+    """Aggregates keep a value beyond the end of a batch: the first, the largest, the keys of groups."""
 
     def asked() -> DataFrame:
         df = spark.read.format("pydelta").load(edges)
         keys = df.groupBy(name).agg(F.count("*"), F.min("id"), F.max(name), F.first(name, True))
-        whole = df.agg(F.lit(None).cast(df.schema[name].dataType), F.count(name), F.min("id"), F.min(name), F.max(name))
-        return keys.union(whole)
+        reference = df.agg(F.lit(None).cast(df.schema[name].dataType), F.count(name), F.min("id"), F.min(name), F.max(name))
+        return keys.union(reference)
 
     assert same_both_ways(spark, asked) > 1
     assert columnar() > 0
 
 
 def test_values_are_those_that_were_written(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
-    found = spark.read.format("pydelta").load(edges).filter("id < 10000").orderBy("id").drop("float", "double").collect()
-    # Spark gives timestamps in Python's local time, which the tests set to UTC.
+    read_rows = spark.read.format("pydelta").load(edges).filter("id < 10000").orderBy("id").drop("float", "double").collect()
+    # Spark returns timestamps in Python's local time, which the tests set to UTC.
     expected = edge_rows(0).drop_columns(["float", "double"]).to_pylist()
-    for row, wanted in zip(found, expected, strict=True):
-        plain = {key: value.replace(tzinfo=None) if key == "ts" and value else value for key, value in wanted.items()}
+    for row, expected_row in zip(read_rows, expected, strict=True):
+        plain = {key: value.replace(tzinfo=None) if key == "ts" and value else value for key, value in expected_row.items()}
         assert row.asDict() == plain
     assert columnar() == 1
 
@@ -206,7 +211,7 @@ def test_scan_of_another_type_is_read_by_rows_and_other_columns_of_that_table_ar
     name: str, spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
 ) -> None:
     path = str(tmp_path / "t")
-    conf({NATIVE_CONF: "false"})  # Spark's own reader has columns of them
+    conf({NATIVE_CONF: "false"})  # Spark's own reader returns them in columns
     spark.range(50).selectExpr("id", f"{NOT_COVERED[name]} other").write.format("pydelta").save(path)
     df = spark.read.format("pydelta").load(path)
     assert not in_columns(df)
@@ -225,7 +230,7 @@ def test_text_with_a_collation_is_read_by_rows(spark: SparkSession, edges: str, 
 def test_table_of_120_columns_gives_the_row_readers_rows(
     spark: SparkSession, tmp_path: Path, columnar: Callable[[], int]
 ) -> None:
-    """Beyond 100 columns Spark does not make code of a stage."""
+    """Beyond 100 columns Spark does not generate code for a stage."""
     wide = pa.table({f"c{i}": pa.array([None if r % (i + 2) == 0 else f"{i}-{r}" for r in range(300)]) for i in range(120)})
     path = make_table(tmp_path / "t", [wide, wide])
     assert same_both_ways(spark, lambda: spark.read.format("pydelta").load(path)) == 600
@@ -333,7 +338,7 @@ def with_map_in_pandas(df: DataFrame) -> DataFrame:
 
 
 def with_udfs_in_a_row(df: DataFrame) -> DataFrame:
-    """Two evaluations with a filter between them: the second reads what the first made, beside columns of the scan."""
+    """Two evaluations with a filter between them: the second reads the result of the first, together with columns of the scan."""
     longer = F.udf(lambda text: None if text is None else text + "!", "string")
     return with_pandas_udf(df.withColumn("text", longer("text")).filter("length(text) > 3"))
 
@@ -383,11 +388,11 @@ def test_query_in_columns_gives_the_row_readers_rows(
     def asked() -> DataFrame:
         return FRAMES[name](spark.read.format("pydelta").load(edges))
 
-    found = rows(asked())
+    column_rows = rows(asked())
     assert columnar() > 0
     spark.catalog.clearCache()
     conf({COLUMNAR_CONF: "false", OUTPUT_ROWS: "-1"})
-    assert found == rows(asked())
+    assert column_rows == rows(asked())
     spark.catalog.clearCache()
 
 
@@ -477,7 +482,7 @@ def test_query_that_is_cancelled_gives_arrows_memory_back(spark: SparkSession, e
             time.sleep(0.1)
         time.sleep(1)
         context.cancelJobsWithTag("columnar-test")
-        with pytest.raises(Exception, match="cancel"):  # Py4J passes this one on as it is
+        with pytest.raises(Exception, match="cancel"):  # Py4J passes this error on as it is
             running.result(timeout=60)
     assert columnar() == 1
     assert arrow_memory_bytes(spark) == 0
@@ -486,18 +491,18 @@ def test_query_that_is_cancelled_gives_arrows_memory_back(spark: SparkSession, e
 def running_tasks(spark: SparkSession) -> list[int]:
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     stages = store.activeStages()
-    found = []
+    task_ids = []
     for stage in map(stages.apply, range(stages.length())):
         tasks = store.taskList(stage.stageId(), stage.attemptId(), 100)
-        found += [task.taskId() for task in map(tasks.apply, range(tasks.length())) if task.status() == "RUNNING"]
-    return found
+        task_ids += [task.taskId() for task in map(tasks.apply, range(tasks.length())) if task.status() == "RUNNING"]
+    return task_ids
 
 
 @pytest.mark.parametrize("interrupt", sampled([True, False], 2))
 def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
     interrupt: bool, spark: SparkSession, edges: str, tmp_path: Path, columnar: Callable[[], int]
 ) -> None:
-    """interrupt: whether Spark may stop the thread that runs the task; otherwise it stops the workers that it waits for."""
+    """interrupt: whether Spark may stop the thread that runs the task; otherwise it stops the workers that the task waits for."""
     reached = tmp_path / "reached"
 
     def stops_first(number):  # type: ignore[no-untyped-def]  # Spark takes hints for the kind of the UDF
@@ -515,9 +520,9 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
         killed = running_tasks(spark)
         for task in killed:
             spark.sparkContext._jsc.sc().killTaskAttempt(task, interrupt, "a test")
-        found = running.result(timeout=90)
+        result = running.result(timeout=90)
     assert killed
-    assert sorted(row["id"] for row in found) == list(range(2 * ROWS + 1))
+    assert sorted(row["id"] for row in result) == list(range(2 * ROWS + 1))
     assert columnar() == 1
     assert arrow_memory_bytes(spark) == 0
 
@@ -527,14 +532,16 @@ def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
 
 def test_reader_is_on_unless_it_is_switched_off(spark: SparkSession, edges: str, conf: Any) -> None:
     assert spark.conf.get(COLUMNAR_CONF, None) is None
-    before = pruning.status(spark)["columns"].used
-    df = spark.read.format("pydelta").load(edges)
-    assert in_columns(df.select("id"))
-    conf({COLUMNAR_CONF: "false"})
-    assert not in_columns(df.select("id"))
-    conf({COLUMNAR_CONF: "true"})
-    assert in_columns(df.select("id"))
-    assert pruning.status(spark)["columns"].used == before + 2
+    conf({NATIVE_CONF: "false"})
+    before = pruning.status(spark)
+    for value in (None, "false", "true"):
+        if value is not None:
+            conf({COLUMNAR_CONF: value})
+        df = spark.read.format("pydelta").load(edges).select("id")
+        assert in_columns(df) == (value != "false")
+        assert len(df.collect()) == 2 * ROWS + 1
+    after = pruning.status(spark)
+    assert (after["columns"].used, after["rows"].used) == (before["columns"].used + 2, before["rows"].used + 1)
 
 
 def test_scan_without_the_rule_is_read_by_rows(spark: SparkSession, edges: str, columnar: Callable[[], int]) -> None:
@@ -573,7 +580,7 @@ def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
 
 
 def where_a_udf_finds_one(df: DataFrame) -> DataFrame:
-    """The subquery is planned by itself, without the UDF, which comes to lie over its scan when it becomes a join."""
+    """The subquery is planned alone, without the UDF, which is above its scan after the subquery became a join."""
     spark = df.sparkSession
     spark.udf.register("columnar_test_next", F.udf(lambda number: number + 1, "long", useArrow=True))
     df.createOrReplaceTempView("columnar_test")
@@ -602,14 +609,14 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
     expected = rows(WITH_UDFS[name](df))
     assert columnar() > 0
     conf({UDF_COLUMNAR_INPUT: "true"})
-    asked = WITH_UDFS[name](df)
-    assert not in_columns(asked)
-    assert rows(asked) == expected
+    frame = WITH_UDFS[name](df)
+    assert not in_columns(frame)
+    assert rows(frame) == expected
     assert in_columns(df.filter("flag"))
 
 
 @before_spark("4.3", "rows of cut batches are repeated")
-def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_columns(
+def test_spark_that_repeats_rows_is_refused_by_rows_and_right_in_columns(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf({OUTPUT_ROWS: "77"})
@@ -623,7 +630,7 @@ def test_spark_that_repeats_rows_of_cut_batches_is_refused_by_rows_and_right_in_
 
 @pytest.fixture
 def reader_cannot_be_had(spark: SparkSession) -> Iterator[None]:
-    """As if executors could not be given the jar: what was met is kept in the place of the reader."""
+    """As if executors could not get the jar: the error replaces the reader."""
     jvm: Any = spark._jvm
     rules: Any = spark._jsparkSession.experimental().extraOptimizations()
     ours = next(rules.apply(i) for i in range(rules.length()) if "pydelta" in rules.apply(i).ruleName())
@@ -632,13 +639,13 @@ def reader_cannot_be_had(spark: SparkSession) -> Iterator[None]:
     readers, context, name = field.get(None), spark.sparkContext._jsc.sc(), "pydelta.readers.ColumnarReads"
     if readers.get(context) is None:
         readers.put(context, jvm.java.util.HashMap())
-    known = readers.get(context).get(name)
+    cached_reader = readers.get(context).get(name)
     readers.get(context).put(name, jvm.java.lang.IllegalStateException("Spark does not give the jar to its executors"))
     yield
-    if known is None:
+    if cached_reader is None:
         readers.get(context).remove(name)
     else:
-        readers.get(context).put(name, known)
+        readers.get(context).put(name, cached_reader)
 
 
 @pytest.mark.usefixtures("reader_cannot_be_had")

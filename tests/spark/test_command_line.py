@@ -1,4 +1,4 @@
-"""`pydelta ... --spark`: Spark's jobs do what the command says, in the session that runs, which stays."""
+"""`pydelta ... --spark`: Spark jobs run the command, in the running session, which stays."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_spark_does_what_the_command_says(spark: SparkSession, tmp_path: Path) -
     os.utime(lost, (86_400, 86_400))
     assert answer("optimize", path)["metrics"]["numFilesRemoved"] == 3
     assert answer("zorder", path, "--by", "id")["metrics"]["numFilesAdded"] == 1
-    found = answer("vacuum", path)
-    assert [file["modification_time"] for file in found["files"]] == ["1970-01-02T00:00:00.000000+00:00"]
-    assert found["files"][0]["path"].endswith("/lost.parquet")
+    result = answer("vacuum", path)
+    assert [file["modification_time"] for file in result["files"]] == ["1970-01-02T00:00:00.000000+00:00"]
+    assert result["files"][0]["path"].endswith("/lost.parquet")
     assert lost.exists() and answer("vacuum", path, "--delete")["files_total"] == 1 and not lost.exists()
     assert answer("clone", path, str(tmp_path / "c"), "--version", "0")["files"] == 1
     assert sorted(DeltaTable(path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 10, 11, 12]

@@ -1,5 +1,6 @@
 """CONVERT TO DELTA from Spark: identifiers, partition schemas, names of the catalog, tasks. The rest needs no session:
-tests/unit/copies/test_convert.py."""
+tests/unit/copies/test_convert.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from delta_py import DeltaTable as PlainTable
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import InvalidOptionError, TableNotFoundError, UnsupportedOperationError
 from spark_plugin.maintenance import convert_job as spark_convert
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 

@@ -1,4 +1,4 @@
-"""Coordinated tables through Spark: every road finds the coordinator in the session, and transactions take Spark's jobs."""
+"""Coordinated tables through Spark: every road finds the coordinator in the session, and transactions include Spark's jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_plugin import DeltaTable, DeltaTransaction, register, snapshot
 from spark_plugin.exceptions import DeltaError
-from tests.support.coordination import MANAGED, ledger_url
+from tests.support.stores.coordination import MANAGED, ledger_url
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_table_that_is_there_gets_names_and_is_altered_by_them(session: SparkSes
 def test_snapshot_is_one_state_of_several_tables(session: SparkSession, tmp_path: Path) -> None:
     a, b = create(session, str(tmp_path / "a"), 1), create(session, str(tmp_path / "b"), 1)
     for path in (a, b):
-        ids(session, path)  # makes it known to the coordinator
+        ids(session, path)  # makes the table known to the coordinator
     with DeltaTransaction(session) as tx:
         tx.append(a, rows(session, 2))
         tx.append(b, rows(session, 2))
@@ -158,12 +158,12 @@ def test_table_that_is_held_in_memory_has_the_rows_of_the_transaction_s_end(sess
     session.sql(f"CREATE TABLE held_in_memory USING pydelta LOCATION '{path}'")
     session.sql("CACHE TABLE held_in_memory")
     try:
-        for end, found in (("ROLLBACK", [1]), ("COMMIT", [1, 2])):
+        for end, expected_ids in (("ROLLBACK", [1]), ("COMMIT", [1, 2])):
             session.sql("START TRANSACTION")
             session.sql("INSERT INTO held_in_memory VALUES (2)")
             assert sorted(row["id"] for row in session.table("held_in_memory").collect()) == [1, 2]
             session.sql(end)
-            assert sorted(row["id"] for row in session.table("held_in_memory").collect()) == found
+            assert sorted(row["id"] for row in session.table("held_in_memory").collect()) == expected_ids
         with DeltaTransaction(session) as tx:
             tx.delete("held_in_memory", "id = 1")
         assert [row["id"] for row in session.table("held_in_memory").collect()] == [2]
@@ -191,4 +191,4 @@ def test_transaction_of_sql_that_is_rolled_back_or_has_a_conflict_leaves_no_trac
         session.sql("START TRANSACTION ISOLATION LEVEL SERIALIZABLE")
     with pytest.raises(ParseException, match="expected SNAPSHOT"):
         session.sql("START TRANSACTION ISOLATION LEVEL CHAOS")
-    session.sql("BEGIN SELECT 'transaction'; END")  # a script, of Spark's
+    session.sql("BEGIN SELECT 'transaction'; END")  # a script for Spark

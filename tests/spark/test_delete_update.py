@@ -1,4 +1,4 @@
-"""DeltaTable.delete and .update through Spark, beside what plain Spark makes of the same rows."""
+"""DeltaTable.delete and .update through Spark, compared with plain Spark on the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spark_plugin.exceptions import (
 from spark_plugin.options.settings import TablePath
 from spark_plugin.pruning import wanted_rows
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -54,8 +54,8 @@ def table(request: pytest.FixtureRequest, plain: DataFrame, tmp_path: Path) -> D
 
 def row_ids(table: DeltaTable) -> dict[int, tuple[int, int]]:
     frame = table._spark.read.format("pydelta").option("metadataColumn", "true").load(path_of(table))
-    found = frame.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
-    return {row[0]: (row[1], row[2]) for row in found}
+    id_rows = frame.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
+    return {row[0]: (row[1], row[2]) for row in id_rows}
 
 
 def feed(table: DeltaTable, version: int) -> list[tuple[str, int]]:
@@ -98,19 +98,23 @@ CONDITIONS = [
 def test_delete_leaves_the_rows_that_plain_spark_leaves(
     plain: DataFrame, tmp_path: Path, configuration: Mapping[str, str], conditions: list[str]
 ) -> None:
-    """Each condition in turn on what the others have left."""
+    """Each condition in turn, on the rows that the others have left."""
     spark = plain.sparkSession
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        table, left, rows = make(plain, tmp_path / "t", configuration), plain, plain.collect()
+        table, remaining, rows = make(plain, tmp_path / "t", configuration), plain, plain.collect()
         for condition in conditions:
-            left = left.where(f"not coalesce(({condition}), false)") if "select" not in condition else _without(left, condition)
-            before, rows = len(rows), left.collect()
-            left = spark.createDataFrame(rows, left.schema).coalesce(1)
+            remaining = (
+                remaining.where(f"not coalesce(({condition}), false)")
+                if "select" not in condition
+                else _without(remaining, condition)
+            )
+            before, rows = len(rows), remaining.collect()
+            remaining = spark.createDataFrame(rows, remaining.schema).coalesce(1)
             version = PlainTable(path_of(table)).version
             table.delete(condition)
-            same(table.toDF(), left)
+            same(table.toDF(), remaining)
             changed = PlainTable(path_of(table)).version - version
             assert changed == (1 if len(rows) < before else 0), condition
     finally:
@@ -118,16 +122,18 @@ def test_delete_leaves_the_rows_that_plain_spark_leaves(
 
 
 def _without(frame: DataFrame, condition: str) -> DataFrame:
-    found = [row["id"] for row in frame.where(condition).select("id").collect()]
-    return frame.where(~F.col("id").isin(found))
+    matching_ids = [row["id"] for row in frame.where(condition).select("id").collect()]
+    return frame.where(~F.col("id").isin(matching_ids))
 
 
 def test_delete_twice_with_every_feature(table: DeltaTable, plain: DataFrame) -> None:
     configuration = PlainTable(path_of(table)).metadata.configuration
     ids = row_ids(table)
     table.delete(F.col("id") % 3 == 0)
-    found = metrics(table)
-    assert found["numDeletedRows"] == 20 and found["numCopiedRows"] == (0 if VECTORS.items() <= configuration.items() else 40)
+    delete_metrics = metrics(table)
+    assert delete_metrics["numDeletedRows"] == 20 and delete_metrics["numCopiedRows"] == (
+        0 if VECTORS.items() <= configuration.items() else 40
+    )
     assert last(table)["operation"] == "DELETE" and "id % " in last(table)["operationParameters"]["predicate"]
     table.delete("part = 'a' or id in (1, 7)")
     same(table.toDF(), plain.where("id % 3 != 0 and not (part <=> 'a' or id in (1, 7))"))
@@ -199,8 +205,8 @@ def test_update_of_all_rows_by_alias_and_by_position(plain: DataFrame, tmp_path:
     table = make(plain, tmp_path / "t", VECTORS)
     table.alias("t").update(set={"t.x": "t.id * 2.0"})
     table.alias("t").update(F.col("t.id") < 3, {"ID": F.col("t.id") - 100})
-    found = sorted((row["id"], row["x"]) for row in table.toDF().collect())
-    assert found == sorted((n - 100 if n < 3 else n, n * 2.0) for n in range(60))
+    updated_rows = sorted((row["id"], row["x"]) for row in table.toDF().collect())
+    assert updated_rows == sorted((n - 100 if n < 3 else n, n * 2.0) for n in range(60))
     assert metrics(table)["numUpdatedRows"] == 3
 
 
@@ -284,8 +290,8 @@ def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, t
 
 
 def test_exact_is_said_only_of_conditions_that_were_all_handed_over(spark: SparkSession, tmp_path: Path) -> None:
-    """Files go unread where a plan wants exactly the rows of the predicates. It does not if one of its conditions is another,
-    even when another predicate is gone and their numbers are the same."""
+    """Files may stay unread if a plan needs exactly the rows of the predicates. It does not if one of its conditions is another
+    one, even if another predicate is gone and their numbers are equal."""
     path = str(tmp_path / "t")
     write_delta(path, pa.table({"id": pa.array([1, 2], pa.int64()), "p": pa.array([1, 2], pa.int64())}))
     frame = spark.read.format("pydelta").load(path)
@@ -296,18 +302,18 @@ def test_exact_is_said_only_of_conditions_that_were_all_handed_over(spark: Spark
 
     def exact(optimized: Any) -> bool:
         execution = SimpleNamespace(optimizedPlan=lambda: optimized)
-        asked: Any = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution))
-        return wanted_rows(spark, asked, "path", path).exact
+        frame: Any = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution))
+        return wanted_rows(spark, frame, "path", path).exact
 
     def filtered(scan: Any, *conditions: Any) -> Any:
         for condition in conditions:
             scan = jvm.org.apache.spark.sql.catalyst.plans.logical.Filter(condition, scan)
         return scan
 
-    asked, other = plan("p = 1 and id > 1"), plan("abs(id) > 1 and p = 1")
-    scan, whole = asked.child(), asked.condition()
+    filtered_plan, other = plan("p = 1 and id > 1"), plan("abs(id) > 1 and p = 1")
+    scan, whole = filtered_plan.child(), filtered_plan.condition()
     first, second = whole.left(), whole.right()
-    assert exact(asked) and not exact(other)
+    assert exact(filtered_plan) and not exact(other)
     assert not exact(filtered(scan, first, other.condition().right()))
     assert not exact(filtered(scan, first, first.right()))
     assert exact(filtered(scan, first, second)) and exact(filtered(scan, second, whole, first))

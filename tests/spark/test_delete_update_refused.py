@@ -1,4 +1,4 @@
-"""DELETE and UPDATE that cannot be, that are stopped midway, and that meet others: what is raised, and what stays."""
+"""DELETE and UPDATE that are invalid, that are stopped midway, and that meet other writers: errors, and the remaining rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plain(spark: SparkSession) -> DataFrame:
 
 
 def test_update_carries_columns_of_every_type(spark: SparkSession, tmp_path: Path) -> None:
-    made = spark.range(6).selectExpr(
+    typed_rows = spark.range(6).selectExpr(
         "id",
         "parse_json(concat('{\"a\": ', id, '}')) as doc",
         "null as nothing",
@@ -48,7 +48,7 @@ def test_update_carries_columns_of_every_type(spark: SparkSession, tmp_path: Pat
         "array(named_struct('p', id), null) as list",
         "map(id, array(date'0001-01-01')) as nested",
     )
-    table = make(made.coalesce(1), tmp_path / "t", VECTORS, partition_by="")
+    table = make(typed_rows.coalesce(1), tmp_path / "t", VECTORS, partition_by="")
     before = {row["id"]: row.asDict() for row in table.toDF().selectExpr("* except (doc)", "to_json(doc) doc").collect()}
     table.update("id % 2 = 0", {"tiny": "tiny + 50"})
     after = {row["id"]: row.asDict() for row in table.toDF().selectExpr("* except (doc)", "to_json(doc) doc").collect()}
@@ -100,7 +100,7 @@ def test_bad_input_is_refused_and_leaves_nothing_behind(plain: DataFrame, tmp_pa
 def test_a_data_file_that_is_gone_fails_the_rewrite_and_leaves_nothing(plain: DataFrame, tmp_path: Path) -> None:
     table = make(plain.coalesce(1), tmp_path / "t", FEED, partition_by="")
     (data,) = Path(path_of(table)).glob("*.parquet")
-    kept = data.read_bytes()
+    file_bytes = data.read_bytes()
     before = files_on_disk(table)
 
     def matches(n):  # type: ignore[no-untyped-def]  # Spark would take hints for those of a pandas function
@@ -109,7 +109,7 @@ def test_a_data_file_that_is_gone_fails_the_rewrite_and_leaves_nothing(plain: Da
 
     with pytest.raises(PySparkException, match=r"missing|No such file|FAILED_READ_FILE"):
         table.delete(F.udf(matches, "boolean")(F.col("id")))
-    data.write_bytes(kept)
+    data.write_bytes(file_bytes)
     assert files_on_disk(table) == before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.spark_script import run_script
+from tests.support.spark.spark_script import run_script
 
 SCRIPT = """
 import json, logging, sys

@@ -149,10 +149,10 @@ def test_builder_by_name_and_location_takes_a_table_that_is_alike(spark: SparkSe
 
 def test_builder_drops_files_with_a_name_and_never_takes_up_what_lies_there(spark: SparkSession, database: Path) -> None:
     built(DeltaTable.create(spark).tableName("depot.made")).execute()
-    made = DeltaTable.forName(spark, "depot.made").detail().first()["location"].removeprefix("file:")
+    location = DeltaTable.forName(spark, "depot.made").detail().first()["location"].removeprefix("file:")
     spark.sql("drop table depot.made")
-    assert not Path(made).exists()
-    built(DeltaTable.create(spark).location(made)).execute()
+    assert not Path(location).exists()
+    built(DeltaTable.create(spark).location(location)).execute()
     for builder in (DeltaTable.create(spark), DeltaTable.createIfNotExists(spark)):
         with pytest.raises(TableAlreadyExistsError, match="CREATE TABLE"):
             built(builder.tableName("depot.made")).execute()
@@ -162,10 +162,10 @@ def test_builder_drops_files_with_a_name_and_never_takes_up_what_lies_there(spar
 
 
 def test_column_builder_makes_fields_for_add_columns(spark: SparkSession, tmp_path: Path) -> None:
-    made = DeltaTable.columnBuilder(spark, "twice").dataType("bigint").generatedAlwaysAs("id * 2").comment("2 id").build()
+    field = DeltaTable.columnBuilder(spark, "twice").dataType("bigint").generatedAlwaysAs("id * 2").comment("2 id").build()
     plain = DeltaTable.columnBuilder(spark, "id").dataType("bigint").nullable(False).build()
     path = str(tmp_path / "t")
-    DeltaTable.create(spark).location(path).addColumns([plain, made]).execute()
+    DeltaTable.create(spark).location(path).addColumns([plain, field]).execute()
     spark.range(2).write.format("pydelta").mode("append").save(path)
     assert sorted(tuple(row) for row in DeltaTable.forPath(spark, path).toDF().collect()) == [(0, 0), (1, 2)]
     with pytest.raises(InvalidOptionError, match="no data type"):

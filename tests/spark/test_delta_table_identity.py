@@ -1,4 +1,4 @@
-"""Identity columns through Spark: the builder, appends of many tasks, and values of the caller's."""
+"""Identity columns through Spark: the builder, appends of many tasks, and values from the caller."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_identity_of_tasks_that_only_the_run_shows_is_given_once(spark: SparkSes
     path = made(spark, tmp_path / "t", generatedAlwaysAs=IdentityGenerator())
     grouped = spark.range(1000).selectExpr("string(id % 500) as name").groupBy("name").count().select("name")
     append(grouped, path)
-    found = ids(spark, path)
-    assert len(set(found)) == len(found) == 500
-    assert mark(path) == max(found) and min(found) >= 1
+    id_values = ids(spark, path)
+    assert len(set(id_values)) == len(id_values) == 500
+    assert mark(path) == max(id_values) and min(id_values) >= 1
 
 
 def test_identity_values_of_the_caller(spark: SparkSession, tmp_path: Path) -> None:

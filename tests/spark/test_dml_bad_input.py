@@ -1,6 +1,6 @@
-"""Bad input of DELETE, UPDATE and MERGE: the reference's name of the error, no commit, and no file left behind.
+"""Bad input of DELETE, UPDATE and MERGE: the reference's condition of the error, no commit, and no leftover file.
 
-What delta-spark itself says of the same calls is compared in tests/interop; here each must also hold without it.
+tests/interop compares the same calls with delta-spark; here each must also hold without it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     builder = builder.addColumn("twice", "int", generatedAlwaysAs="n * 2").addColumn("st", "struct<a: int>")
     builder = builder.property("delta.constraints.small", "n < 100").property("delta.enableChangeDataFeed", "true")
     vectors = str(request.param == "vectors").lower()
-    made = builder.property("delta.enableDeletionVectors", vectors).partitionedBy("part").execute()
+    table = builder.property("delta.enableDeletionVectors", vectors).partitionedBy("part").execute()
     rows = spark.range(8).selectExpr("id", "string(id % 2) AS part", "int(id) AS n", "named_struct('a', 1) AS st")
     rows.coalesce(1).write.format("pydelta").mode("append").save(path)
-    return made
+    return table
 
 
 def merging(table: DeltaTable, rows: list[tuple[Any, ...]] | None = None, condition: str = "t.id = s.id") -> Any:
     spark = table.toDF().sparkSession
-    given = [(1, "1", 5, 0), (50, "1", 5, 0)] if rows is None else rows
-    return table.alias("t").merge(spark.createDataFrame(given, SOURCE).alias("s"), condition)
+    source_rows = [(1, "1", 5, 0), (50, "1", 5, 0)] if rows is None else rows
+    return table.alias("t").merge(spark.createDataFrame(source_rows, SOURCE).alias("s"), condition)
 
 
 UNRESOLVED = "UNRESOLVED_COLUMN.WITH_SUGGESTION"

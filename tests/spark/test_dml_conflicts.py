@@ -1,6 +1,7 @@
-"""DELETE, UPDATE and MERGE whose commit meets another writer's: what is kept of both, what conflicts, and what retries= does.
+"""DELETE, UPDATE and MERGE whose commit meets that of another writer: the changes of both that stay, conflicts, and the effect of
+retries=.
 
-The other writer comes in just before the commit, when all files of ours are written.
+The other writer commits just before our commit, after all our files are written.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ROWS = 20
 
 
 class Rival:
-    """Runs the next of `todo`, if any, before each commit of a DML."""
+    """Runs the next function of `todo`, if any, before each commit of a DML."""
 
     def __init__(self) -> None:
         self.todo: list[Callable[[], Any]] = []
@@ -47,15 +48,15 @@ class Rival:
 
 @pytest.fixture
 def rival(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rival]:
-    found, commit = Rival(), Dml.commit
+    new_rival, commit = Rival(), Dml.commit
 
     def after_the_rival(self: Dml, *args: Any, **options: Any) -> Any:
-        found.come()
+        new_rival.come()
         return commit(self, *args, **options)
 
     monkeypatch.setattr(Dml, "commit", after_the_rival)
-    yield found
-    assert not found.todo, "the rival never came"
+    yield new_rival
+    assert not new_rival.todo, "the rival never came"
 
 
 def make(path: Path, properties: dict[str, str] | None = None) -> str:
@@ -66,9 +67,9 @@ def make(path: Path, properties: dict[str, str] | None = None) -> str:
 
 
 def replace(path: str, *ids: int, n: int | None = None) -> Callable[[], int]:
-    """The other writer: takes rows out, and with n puts others of the same ids there."""
-    kept = [] if n is None else list(ids)
-    data = pa.table({"id": pa.array(kept, pa.int64()), "n": pa.array([n] * len(kept), pa.int64())})
+    """The other writer: deletes rows, and with n inserts others with the same ids."""
+    new_ids = [] if n is None else list(ids)
+    data = pa.table({"id": pa.array(new_ids, pa.int64()), "n": pa.array([n] * len(new_ids), pa.int64())})
     where = f"id IN ({', '.join(map(str, ids))})"
     return lambda: write_delta(path, data, mode="overwrite", replace_where=where)
 
@@ -85,7 +86,7 @@ def changes(path: str) -> list[tuple[str, int, int]]:
 
 
 def check_no_file_is_left(path: str) -> None:
-    """Every file in the folder is named by a commit."""
+    """A commit names every file in the folder."""
     named: set[str] = set()
     for commit in (Path(path) / "_delta_log").glob("*.json"):
         for action in map(parse_action, commit.read_bytes().splitlines()):
@@ -93,8 +94,8 @@ def check_no_file_is_left(path: str) -> None:
                 named.add(action.path)
             if isinstance(action, AddFile) and action.deletion_vector is not None:
                 named.add(str(action.deletion_vector.path))
-    found = (str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file())
-    assert {name for name in found if not name.startswith("_delta_log") and not name.endswith(".crc")} <= named
+    paths = (str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file())
+    assert {name for name in paths if not name.startswith("_delta_log") and not name.endswith(".crc")} <= named
 
 
 def test_delete_keeps_what_the_other_writer_took_out_of_the_same_files(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
@@ -143,7 +144,7 @@ def test_merge_keeps_what_the_other_writer_took_out_of_the_same_files(
 def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_one(
     spark: SparkSession, tmp_path: Path, rival: Rival
 ) -> None:
-    """The row matched, and so was not inserted; then the other writer took it out."""
+    """The row matched, so it was not inserted; then the other writer deleted it."""
     path = make(tmp_path / "t")
     rival.todo = [replace(path, 3)]
     source = spark.createDataFrame(pa.table({"id": [2, 3], "n": [5, 5]})).alias("s")
@@ -160,15 +161,15 @@ def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_on
 def test_merge_whose_source_is_the_table_depends_on_what_it_read_there(
     spark: SparkSession, tmp_path: Path, rival: Rival, named: str
 ) -> None:
-    """Each takes the value of the other's row: one behind the other, both rows have the same one."""
+    """Each sets the value of the other's row: in sequence, both rows would have the same value."""
     path = make(tmp_path / "t")
     DeltaTable.forPath(spark, path).update("id = 12", {"n": "1"})
     read = spark.read.format("pydelta").load(f"file:{path}/" if named == "path" else path)
     read.createOrReplaceTempView("rows_of_target")
-    whole = spark.table("rows_of_target") if named == "view" else read
+    frame = spark.table("rows_of_target") if named == "view" else read
 
     def copy(of: int, to: int) -> None:
-        source = whole.where(f"id = {of}").selectExpr(f"{to}L AS id", "n").alias("s")
+        source = frame.where(f"id = {of}").selectExpr(f"{to}L AS id", "n").alias("s")
         if named == "subquery":
             source = spark.sql(f"SELECT {to}L AS id, (SELECT max(n) FROM rows_of_target WHERE id = {of}) AS n").alias("s")
         merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
@@ -208,7 +209,7 @@ def test_delete_of_the_same_row_conflicts_and_leaves_nothing_behind(spark: Spark
 
 
 def test_conflict_of_a_large_delete_leaves_nothing_behind(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
-    """So many places of rows that tasks hand them over in files."""
+    """So many row positions that tasks pass them in files."""
     path = str(tmp_path / "t")
     count = 1_200_000
     write_delta(path, pa.table({"id": range(count), "n": [0] * count}), configuration=VECTORS)

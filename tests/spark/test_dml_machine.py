@@ -1,7 +1,7 @@
-"""Random changes of one table through Spark, beside a plain list of rows: DELETE, UPDATE, MERGE, append and replaceWhere.
+"""Random changes of one table through Spark, compared with a plain list of rows: DELETE, UPDATE, MERGE, append and replaceWhere.
 
 After each step the table's rows, its change feed, the counts in its history, the ids of its rows and the files in its folder
-are what the list says. PYDELTA_SEED takes other steps.
+agree with the list. PYDELTA_SEED chooses other steps.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from delta_py.protocol.actions import AddCDCFile, AddFile, parse_action
 from delta_py.protocol.paths import commit_file_name
 from delta_py.storage.local import LocalStore
 from spark_plugin import DeltaTable
-from tests.support.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
-from tests.support.rows import difference
-from tests.support.sampling import sampled
-from tests.support.seeds import seed_of
+from tests.support.generators.dml_changes import After, Row, as_table, condition, counts, new_row, random_change
+from tests.support.oracles.rows import difference
+from tests.support.runs.sampling import sampled
+from tests.support.runs.seeds import seed_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[dict[str, str], str | None]] = {
 
 @dataclass
 class Machine:
-    """One table, and the rows that it must have."""
+    """One table, and its expected rows."""
 
     spark: SparkSession
     root: Path
@@ -113,15 +113,15 @@ class Machine:
     def check_rows(self) -> None:
         table = Reader(str(self.root))
         table.snapshot.check_integrity()
-        assert (found := difference(as_table(self.rows), table.to_arrow())) is None, f"{found} after {self.log}"
+        assert (problem := difference(as_table(self.rows), table.to_arrow())) is None, f"{problem} after {self.log}"
 
     def check_feed(self, after: After) -> None:
         if "delta.enableChangeDataFeed" not in self.properties:
             return
         feed = Reader(str(self.root)).changes(starting_version=self.version).read_all()
         expected = after.feed_table()
-        found = difference(expected, feed.select(expected.column_names))
-        assert found is None, f"{found} in the feed after {self.log}"
+        problem = difference(expected, feed.select(expected.column_names))
+        assert problem is None, f"{problem} in the feed after {self.log}"
 
     def check_history(self, metrics: dict[str, int]) -> None:
         (last,) = history(LocalStore(str(self.root)), 1).to_pylist()
@@ -129,25 +129,25 @@ class Machine:
         assert {name: recorded.get(name) for name in metrics} == {name: str(n) for name, n in metrics.items()}, self.log
 
     def check_files(self) -> None:
-        """Nothing lies in the folder that no commit names."""
+        """A commit names every file in the folder."""
         named: set[str] = set()
         for version in range(self.version + 1):
             lines = (self.root / "_delta_log" / commit_file_name(version)).read_bytes().splitlines()
             named.update(_named(map(parse_action, lines)))
-        found = (str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
-        left = {path for path in found if not path.startswith("_delta_log/") and not path.endswith(".crc")} - named
-        assert not left, f"{left} after {self.log}"
+        paths = (str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
+        unnamed_files = {path for path in paths if not path.startswith("_delta_log/") and not path.endswith(".crc")} - named
+        assert not unnamed_files, f"{unnamed_files} after {self.log}"
 
     def check_row_ids(self) -> None:
         """Rows keep their ids (only rows with a key are followed), and no two have the same."""
         frame = self.spark.read.format("pydelta").option("metadataColumn", "true").load(str(self.root))
-        found = frame.select("id", "_metadata.row_id").toArrow().to_pylist()
-        assert len({row["row_id"] for row in found}) == len(found), self.log
-        for row in found:
+        id_rows = frame.select("id", "_metadata.row_id").toArrow().to_pylist()
+        assert len({row["row_id"] for row in id_rows}) == len(id_rows), self.log
+        for row in id_rows:
             if row["id"] is not None:
                 assert self.row_ids.setdefault(row["id"], row["row_id"]) == row["row_id"], self.log
-        kept = {row["id"] for row in found}
-        self.row_ids = {id: row_id for id, row_id in self.row_ids.items() if id in kept}
+        read_ids = {row["id"] for row in id_rows}
+        self.row_ids = {id: row_id for id, row_id in self.row_ids.items() if id in read_ids}
 
 
 def _named(actions: Iterable[Any]) -> Iterable[str]:

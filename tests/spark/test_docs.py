@@ -1,4 +1,4 @@
-"""The code in README and docs/ runs, page by page, and gives the values that the pages say (tests/support/pages.py)."""
+"""The code in README and docs/ runs, page by page, and returns the values on the pages (tests/support/documents/pages.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import pages
-from tests.support.sampling import sampled
+from tests.support.documents import pages
+from tests.support.runs.sampling import sampled
 
 PAGES = [page for page in pages.PAGES if page != pages.ON_OBJECT_STORES]
 WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in pages.blocks(page))]
@@ -17,8 +17,8 @@ WITH_CODE = [page for page in PAGES if any(block.language == "python" for block 
 
 @pytest.fixture
 def clean_session(spark: SparkSession, conf: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
-    """Databases and temporary views that a page makes are gone after it, and it leaves no query running. What conftest.py sets
-    for the sake of other tests is as users have it."""
+    """After each page its databases and temporary views are dropped, and none of its queries runs. Settings that conftest.py
+    makes for other tests have their defaults, as for users."""
     conf({"spark.pydelta.driverReads.enabled": "true"})
     databases = {database.name for database in spark.catalog.listDatabases()}
     yield

@@ -24,8 +24,8 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin import pruning, register
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.channel import channel_of
-from tests.support.driver_offers import server_of
-from tests.support.small_table import make_table
+from tests.support.spark.driver_offers import server_of
+from tests.support.tables.small_table import make_table
 
 ATTACK = """
 import encodings.idna, json, os, socket, struct, sys  # some of it cannot be read as another user
@@ -224,10 +224,11 @@ def test_another_user_of_the_machine_reaches_neither_python_nor_the_jvm(spark: S
 
 def test_another_process_of_the_same_user_is_told_nothing(spark: SparkSession, property_name: str) -> None:
     """Not even the 32 random bytes that it would have to sign: the JVM could be made to sign them for it."""
+    channel = channel_of(spark)
     answers = attack(spark, "same user", property_name)
     assert {*answers} <= {0, "ConnectionResetError", "BrokenPipeError"}
     assert not is_set(spark, property_name)
-    assert not channel_of(spark).is_closed
+    assert channel_of(spark) is channel
 
 
 def test_function_of_a_query_is_told_nothing(spark: SparkSession, tmp_path: Path, property_name: str) -> None:

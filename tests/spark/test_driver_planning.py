@@ -1,4 +1,4 @@
-"""Scans that the driver's own Python plans: as a worker does, and by a worker wherever it does not answer."""
+"""Scans that the driver's own Python plans: as a worker does, and by a worker if it does not answer."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import opened, planned
-from tests.support.driver_offers import asked, offer
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.sampling import sampled, takes_all
-from tests.support.settings import restore
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.runs.sampling import sampled, takes_all
+from tests.support.spark.driver_offers import asked, offer
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 
 
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches it on; gives the number of plannings that the driver's Python answered since."""
+    """Switches it on; returns the number of plans that the driver's Python made since."""
     with asked(spark, conf, "driver-planning") as count:
         yield count
 
 
 @pytest.fixture
 def faultless(spark: SparkSession) -> Iterator[None]:
-    """The driver's Python fails at nothing meanwhile."""
+    """The driver's Python does not fail during the test."""
     before = pruning.status(spark)["driver-planning"].last_error
     yield
     assert pruning.status(spark)["driver-planning"].last_error == before
@@ -67,12 +67,12 @@ def ids(frame: DataFrame) -> list[int]:
 def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)  # what is read of logs is kept at once
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)  # log content is cached immediately
     live = tmp_path / "live"
     for day in (10, 50):
-        made = reproducible_table(tmp_path / str(day), [pa.table({"id": pa.array([day, day + 1], pa.int64())})])
+        new_table = reproducible_table(tmp_path / str(day), [pa.table({"id": pa.array([day, day + 1], pa.int64())})])
         shutil.rmtree(live, ignore_errors=True)
-        shutil.copytree(made, live)
+        shutil.copytree(new_table, live)
         for _ in range(2):
             assert ids(load(spark, str(live)).filter("id >= 50")) == ([50, 51] if day == 50 else [])
             assert load(spark, str(live)).selectExpr("min(id)", "max(id)").collect() == [(day, day + 1)]
@@ -84,8 +84,8 @@ def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(
 ) -> None:
     frame = load(spark, table)
     assert ids(frame.filter("day = 'b' and id > 5")) == [11]
-    kept = pruning.status(spark).last_scan
-    assert kept is not None and (kept.files_kept, kept.files_total) == (1, 3)
+    cached_scan = pruning.status(spark).last_scan
+    assert cached_scan is not None and (cached_scan.files_kept, cached_scan.files_total) == (1, 3)
     assert ids(spark.sql(f"SELECT id FROM pydelta.`{table}` WHERE day = 'c'")) == [2, 12]
     assert frame.agg({"id": "max"}).collect()[0][0] == 12
     assert driver() == 3
@@ -136,10 +136,10 @@ def test_load_asks_no_worker_and_gives_the_frame_that_workers_give(
 def test_tables_of_sql_are_opened_here_and_show_what_workers_show(
     spark: SparkSession, table: str, tmp_path: Path, driver: Callable[[], int], conf: Any
 ) -> None:
-    asked = []
+    open_requests = []
 
     def told(body: bytes) -> bytes:
-        asked.append(json.loads(body)["options"])
+        open_requests.append(json.loads(body)["options"])
         return opened(body)
 
     def answers() -> list[Any]:
@@ -162,8 +162,8 @@ def test_tables_of_sql_are_opened_here_and_show_what_workers_show(
         assert answers() == by_workers
     finally:
         spark.sql("DROP TABLE opened_here")
-    assert len(asked) >= 6
-    assert {options["path"].removeprefix("file:") for options in asked} == {table}
+    assert len(open_requests) >= 6
+    assert {options["path"].removeprefix("file:") for options in open_requests} == {table}
     assert ids(spark.table(f"pydelta.`{table}`")) == [0, 1, 2, 10, 11, 12]
 
 
@@ -224,10 +224,10 @@ def test_long_planning_is_waited_for(spark: SparkSession, table: str, driver: Ca
 
 
 def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Callable[[], int], conf: Any) -> None:
-    asked = []
+    requests = []
 
     def silent(body: bytes) -> bytes:
-        asked.append(body)
+        requests.append(body)
         time.sleep(2)
         return b""
 
@@ -236,7 +236,7 @@ def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Ca
     frame = load(spark, table)
     assert ids(frame.filter("day = 'a'")) == [0, 10]
     assert ids(frame.filter("day = 'b'")) == [1, 11]
-    assert (driver(), len(asked)) == (0, 1)
+    assert (driver(), len(requests)) == (0, 1)
     assert "did not answer within 300 ms" in str(pruning.status(spark)["driver-planning"].last_error)
     conf({ANSWER_SECONDS: "15"})
     register(spark)
@@ -250,17 +250,17 @@ def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Ca
 def test_python_that_fails_where_workers_do_not_is_asked_three_times(
     spark: SparkSession, table: str, driver: Callable[[], int]
 ) -> None:
-    asked = []
+    requests = []
 
     def failing(body: bytes) -> bytes:
-        asked.append(body)
+        requests.append(body)
         raise OSError("no more files can be opened here")
 
     offer(spark, {OPEN: failing, PLAN: failing})
     frame = load(spark, table)
     for _ in range(5):
         assert ids(frame.filter("day = 'a'")) == [0, 10]
-    assert (driver(), len(asked)) == (0, 3)
+    assert (driver(), len(requests)) == (0, 3)
     assert "no more files can be opened here" in str(pruning.status(spark)["driver-planning"].last_error)
 
 
@@ -337,7 +337,7 @@ def test_failure_has_the_class_and_message_that_it_has_by_workers(
         try:
             FAILURES[make](spark, path).filter("id = 1").collect()
         except Exception as error:
-            return type(error), re.sub(r"#\d+", "#", str(error))  # each plan numbers its columns anew
+            return type(error), re.sub(r"#\d+", "#", str(error))  # each plan numbers its columns again
         finally:
             shutil.rmtree(path)
         raise AssertionError("nothing failed")

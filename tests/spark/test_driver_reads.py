@@ -1,4 +1,6 @@
-"""Small queries whose rows the driver's own Python reads: without a job, with the rows of one, and by one where it does not."""
+"""Small queries whose rows the driver's own Python reads: without a job, with the same rows as a job, and by a job if it does not
+read them.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_plugin import DeltaTable, pruning, read_limits
+from spark_plugin import DeltaTable, pruning
 from spark_plugin.driver_channel.channel import PLAN, READ
 from spark_plugin.driver_planning.offers import planning_handlers
+from spark_plugin.options import read_limits
 from spark_plugin.source import small_scan
-from tests.support.driver_offers import asked, offer
-from tests.support.frames import executed_plan, rows
-from tests.support.older_settings import PLANNING_CONF as PLANNING
-from tests.support.small_table import WITH_VECTORS, make_table
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.spark.driver_offers import asked, offer
+from tests.support.spark.older_settings import PLANNING_CONF as PLANNING
+from tests.support.tables.small_table import WITH_VECTORS, make_table
 
 ENABLED = "spark.pydelta.driverReads.enabled"
 
@@ -52,7 +55,7 @@ OF_TASKS = [
 
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches it on; gives how many queries were read so since. Arrow's memory in the JVM is free when the test ends."""
+    """Switches it on; returns the number of queries that it read since. Arrow's memory in the JVM is free when the test ends."""
     conf({ENABLED: "true"})
     with asked(spark, conf, "driver") as count:
         yield count
@@ -68,7 +71,7 @@ def faultless(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """90 rows in three files, one a partition, some deleted; one file more of which all rows are."""
+    """90 rows in three files, one per partition, some deleted; one more file with all rows deleted."""
     path = str(tmp_path_factory.mktemp("driver_reads") / "t")
     columns = [
         "id",
@@ -114,19 +117,19 @@ def test_small_query_runs_no_job_and_has_the_rows_of_one(
     query: str, spark: SparkSession, table: str, driver: Callable[[], int], conf: Any, faultless: None
 ) -> None:
     text = query.format(t=view(spark, table))
-    spark.sql(text).collect()  # the first one may take long: it loads Java's classes of texts
+    spark.sql(text).collect()  # the first query may take long: it loads Java's classes for texts
     before = driver()
-    found: list[str] = []
-    assert jobs_of(spark, lambda: found.extend(rows(spark.sql(text)))) == 0
+    collected: list[str] = []
+    assert jobs_of(spark, lambda: collected.extend(rows(spark.sql(text)))) == 0
     assert driver() - before == 1
     conf({ENABLED: "false"})
     by_job: list[str] = []
     assert jobs_of(spark, lambda: by_job.extend(rows(spark.sql(text)))) > 0
     if "limit" in query:
-        assert set(found) < set(rows(spark.sql(text.replace("limit 5", "").replace("limit 3", ""))))
-        assert len(found) == len(by_job)
+        assert set(collected) < set(rows(spark.sql(text.replace("limit 5", "").replace("limit 3", ""))))
+        assert len(collected) == len(by_job)
     else:
-        assert found == by_job
+        assert collected == by_job
     assert driver() - before == 1
 
 
@@ -303,20 +306,20 @@ def test_settings_of_spark(
 
 
 def test_query_is_asked_from_many_threads(spark: SparkSession, table: str, driver: Callable[[], int], faultless: None) -> None:
-    def found(wanted: int) -> list[int]:
-        return [row.id for row in spark.read.format("pydelta").load(table).filter(f"id = {wanted}").collect()]
+    def found(wanted_id: int) -> list[int]:
+        return [row.id for row in spark.read.format("pydelta").load(table).filter(f"id = {wanted_id}").collect()]
 
-    wanted = [n for n in range(50) if n % 10 != 4][:40]
+    wanted_ids = [n for n in range(50) if n % 10 != 4][:40]
     with ThreadPoolExecutor(20) as pool:
-        assert list(pool.map(found, wanted)) == [[n] for n in wanted]
+        assert list(pool.map(found, wanted_ids)) == [[n] for n in wanted_ids]
     assert driver() > 0
 
 
 def test_frame_keeps_its_version_and_its_rows(spark: SparkSession, tmp_path: Path, driver: Callable[[], int]) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     df = spark.read.format("pydelta").load(path)
-    kept = df.cache()
-    assert kept.count() == 2
+    cached = df.cache()
+    assert cached.count() == 2
     DeltaTable.forPath(spark, path).delete("id = 1")
     assert rows(df.filter("id > 0")) == ["Row(id=1)", "Row(id=2)"]
     df.unpersist()
@@ -365,8 +368,8 @@ def test_tasks_read_what_python_does_not_answer(
         kind = pa.int32() if answer == "another type" else pa.int64()
         with pa.ipc.new_stream(sink, pa.schema([("id", kind)])) as writer:
             writer.write_table(pa.table({"id": pa.array([7], kind)}))
-        whole = bytes(sink.getvalue().to_pybytes())
-        return whole[:-40] if answer == "cut short" else whole
+        complete_stream = bytes(sink.getvalue().to_pybytes())
+        return complete_stream[:-40] if answer == "cut short" else complete_stream
 
     offer(spark, {**planning_handlers(), READ: read})
     df = spark.read.format("pydelta").load(table).filter("id = 7").select("id")

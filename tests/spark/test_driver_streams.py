@@ -1,5 +1,6 @@
-"""Streams whose source the driver's own Python is asked for: as Spark's process of a stream, and by that process wherever the
-driver does not answer."""
+"""Streams whose source runs in the driver's own Python: with the same results as Spark's process of a stream, and in that process
+if the driver does not answer.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from spark_plugin.driver_channel.channel import PLAN, STREAM
 from spark_plugin.driver_planning import offer as offer_driver
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.stream_requests import Streams
-from tests.support.driver_offers import offer
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.sampling import sampled
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.driver_offers import offer
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.tables.streamed_tables import daily_table, rows
 
 CALLS = {
     "initialOffset": 2,
@@ -41,7 +42,7 @@ CALLS = {
 
 
 class Driver:
-    """The driver's own Python as Java asks it for streams. fail: raises where the driver is not to answer."""
+    """The driver's own Python as Java calls it for streams. fail: raises if the driver must not answer."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.streams = spark, Streams()
@@ -78,14 +79,14 @@ def driver(spark: SparkSession, conf: Any) -> Iterator[Driver]:
 
 
 class Copy:
-    """Copies a stream of a table of three files, one a batch, into another one."""
+    """Copies a stream of a table of three files, one per batch, into another table."""
 
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self.spark, self.root = spark, root
         self.table = daily_table(root / "t")
 
     def run(self, name: str = "copy") -> list[Any]:
-        """The offsets of the batches; the row ids of each are what the target's versions have added."""
+        """The offsets of the batches; the row ids of each are those that the target's versions added."""
         frame = self.spark.readStream.format("pydelta").option("maxFilesPerTrigger", 1).load(self.table)
         writer = frame.writeStream.format("pydelta").option("checkpointLocation", str(self.root / f"{name}-checkpoint"))
         query = writer.trigger(availableNow=True).start(str(self.root / name))
@@ -142,7 +143,7 @@ def test_stream_of_a_driver_that_is_silent_goes_on_in_a_process(copy: Copy, driv
 
 
 def test_trigger_ends_where_the_table_was_though_a_process_goes_on(copy: Copy, driver: Driver) -> None:
-    """Or later: the process looks once more at how far the table has come. Nothing is read twice, nothing left out."""
+    """Or later: the process checks again how far the table has grown. Nothing is read twice or omitted."""
 
     def fail(call: str) -> None:
         if call == "latestOffset" and driver.calls.count(call) == 2:

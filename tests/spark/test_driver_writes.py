@@ -1,4 +1,4 @@
-"""Batch writes that the driver's own Python plans and commits: as a worker does, once, and by a worker where it is not asked."""
+"""Batch writes that the driver's own Python plans and commits: as a worker does, once, and by a worker if Python is not used."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from spark_plugin import pruning
 from spark_plugin.driver_channel.channel import COMMIT, PLAN, WRITE
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.writes import committed_write, planned_write
-from tests.support.driver_offers import asked, offer, server_of
-from tests.support.older_settings import PLANNING_CONF as ENABLED_CONF
-from tests.support.small_table import make_table
+from tests.support.spark.driver_offers import asked, offer, server_of
+from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
+from tests.support.tables.small_table import make_table
 
 ANSWER_SECONDS = "spark.pydelta.driverPlanning.answerSeconds"
 
 
 @pytest.fixture
 def driver(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches it on; gives how many writes the driver's Python has planned since."""
+    """Switches it on; returns the number of writes that the driver's Python has planned since."""
     with asked(spark, conf, "driver-writes") as count:
         yield count
 
@@ -112,10 +112,10 @@ def test_commit_that_loses_a_race_raises_what_a_worker_raises(
 
 
 def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, table: str, driver: Callable[[], int]) -> None:
-    asked = []
+    requests = []
 
     def lost(body: bytes) -> bytes:
-        asked.append(body[:1])
+        requests.append(body[:1])
         if body[:1] == b"\0":
             assert committed_write(body) == b""
         raise ConnectionError("the answer is lost")
@@ -124,7 +124,7 @@ def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, tabl
     with pytest.raises(CommitOutcomeUnknownError, match="Look at the table's history") as raised:
         append(spark, table)
     assert isinstance(raised.value, PySparkException)
-    assert asked == [b"\0", b"\1"], "Spark aborts what it does not know, which deletes nothing"
+    assert requests == [b"\0", b"\1"], "Spark aborts what it does not know, which deletes nothing"
     assert ids(table) == [1, 2, 10, 11]
     assert version(table) == 1
 
@@ -132,12 +132,12 @@ def test_commit_whose_answer_is_lost_is_not_made_again(spark: SparkSession, tabl
 def test_commit_whose_connection_breaks_is_not_made_again(
     spark: SparkSession, table: str, driver: Callable[[], int]
 ) -> None:
-    """A commit that was sent is not made again by a worker."""
+    """A worker does not repeat a commit that was sent."""
 
     def cut(body: bytes) -> bytes:
         answer = committed_write(body)
         if body[:1] == b"\0":
-            for connection in list(server._pulse._due):  # those whose work runs
+            for connection in list(server._pulse._due):  # those with running work
                 connection.socket.shutdown(socket.SHUT_RDWR)
         return answer
 
@@ -246,7 +246,8 @@ def test_other_sessions_write_too(spark: SparkSession, table: str, driver: Calla
 def test_write_is_committed_where_it_was_planned(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though another thread has the process change its directory meanwhile. The path is relative, to where the JVM started."""
+    """Another thread lets the process change its directory at the same time. The path is relative to the directory in which the
+    JVM started."""
     start = spark._jvm.java.lang.System.getProperty("user.dir")
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     elsewhere = tmp_path / "elsewhere"
@@ -286,7 +287,7 @@ def test_large_commit_is_committed_here_too(spark: SparkSession, table: str, dri
 def test_interrupted_commit_is_waited_for(
     spark: SparkSession, table: str, tmp_path: Path, driver: Callable[[], int]
 ) -> None:
-    """As streams are stopped: by an interrupt of the thread that writes."""
+    """Streams stop like this: by an interrupt of the thread that writes."""
     begun, interrupted = Event(), Event()
 
     def slow(body: bytes) -> bytes:

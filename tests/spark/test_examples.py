@@ -1,4 +1,4 @@
-"""The examples run, and show what they are there to show."""
+"""The examples run, and show what they should show."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_demo_shows_rows_history_and_skipped_files(spark: SparkSession, tmp_path
 
 
 def test_quickstart_runs_cell_by_cell(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    assert spark.version  # the quickstart takes the session that is there
+    assert spark.version  # the quickstart uses the existing session
     runpy.run_path(str(EXAMPLES / "quickstart.py"))
     text = capsys.readouterr().out
     assert "version 0 has 1,096 rows, the newest version 1,461" in text

@@ -1,5 +1,6 @@
-"""Our evaluation of expressions beside Spark's, on random rows: values and errors. A failure prints the seed; replay it
-with PYDELTA_SEED."""
+"""Our evaluation of expressions compared with Spark's, on random rows: values and errors. A failure prints the seed; replay it
+with PYDELTA_SEED.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from delta_py.expressions.functions.function_table import FUNCTIONS
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.tree import Call, Expression, children
 from delta_py.types.schema import from_arrow_schema
-from tests.support.seeds import run_seed
+from tests.support.runs.seeds import run_seed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -198,7 +199,7 @@ greatest(t, t2); coalesce(t, t2); nullif(t, t2); if(t > t2, t, t2); year(t) * 10
 cast(k as timestamp); cast(ts as timestamp_ntz); extract(doy from t); t is null; date(ts); timestamp(t); date_add(t, -1);
 cast(date_format(ts, 'yyyy') as int)
 """
-# How operators bind and how literals are read.
+# Precedence of operators, and literals.
 GRAMMAR = r"""
 1 | 2 & 3; 6 ^ 3 & 1; 1 | 6 ^ 2; 5 & 3 + 1; 1 << 2 + 1; 16 >> 1 << 1; -8 >>> 60; ~1 + 1; -2 * 3; - -2; 2 - -2; -2147483648;
 -9223372036854775808; 2 + 3 * 4 % 5; 10 - 2 - 3; 100 / 10 / 2; 7 div 2 * 2; 2 * 7 div 4; '1' || 2 + 3; 1 + 2 || '3';
@@ -216,7 +217,7 @@ substring('abcdef' from 2 for 3); substring('abcdef', 2); trim(both 'x' from 'xa
 trim('x', 'xax'); position('b' in 'abc'); extract(month from date'2024-05-06'); 'a' 'b' like 'ab'; nullif(1, 1) is null;
 if(true, 1, 2) * 3; array(1, 2, 3)[1] + 1
 """
-# Every one is an error in Spark too.
+# Each of them is an error in Spark too.
 REFUSED = r"""
 2147483647 + 1; cast(9223372036854775807 as bigint) + 1L; abs(cast(-2147483648 as int)); -cast(-128 as tinyint); 1 / 0;
 1 % 0; 1 div 0; pmod(1, 0); cast('abc' as int); cast('1.5' as int); cast('300' as tinyint); cast(300 as tinyint);
@@ -241,15 +242,15 @@ def random_rows(seed: int) -> pa.Table:
         return None if chance.random() < 0.12 else value
 
     def day() -> datetime.date:
-        known = [datetime.date(2024, 2, 29), datetime.date(1970, 1, 1), datetime.date(2023, 12, 31), datetime.date(1900, 3, 1)]
+        days = [datetime.date(2024, 2, 29), datetime.date(1970, 1, 1), datetime.date(2023, 12, 31), datetime.date(1900, 3, 1)]
         return (
-            chance.choice(known)
+            chance.choice(days)
             if chance.random() < 0.3
             else datetime.date(1900, 3, 1) + datetime.timedelta(chance.randrange(72_000))
         )
 
     def moment() -> datetime.datetime:
-        known = [
+        moments = [
             "2024-03-10T06:59:59.999999",
             "2024-03-10T07:00:00",
             "2024-11-03T05:30:00",
@@ -257,7 +258,7 @@ def random_rows(seed: int) -> pa.Table:
             "1969-12-31T23:59:59.5",
         ]
         if chance.random() < 0.3:
-            return datetime.datetime.fromisoformat(chance.choice(known)).replace(tzinfo=datetime.UTC)
+            return datetime.datetime.fromisoformat(chance.choice(moments)).replace(tzinfo=datetime.UTC)
         base = datetime.datetime(1920, 1, 1, tzinfo=datetime.UTC)
         return base + datetime.timedelta(
             seconds=chance.randrange(5_000_000_000), microseconds=chance.choice([0, 0, 1, 500_000, 123_456])
@@ -322,7 +323,7 @@ def frame(spark: SparkSession, rows: pa.Table, tmp_path_factory: pytest.TempPath
 
 
 def close(left: Any, right: Any) -> bool:
-    """Equal; doubles may differ by their last binary digits, as mathematical libraries do."""
+    """Equal; doubles may differ by their last binary digits, because mathematical libraries differ."""
     if isinstance(left, float) and isinstance(right, float):
         return (math.isnan(left) and math.isnan(right)) or left == right or math.isclose(left, right, rel_tol=1e-14)
     if isinstance(left, list) and isinstance(right, list):
@@ -333,26 +334,26 @@ def close(left: Any, right: Any) -> bool:
 
 
 def differences(frame: DataFrame, rows: pa.Table, expressions: list[str], zone: str) -> list[str]:
-    """What our evaluation and Spark's make of each expression, where they differ; one Spark job for all."""
+    """Expressions for which our evaluation and Spark's differ, with both results; one Spark job for all."""
     batch = rows.combine_chunks().to_batches()[0]
     schema = from_arrow_schema(rows.schema)
     theirs = frame.selectExpr("id", *(f"{sql} as c{n}" for n, sql in enumerate(expressions))).toArrow().sort_by("id")
-    found = []
+    problems = []
     for number, sql in enumerate(expressions):
         try:
             mine = evaluate(parse_expression(sql, schema, session_timezone=zone), batch)
         except Exception as error:
-            found.append(f"{sql}: {type(error).__name__}: {str(error)[:200]}")
+            problems.append(f"{sql}: {type(error).__name__}: {str(error)[:200]}")
             continue
         want = theirs.column(f"c{number}").combine_chunks()
-        got, wanted = mine.to_pylist(), want.to_pylist()
-        for row, (one, other) in enumerate(zip(got, wanted, strict=True)):
+        got, expected_values = mine.to_pylist(), want.to_pylist()
+        for row, (one, other) in enumerate(zip(got, expected_values, strict=True)):
             if not close(one, other):
-                count = sum(not close(x, y) for x, y in zip(got, wanted, strict=True))
-                given = {path[0]: rows.column(path[0])[row].as_py() for path in _columns(sql, schema)}
-                found.append(f"{sql}: ours {one!r}, Spark's {other!r}, of {given} ({count} rows)")
+                count = sum(not close(x, y) for x, y in zip(got, expected_values, strict=True))
+                values = {path[0]: rows.column(path[0])[row].as_py() for path in _columns(sql, schema)}
+                problems.append(f"{sql}: ours {one!r}, Spark's {other!r}, of {values} ({count} rows)")
                 break
-    return found
+    return problems
 
 
 def _columns(sql: str, schema: Any) -> list[tuple[str, ...]]:
@@ -386,7 +387,7 @@ def test_values_that_spark_refuses_are_refused(spark: SparkSession) -> None:
     batch = pa.record_batch({"x": pa.array([1])})
     accepted = []
     for sql in expressions_of(REFUSED):
-        with pytest.raises(Exception, match=r"\[|long overflow"):  # which has no condition on Spark 4.2
+        with pytest.raises(Exception, match=r"\[|long overflow"):  # it has no condition on Spark 4.2
             spark.sql(f"select {sql}").collect()
         try:
             value = evaluate(parse_expression(sql, from_arrow_schema(batch.schema)), batch)
@@ -406,5 +407,5 @@ def test_at_least_a_hundred_functions_are_compared() -> None:
 
 
 def _called(expression: Expression) -> set[str]:
-    own = {expression.name} if isinstance(expression, Call) else set()
-    return own.union(*(_called(child) for child in children(expression)))
+    names = {expression.name} if isinstance(expression, Call) else set()
+    return names.union(*(_called(child) for child in children(expression)))

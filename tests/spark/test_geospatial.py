@@ -1,4 +1,4 @@
-"""Geometry and geography through Spark: what goes in by rows comes out of SQL, changed rows, and streams."""
+"""Geometry and geography through Spark: written rows can be read in SQL, changed rows, and streams."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_shapes_are_written_changed_and_streamed(
     query.start(sink).awaitTermination()
     expected = [(1, WKB[0], 4326, [WKB[0], None], 3857), (3, None, 4326, [WKB[0], None], 3857)]
     for where in (path, sink):
-        found = spark.sql(f"SELECT {ANSWERS} FROM pydelta.`{where}` ORDER BY id").collect()
-        assert [tuple(row) for row in found] == expected
+        answers = spark.sql(f"SELECT {ANSWERS} FROM pydelta.`{where}` ORDER BY id").collect()
+        assert [tuple(row) for row in answers] == expected
     built = DeltaTable.create(spark).location(str(tmp_path / "b"))
-    made = built.addColumn("g", "geometry(4326)").addColumn("h", "geography(4326)")
-    assert made.execute().toDF().schema.simpleString() == "struct<g:geometry(4326),h:geography(4326)>"
+    new_table = built.addColumn("g", "geometry(4326)").addColumn("h", "geography(4326)")
+    assert new_table.execute().toDF().schema.simpleString() == "struct<g:geometry(4326),h:geography(4326)>"
     with pytest.raises(SchemaMismatchError, match="3857"):
         spark.sql(f"SELECT 4L id, ST_GeomFromWKB(X'{WKB[0]}', 3857) g").write.format("pydelta").mode("append").save(path)
     shapes = PlainTable(path).to_arrow().sort_by("id")

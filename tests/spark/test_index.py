@@ -1,4 +1,4 @@
-"""Indexes from Spark: lookups open only files that hold the value. For the rest: tests/unit/index_commands/test_index.py."""
+"""Indexes from Spark: lookups open only files that hold the value. For the rest see tests/unit/index_commands/test_index.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
 
 
 def keep_only(path: str, value: int) -> None:
-    """Take away the data files without this id."""
+    """Delete the data files without this id."""
     table = PlainTable(path)
     for file in table.scan(filter="id = 0").paths():
         if value not in pq.read_table(f"{path}/{file}")["id"].to_pylist():

@@ -1,7 +1,7 @@
-"""Joins: Spark knows how large tables are, and the files of partitions that the other side does not ask for stay unread.
+"""Joins: Spark knows the sizes of tables, and files of partitions that the other side does not match stay unread.
 
-That files stay unread is seen by taking them away: a query that reads one of them fails. Rows are compared with those that
-come without all this, and with those of Spark's own Parquet reader.
+To show that files stay unread, the test deletes them: a query that reads one of them fails. Rows are compared with those without
+these features, and with those of Spark's own Parquet reader.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.runs.sampling import sampled
 
 ENABLED = "spark.pydelta.joinPlanning.enabled"
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -41,7 +41,7 @@ def optimized(df: DataFrame) -> Any:
 
 
 def scan_of(df: DataFrame) -> Any:
-    """The one scan of a frame, as Spark's logical plan has it."""
+    """The only scan of a frame, from Spark's logical plan."""
     return optimized(df).collectLeaves().head()
 
 
@@ -67,14 +67,14 @@ def adaptive(request: pytest.FixtureRequest, conf: Any) -> None:
 
 
 def with_and_without_adaptive(names: Mapping[str, str]) -> Any:
-    """Each name with the one or the other by turns; with both where all cases are run."""
+    """Each name with one of the two in turn; with both if all cases run."""
     cases = [(name, (place + turn) % 2 == 0) for place, name in enumerate(names) for turn in (0, 1)]
     return pytest.mark.parametrize(("name", "adaptive"), sampled(cases, 24), indirect=["adaptive"])
 
 
 @pytest.fixture
 def filtered(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """How many scans have had their files chosen again since the test began. Nothing may have failed."""
+    """The number of scans whose files were chosen again since the test began. Nothing may have failed."""
     before = pruning.status(spark)
     yield lambda: pruning.status(spark)["joins"].used - before["joins"].used
     after = pruning.status(spark)
@@ -89,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fact(spark: SparkSession, folder: Path) -> str:
-    """Partitions by n: 0 to 4 and null, a file each."""
+    """Partitions by n: 0 to 4 and null, one file each."""
     path = str(folder / "fact")
     frame = spark.range(0, ROW_COUNT, 1, 1).selectExpr("id", f"{KEYS['n']} n", "concat('text ', id % 7) s", "id * 2 m")
     frame.write.format("pydelta").partitionBy("n").save(path)
@@ -124,7 +124,7 @@ def load(spark: SparkSession) -> Callable[..., DataFrame]:
 
 
 def without(spark: SparkSession, make: Callable[[], DataFrame]) -> list[str]:
-    """The rows of a frame when Spark knows nothing of the tables."""
+    """The rows of a frame if Spark knows nothing about the tables."""
     spark.conf.set(ENABLED, "false")
     try:
         return rows(make())
@@ -142,11 +142,11 @@ def test_small_table_is_broadcast(load: Any, fact: str, dim: str, spark: SparkSe
     df = joined()
     assert "BroadcastHashJoin" in executed_plan(df)
     assert "SortMergeJoin" not in executed_plan(df)
-    found = rows(df)
-    assert len(found) == 7
+    joined_rows = rows(df)
+    assert len(joined_rows) == 7
     conf(ENABLED, "false")
     assert "SortMergeJoin" in executed_plan(joined())
-    assert rows(joined()) == found
+    assert rows(joined()) == joined_rows
 
 
 def test_table_beyond_the_threshold_is_not_broadcast(load: Any, fact: str, dim: str, conf: Any) -> None:
@@ -160,11 +160,11 @@ def test_size_is_of_the_files_kept_and_the_columns_read(load: Any, fact: str, co
     def size(df: DataFrame) -> int:
         return int(str(scan_of(df).stats().sizeInBytes()))
 
-    whole = size(load(fact))
+    full_size = size(load(fact))
     bytes_total = sum(file.stat().st_size for file in Path(fact).rglob("*.parquet"))
-    assert whole == bytes_total
-    assert 0 < size(load(fact).select("id")) < whole / 2
-    assert 0 < size(load(fact).filter("n = 1")) < whole / 2
+    assert full_size == bytes_total
+    assert 0 < size(load(fact).select("id")) < full_size / 2
+    assert 0 < size(load(fact).filter("n = 1")) < full_size / 2
     assert size(load(fact).filter("n > 100")) == 0
     assert 0 < size(load(fact).limit(3)) < 3 * 100
     conf("spark.sql.sources.fileCompressionFactor", "2.5")
@@ -199,11 +199,11 @@ def test_log_that_is_gone_is_the_error_of_the_query_and_not_of_its_planning(
 ) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(dim, broken)
-    left = load(str(broken))
+    broken_frame = load(str(broken))
     for file in (broken / "_delta_log").iterdir():
         file.unlink()
     before = pruning.status(spark)
-    df = left.join(load(dim), "k")
+    df = broken_frame.join(load(dim), "k")
     assert "Join" in executed_plan(df)
     assert pruning.status(spark)["joins"].last_error not in (None, before["joins"].last_error)
     assert pruning.status(spark)["pruning"].skipped == before["pruning"].skipped
@@ -312,8 +312,8 @@ def test_key_of_every_type_finds_its_partitions(key: str, load: Any, tmp_path: P
     few.write.format("pydelta").save(str(tmp_path / "dim"))
 
     def joined() -> DataFrame:
-        wanted = load(str(tmp_path / "dim")).filter("name in ('name 2', 'name 4')")
-        return load(str(tmp_path / "fact")).join(wanted, F.expr("p = k")).select("id", "p", "name")
+        matching_names = load(str(tmp_path / "dim")).filter("name in ('name 2', 'name 4')")
+        return load(str(tmp_path / "fact")).join(matching_names, F.expr("p = k")).select("id", "p", "name")
 
     expected = rows(source.join(few.filter("name in ('name 2', 'name 4')"), F.expr("p = k")).select("id", "p", "name"))
     assert len(expected) >= 20
@@ -343,29 +343,29 @@ def test_renamed_columns_with_deletion_vectors_in_columns(
 
 
 def test_frame_is_used_again_and_cached(load: Any, fact: str, dim: str, spark: SparkSession, adaptive: None) -> None:
-    whole, names = load(fact), load(dim)
-    one = whole.join(names.filter("name = 'name 1'"), F.expr("n = k"))
+    full_frame, names = load(fact), load(dim)
+    one = full_frame.join(names.filter("name = 'name 1'"), F.expr("n = k"))
     assert (one.count(), len(one.collect()), len(one.collect())) == (200, 200, 200)
-    two = whole.join(names.filter("name = 'name 2' and kind < 5"), F.expr("n = k")).cache()
+    two = full_frame.join(names.filter("name = 'name 2' and kind < 5"), F.expr("n = k")).cache()
     try:
         assert (two.count(), two.selectExpr("min(n)", "max(n)").first()) == (200, (2, 2))
         assert one.union(two).count() == 400
-        assert len(whole.collect()) == ROW_COUNT
-        assert len(whole.join(two.select("id"), "id").collect()) == 200
+        assert len(full_frame.collect()) == ROW_COUNT
+        assert len(full_frame.join(two.select("id"), "id").collect()) == 200
     finally:
         two.unpersist()
 
 
 def test_newest_version_is_read_whole(load: Any, dim: str, tmp_path: Path, spark: SparkSession, conf: Any, filtered: Any) -> None:
-    """The file list that a join asks for may be of a later version than the reader was planned for."""
+    """The file list for a join may be from a later version than the one that the reader was planned for."""
     conf(ADAPTIVE, "false")
     path = str(tmp_path / "fact")
     first = spark.range(0, 20, 1, 1).selectExpr("id", "cast(id % 4 as int) n")
     first.write.format("pydelta").partitionBy("n").option("delta.enableDeletionVectors", "true").save(path)
     df = load(path, followLatest="true").join(load(dim).filter("name = 'name 3'"), F.expr("n = k")).select("id")
     assert "dynamicpruning" in executed_plan(df)
-    again = first.withColumn("id", F.col("id") + 100)
-    again.write.format("pydelta").mode("append").save(path)
+    more_rows = first.withColumn("id", F.col("id") + 100)
+    more_rows.write.format("pydelta").mode("append").save(path)
     first.limit(0).write.format("pydelta").mode("overwrite").option("replaceWhere", "id in (3, 103)").save(path)
     assert sorted(row.id for row in df.collect()) == [7, 11, 15, 19, 107, 111, 115, 119]
     assert filtered() == 1
@@ -399,7 +399,7 @@ def test_switched_off_nothing_is_known(
 def test_stream_joins_a_partitioned_table(
     load: Any, fact: str, dim: str, spark: SparkSession, tmp_path: Path, filtered: Any
 ) -> None:
-    """In each batch the static side is planned as any table; the stream itself is never filtered."""
+    """In each batch the static side is planned like any table; the stream itself is never filtered."""
     names = spark.readStream.format("pydelta").load(dim).filter("kind = 1")
     joined = load(fact).join(names, F.expr("n = k")).select("id", "n", "name")
     query = joined.writeStream.format("memory").queryName("joined").trigger(availableNow=True)
@@ -420,9 +420,9 @@ def test_rows_and_partition_values_are_told_where_they_are_used(load: Any, fact:
     assert str(scan_of(load(fact)).stats().rowCount().get()) == str(ROW_COUNT)
     assert str(scan_of(load(fact).filter("n in (1, 2) and n > 0")).stats().rowCount().get()) == "400"
     assert str(scan_of(load(fact).limit(3)).stats().rowCount().get()) == "3"
-    told = scan_of(load(fact).filter("n is not null").select("n")).stats().attributeStats().values().head()
-    assert [str(told.distinctCount().get()), str(told.nullCount().get())] == ["5", "0"]
-    assert [told.min().get(), told.max().get()] == [0, 4]
+    statistics = scan_of(load(fact).filter("n is not null").select("n")).stats().attributeStats().values().head()
+    assert [str(statistics.distinctCount().get()), str(statistics.nullCount().get())] == ["5", "0"]
+    assert [statistics.min().get(), statistics.max().get()] == [0, 4]
     with_nulls = scan_of(load(fact).select("n")).stats().attributeStats().values().head()
     assert str(with_nulls.distinctCount().get()) == "5"
     assert with_nulls.nullCount().isEmpty()
@@ -447,16 +447,16 @@ def test_joins_are_ordered_by_cost(load: Any, fact: str, dim: str, spark: SparkS
 
     def first_joined() -> set[str]:
         """Names of the columns of the joins that have two scans below them."""
-        found: set[str] = set()
+        column_names: set[str] = set()
         todo = [optimized(spark.sql(query))]
         while todo:
             node = todo.pop()
             children = [node.children().apply(i) for i in range(node.children().length())]
             leaves = node.collectLeaves()
             if node.nodeName() == "Join" and leaves.length() == 2:
-                found |= {str(name) for i in range(2) for name in leaves.apply(i).schema().fieldNames()}
+                column_names |= {str(name) for i in range(2) for name in leaves.apply(i).schema().fieldNames()}
             todo += children
-        return found
+        return column_names
 
     assert "k" not in first_joined()
     conf(CBO, "true")
@@ -473,8 +473,8 @@ EXECUTION = "spark.sql.execution.id"
 
 
 @pytest.fixture
-def found(spark: SparkSession) -> Callable[..., Any]:
-    """Predicates `n = value` as Spark gives them to a scan while a query runs."""
+def runtime_filter(spark: SparkSession) -> Callable[..., Any]:
+    """Predicates `n = value`, as Spark gives them to a scan while a query runs."""
     jvm: Any = spark.sparkContext._jvm
     java: Any = spark.sparkContext._gateway
     expressions = jvm.org.apache.spark.sql.connector.expressions
@@ -492,32 +492,34 @@ def found(spark: SparkSession) -> Callable[..., Any]:
 
 @pytest.fixture
 def in_query(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    """Says of which query the calls that follow are."""
+    """Sets the query of the calls that follow."""
     yield lambda name: spark.sparkContext.setLocalProperty(EXECUTION, name)
     spark.sparkContext.setLocalProperty(EXECUTION, None)  # type: ignore[arg-type]
 
 
-def test_what_a_failed_query_has_found_takes_no_rows_from_the_next(load: Any, fact: str, found: Any, in_query: Any) -> None:
-    """Spark tells a scan what it has found, and asks for the files then. A query may fail between the two."""
+def test_what_a_failed_query_has_found_takes_no_rows_from_the_next(
+    load: Any, fact: str, runtime_filter: Any, in_query: Any
+) -> None:
+    """Spark passes predicates to a scan, and then requests the files. A query may fail between the two."""
     df = load(fact)
     in_query("fails")
-    scan_of(df).scan().filter(found(1))
+    scan_of(df).scan().filter(runtime_filter(1))
     in_query(None)
     assert len(rows(df)) == ROW_COUNT
 
 
-def test_what_is_found_is_for_the_next_batch_of_its_query_alone(load: Any, fact: str, found: Any, in_query: Any) -> None:
+def test_what_is_found_is_for_the_next_batch_of_its_query_alone(load: Any, fact: str, runtime_filter: Any, in_query: Any) -> None:
     scan = scan_of(load(fact)).scan()
     in_query("one")
-    whole = scan.toBatch()
-    scan.filter(found(1))
-    assert not scan.toBatch().equals(whole)
-    assert scan.toBatch().equals(whole)
-    scan.filter(found(1))
-    scan.filter(found())
-    assert scan.toBatch().equals(whole)
-    scan.filter(found(1))
+    full_batch = scan.toBatch()
+    scan.filter(runtime_filter(1))
+    assert not scan.toBatch().equals(full_batch)
+    assert scan.toBatch().equals(full_batch)
+    scan.filter(runtime_filter(1))
+    scan.filter(runtime_filter())
+    assert scan.toBatch().equals(full_batch)
+    scan.filter(runtime_filter(1))
     in_query("another")
-    assert scan.toBatch().equals(whole)
+    assert scan.toBatch().equals(full_batch)
     in_query("one")
-    assert scan.toBatch().equals(whole)
+    assert scan.toBatch().equals(full_batch)

@@ -1,4 +1,6 @@
-"""The router in the session's parser: statements of the JVM, of EXECUTE IMMEDIATE and of scripts, as those of `spark.sql`."""
+"""The router in the session's parser: statements of the JVM, of EXECUTE IMMEDIATE and of scripts have the effect of those of
+`spark.sql`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from delta_py.errors import DeltaError, UnsupportedOperationError
 from delta_py.types.names import quoted
 from spark_plugin import register
 from spark_plugin.driver_channel import sql_requests
+from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.sql_router import JVM_ENABLED, first_word, route_of
+from tests.support.documents.first_words import first_words
 
 Run = Callable[..., DataFrame]
 LEFT_ALONE = "did not come through spark.sql of Python"
@@ -23,7 +27,7 @@ LEFT_ALONE = "did not come through spark.sql of Python"
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    """A session of its own, in which SQL is routed below Python too."""
+    """A separate session, in which SQL is also routed below Python."""
     session = spark.newSession()
     session.conf.set("spark.sql.scripting.enabled", "true")
     register(session)
@@ -32,7 +36,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def jvm(session: SparkSession) -> Run:
-    """SQL as a program of the JVM runs it."""
+    """Runs SQL as a program of the JVM does."""
 
     def run(text: str, *values: Any) -> DataFrame:
         context: Any = session.sparkContext
@@ -47,7 +51,7 @@ def jvm(session: SparkSession) -> Run:
 
 @pytest.fixture
 def path(session: SparkSession, tmp_path: Path) -> str:
-    """0 to 9; its name is one that no text may be made of."""
+    """0 to 9; its name may not become part of any text."""
     path = str(tmp_path / "t`; DROP TABLE it's \"x\"")
     session.range(10).selectExpr("id", "id % 2 AS p").coalesce(1).write.format("pydelta").save(path)
     return path
@@ -65,16 +69,16 @@ def literal(text: str) -> str:
 
 
 def ids(path: str) -> list[int]:
-    found: list[int] = PlainTable(path).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    id_list: list[int] = PlainTable(path).to_arrow()["id"].to_pylist()
+    return sorted(id_list)
 
 
 def test_statements_of_the_jvm_do_and_return_what_spark_sql_does(
     session: SparkSession, jvm: Run, path: str, scratch: str
 ) -> None:
     name = f"pydelta.{quoted(path)}"
-    done = jvm(f"/* a /* b */ */ -- c\n DELETE FROM {name} WHERE id IN (?, ?)", 1, 2)
-    assert [tuple(row) for row in done.collect()] == [(2,)] and done.columns == ["num_affected_rows"]
+    result = jvm(f"/* a /* b */ */ -- c\n DELETE FROM {name} WHERE id IN (?, ?)", 1, 2)
+    assert [tuple(row) for row in result.collect()] == [(2,)] and result.columns == ["num_affected_rows"]
     assert jvm(f"UPDATE {name} SET p = 7 WHERE id = 3").first()["num_affected_rows"] == 1
     source = "WITH s AS (SELECT 20L AS id, 0L AS p)"
     merged = jvm(f"{source} MERGE INTO {name} t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
@@ -122,6 +126,21 @@ def test_errors_keep_their_conditions_and_nothing_is_changed(jvm: Run, path: str
     assert raised.value.getCondition() == condition
     assert isinstance(raised.value, DeltaError) == condition.startswith(("DELTA_", "TABLE_OR_VIEW"))
     assert PlainTable(path).version == 0
+
+
+def test_first_words_are_those_of_the_table_for_python_and_java(session: SparkSession) -> None:
+    java = SparkInternals(session).java_class("pydelta.catalog.StatementRouter")
+    method = next(method for method in java.getDeclaredMethods() if method.getName() == "firstWord")
+    method.setAccessible(True)
+    context: Any = session.sparkContext
+    arguments = context._gateway.new_array(context._jvm.Object, 1)
+    wrong = []
+    for text, word in first_words():
+        arguments[0] = text
+        first = method.invoke(None, arguments)
+        if first != word:
+            wrong.append((text, word, first))
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -181,13 +200,13 @@ def test_execute_immediate_and_scripts_change_rows(session: SparkSession, path: 
 
 
 def test_script_with_the_word_transaction_changes_rows(session: SparkSession, path: str) -> None:
-    """BEGIN TRANSACTION begins as a script does: Python looks at the text first, and leaves it to Spark's parser."""
+    """BEGIN TRANSACTION begins like a script: Python checks the text first, and leaves it to Spark's parser."""
     session.sql(f"BEGIN DELETE FROM pydelta.{quoted(path)} WHERE id > 2 /* a transaction */; END")
     assert ids(path) == [0, 1, 2]
 
 
 def test_scripts_with_settings_in_their_text_are_left_to_spark(session: SparkSession, path: str) -> None:
-    """Spark's places of their statements are not those of the text."""
+    """Spark's positions of their statements are not those in the text."""
     session.conf.set("jvm_router.test", "1" * 20)
     with pytest.raises(Exception, match=LEFT_ALONE):
         session.sql(f"BEGIN SELECT ${{jvm_router.test}}; DELETE FROM pydelta.{quoted(path)} WHERE id = 1; SELECT 1; END")
@@ -244,7 +263,7 @@ MISSED = [
 
 
 def test_statement_of_spark_is_asked_of_python_once(session: SparkSession, scratch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`spark.sql` has asked the handlers before Spark parses it."""
+    """`spark.sql` has called the handlers before Spark parses the statement."""
     requests = []
     original = sql_requests._run
     monkeypatch.setattr(sql_requests, "_run", lambda spark, request: requests.append(request) or original(spark, request))

@@ -1,5 +1,6 @@
-"""Counts, minima and maxima from the log: the rows that reading gives and that Spark's own Parquet reader gives, without a
-scan wherever the log knows them."""
+"""Counts, minima and maxima from the log: they equal those of a read and those of Spark's own Parquet reader, and need no scan if
+the log has them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from pyspark.sql import functions as F
 
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.table_builder import Json
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.tables.table_builder import Json
 
 ENABLED = "spark.pydelta.logAnswers.enabled"
 ROW_COUNT = 2_000
@@ -97,7 +98,8 @@ def views(spark: SparkSession, source: DataFrame, table: str, tmp_path_factory: 
 
 @pytest.fixture
 def answered(spark: SparkSession) -> Iterator[Any]:
-    """How many aggregates the log has answered since the test began. None may have failed, and no plan been left unpruned."""
+    """The number of aggregates that the log has answered since the test began. None may have failed, and no plan may be
+    unpruned."""
     before = pruning.status(spark)
     yield lambda: pruning.status(spark)["log"].used - before["log"].used
     after = pruning.status(spark)

@@ -1,4 +1,4 @@
-"""MERGE beside a plain Python oracle of rows: random clauses on tables of several kinds; what matches, and what is committed."""
+"""MERGE compared with a plain Python oracle of rows: random clauses on tables of several kinds; matches, and commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.merge.merge_source import _RowWidth
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Told:
-    """One clause in SQL and in Python. values: the new row of a target row t and a source row s; None for a delete."""
+    """One clause in SQL and in Python. values: the new row for a target row t and a source row s; None for a delete."""
 
     kind: str
     condition: str | None
@@ -98,28 +98,28 @@ BY_SOURCE = [
 
 
 def merged(rows: Sequence[Row], source: Sequence[Row], clauses: Sequence[Told]) -> tuple[list[Row], dict[str, int]]:
-    """The table's rows after the MERGE on equal keys, and how many were updated, deleted and inserted."""
-    done = {"updated": 0, "deleted": 0, "inserted": 0}
+    """The table's rows after the MERGE on equal keys, and the numbers of updated, deleted and inserted rows."""
+    counts = {"updated": 0, "deleted": 0, "inserted": 0}
     after: list[Row] = []
     for row in rows:
-        found = next((s for s in source if s["k"] is not None and s["k"] == row["k"]), None)
-        kind = "not matched by source" if found is None else "matched"
-        clause = _first(clauses, kind, row, found or {})
+        match = next((s for s in source if s["k"] is not None and s["k"] == row["k"]), None)
+        kind = "not matched by source" if match is None else "matched"
+        clause = _first(clauses, kind, row, match or {})
         if clause is None:
             after.append(row)
         elif clause.values is None:
-            done["deleted"] += 1
+            counts["deleted"] += 1
         else:
-            done["updated"] += 1
-            after.append(clause.values(row, found or {}))
-    known = {row["k"] for row in rows}
+            counts["updated"] += 1
+            after.append(clause.values(row, match or {}))
+    target_keys = {row["k"] for row in rows}
     for s in source:
-        if s["k"] is None or s["k"] not in known:
+        if s["k"] is None or s["k"] not in target_keys:
             clause = _first(clauses, "not matched", {}, s)
             if clause is not None and clause.values is not None:
-                done["inserted"] += 1
+                counts["inserted"] += 1
                 after.append(clause.values({}, s))
-    return after, done
+    return after, counts
 
 
 def _first(clauses: Sequence[Told], kind: str, t: Row, s: Row) -> Told | None:
@@ -211,21 +211,21 @@ def test_merge_random_clauses_gives_what_the_oracle_gives(
     )
     before = rows
     for turn in range(3):
-        # Small sources are sent to all executors, others are not.
+        # Small sources are broadcast to all executors, others are not.
         conf("spark.sql.autoBroadcastJoinThreshold", "-1" if turn == 1 else "10485760")
         source, clauses = choice.source(before), choice.clauses()
         builder = DeltaTable.forPath(spark, path).alias("t").merge(frame(spark, source).repartition(2).alias("s"), "t.k = s.k")
         for clause in clauses:
             builder = clause.add_to(builder)
         result = builder.execute().first()
-        after, done = merged(before, source, clauses)
-        told = (kind, turn, [(clause.kind, clause.condition, clause.values is None) for clause in clauses], source)
-        assert stored(path) == in_order(after), told
+        after, counts = merged(before, source, clauses)
+        context = (kind, turn, [(clause.kind, clause.condition, clause.values is None) for clause in clauses], source)
+        assert stored(path) == in_order(after), context
         assert result is not None
         assert result.asDict() == {
-            "num_affected_rows": sum(done.values()),
-            **{f"num_{name}_rows": done[name] for name in ("updated", "deleted", "inserted")},
-        }, told
+            "num_affected_rows": sum(counts.values()),
+            **{f"num_{name}_rows": counts[name] for name in ("updated", "deleted", "inserted")},
+        }, context
         before = after
     PlainTable(path).snapshot.check_integrity()
     if "delta.enableChangeDataFeed" in KINDS[kind]:
@@ -233,15 +233,15 @@ def test_merge_random_clauses_gives_what_the_oracle_gives(
 
 
 def _replayed(path: str, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The rows of version 0 after all changes of the feed since."""
-    left = in_order(rows)
+    """The rows of version 0 after all later changes of the feed."""
+    remaining = in_order(rows)
     for change in PlainTable(path).changes(starting_version=1).read_all().sort_by("_commit_version").to_pylist():
         row = tuple(change[name] for name in SCHEMA.names)
         if change["_change_type"] in ("delete", "update_preimage"):
-            left.remove(row)
+            remaining.remove(row)
         else:
-            left.append(row)
-    return in_order([dict(enumerate(row)) for row in left])
+            remaining.append(row)
+    return in_order([dict(enumerate(row)) for row in remaining])
 
 
 # ---------------------------------------------------------------- several matches
@@ -318,25 +318,27 @@ def test_merge_that_changes_nothing_makes_no_version(spark: SparkSession, table:
 
 def test_merge_of_a_table_into_itself(spark: SparkSession, table: str) -> None:
     target = DeltaTable.forPath(spark, table)
-    own = target.toDF().selectExpr("k + 1 AS k", "upper(v) AS v", "n").alias("s")
-    target.alias("t").merge(own, "t.k = s.k").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    own_source = target.toDF().selectExpr("k + 1 AS k", "upper(v) AS v", "n").alias("s")
+    target.alias("t").merge(own_source, "t.k = s.k").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert stored(table) == [(None, "Z", 0), (None, "z", 0), (1, "a", 10), (2, "A", 10), (3, "B", 20), (4, "C", 30)]
 
 
 def test_merge_source_that_is_not_deterministic_is_made_once(spark: SparkSession, table: str) -> None:
-    made = spark.range(1, 40, numPartitions=2).selectExpr("id AS k", "uuid() AS v", "cast(rand() * 1000 AS int) AS n").alias("s")
-    kept = spark.sparkContext._jsc.getPersistentRDDs().size()
-    builder = DeltaTable.forPath(spark, table).alias("t").merge(made.where("n % 2 = 0"), "t.k = s.k")
+    random_source = (
+        spark.range(1, 40, numPartitions=2).selectExpr("id AS k", "uuid() AS v", "cast(rand() * 1000 AS int) AS n").alias("s")
+    )
+    persisted_count = spark.sparkContext._jsc.getPersistentRDDs().size()
+    builder = DeltaTable.forPath(spark, table).alias("t").merge(random_source.where("n % 2 = 0"), "t.k = s.k")
     builder.whenMatchedUpdate(set={"v": "s.v", "n": "s.n"}).whenNotMatchedInsertAll().execute()
     rows = stored(table)
     assert all(row[2] % 2 == 0 for row in rows)
     assert len({row[0] for row in rows}) == len(rows)
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == kept
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == persisted_count
 
 
 @contextmanager
 def log_of(spark: SparkSession) -> Iterator[Any]:
-    """What Spark logs at its default level meanwhile, as a java.io.StringWriter."""
+    """Spark's log output at its default level during the test, as a java.io.StringWriter."""
     jvm: Any = spark._jvm
     root = jvm.org.apache.logging.log4j.LogManager.getContext(False).getRootLogger()
     text = jvm.java.io.StringWriter()
@@ -385,7 +387,7 @@ def test_merge_condition_without_equal_keys(spark: SparkSession, table: str) -> 
 
 @pytest.mark.parametrize("condition", ["10 / (t.n - 30 + s.n - 300) > 0", "10 / (t.n - 30) > 0"], ids=["of both", "of the table"])
 def test_merge_asks_the_condition_of_a_clause_of_rows_that_match_alone(spark: SparkSession, table: str, condition: str) -> None:
-    """For the others it fails, and Spark would like to ask it first."""
+    """For the other rows it fails, and Spark would evaluate it earlier if it could."""
     source = spark.createDataFrame([(2, "B", 400), (3, "C", 300)], "k bigint, v string, n int").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k = s.k AND t.n + s.n <> 330")
     builder.whenMatchedUpdate(condition + " OR t.k = 2", {"v": "s.v"}).execute()

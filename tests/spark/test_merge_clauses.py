@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
+from delta_py.row_changes.merge_clauses import effective_clauses
 from spark_plugin import DeltaTable
 from spark_plugin.dml.store_assignment import Assigning, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
-from spark_plugin.merge.merge_job_clauses import ResolvedMerge, checked_clauses
+from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
@@ -179,7 +180,7 @@ def test_clauses_that_make_no_sense_are_refused(spark: SparkSession, name: str) 
     target, source = spark.createDataFrame([], TABLE).alias("t"), source_of(spark)
     asked = build(DeltaMergeBuilder(spark, "unused", "t", source, F.expr(condition)))
     with pytest.raises((PySparkException, DeltaError)) as raised:
-        clauses, evolves = checked_clauses(asked.clauses), asked.schema_evolution
+        clauses, evolves = effective_clauses(asked.clauses), asked.schema_evolution
         merge = ResolvedMerge.of(target, target.columns, source, asked.condition, clauses, evolves=evolves)
         own = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
         for clause in merge.clauses:

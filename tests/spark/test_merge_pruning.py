@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.row_changes.dml import Candidates, Dml
+from delta_py.row_changes.merge_clauses import Clause
 from spark_plugin import DeltaTable
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.jobs import DmlResult
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.merge import merge_job
-from spark_plugin.merge.merge_job_clauses import Clause
 from spark_plugin.options.settings import TablePath
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 FILES = 6
 
@@ -107,7 +107,7 @@ def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
     condition, key, kind = KEYS[name]
     source = spark.createDataFrame([(key(23),), (key(27),), (None,)], f"key {kind}").coalesce(1).alias("s")
     monkeypatch.setattr(merge_job, "run_changes", lambda *_: DmlResult(0, {}))  # what comes behind the choice is for other tests
-    clause = Clause("matched", "delete")
+    clause: Clause[Column] = Clause("matched", "delete")
     merge_job.merge(spark, TablePath(table), source, F.expr(condition), [clause], alias=("t",))
     # No statistics tell of NaN, which is larger than any number: by a least key no file of a double column is left out.
     assert asked == [3 if kind == "double" else 1]

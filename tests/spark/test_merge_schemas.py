@@ -1,4 +1,4 @@
-"""MERGE: values of other types, structs by name, nested fields, columns that compute themselves, and schema evolution."""
+"""MERGE: values of other types, structs by name, nested fields, computed columns, and schema evolution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NESTED = pa.schema(
 
 @pytest.fixture
 def nested(tmp_path: Path) -> str:
-    """1 and 2 with structs, 3 with none."""
+    """1 and 2 with structs, 3 without."""
     path = str(tmp_path / "nested")
     rows = [
         {"k": 1, "st": {"a": 1, "b": "one", "c": {"d": 10, "e": 11}}, "arr": [{"x": 1, "y": 2}]},
@@ -65,20 +65,20 @@ def test_merge_structs_are_matched_by_the_names_of_their_fields(spark: SparkSess
     rows = [(2, ("TWO", 22, (200, 210)), [(9, 8)]), (3, ("THREE", 33, None), []), (4, None, None)]
     types = "k bigint, st struct<b:string,A:bigint,c:struct<e:int,d:int>>, arr array<struct<y:int,x:int>>"
     merging(spark, nested, spark.createDataFrame(rows, types)).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    found = stored(nested)
-    assert found[1]["st"] == {"a": 1, "b": "one", "c": {"d": 10, "e": 11}}
-    assert found[2] == {"st": {"a": 22, "b": "TWO", "c": {"d": 210, "e": 200}}, "arr": [{"x": 8, "y": 9}]}
-    assert found[3] == {"st": {"a": 33, "b": "THREE", "c": None}, "arr": []}
-    assert found[4] == {"st": None, "arr": None}
+    stored_rows = stored(nested)
+    assert stored_rows[1]["st"] == {"a": 1, "b": "one", "c": {"d": 10, "e": 11}}
+    assert stored_rows[2] == {"st": {"a": 22, "b": "TWO", "c": {"d": 210, "e": 200}}, "arr": [{"x": 8, "y": 9}]}
+    assert stored_rows[3] == {"st": {"a": 33, "b": "THREE", "c": None}, "arr": []}
+    assert stored_rows[4] == {"st": None, "arr": None}
 
 
 def test_merge_fields_of_structs_are_assigned_alone(spark: SparkSession, nested: str) -> None:
     source = spark.createDataFrame([(2, 7), (3, 8)], "k bigint, n int")
     merging(spark, nested, source).whenMatchedUpdate(set={"st.c.d": "s.n + t.k", "`st`.`b`": "'set'"}).execute()
-    found = stored(nested)
-    assert found[2]["st"] == {"a": 2, "b": "set", "c": {"d": 9, "e": 21}}
-    assert found[3]["st"] == {"a": None, "b": "set", "c": {"d": 11, "e": None}}
-    assert found[1]["st"]["b"] == "one"
+    stored_rows = stored(nested)
+    assert stored_rows[2]["st"] == {"a": 2, "b": "set", "c": {"d": 9, "e": 21}}
+    assert stored_rows[3]["st"] == {"a": None, "b": "set", "c": {"d": 11, "e": None}}
+    assert stored_rows[1]["st"]["b"] == "one"
 
 
 def test_merge_values_are_cast_or_fail(spark: SparkSession, flat: str) -> None:
@@ -184,22 +184,22 @@ def test_merge_with_evolution_of_structs_keeps_what_only_the_table_has(spark: Sp
     source = spark.createDataFrame(rows, "k bigint, st struct<b:string,z:int,c:struct<e:int,f:string>>")
     builder = merging(spark, nested, source).withSchemaEvolution()
     builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    found = stored(nested)
-    assert found[2]["st"] == {"a": 2, "b": "TWO", "c": {"d": 20, "e": 210, "f": "f"}, "z": 7}
-    assert found[1]["st"] == {"a": 1, "b": None, "c": {"d": 10, "e": None, "f": None}, "z": None}
-    assert found[3]["st"] is None
-    assert found[9]["st"] == {"a": None, "b": "N", "c": None, "z": 1}
-    assert found[1]["arr"] == [{"x": 1, "y": 2}]
+    stored_rows = stored(nested)
+    assert stored_rows[2]["st"] == {"a": 2, "b": "TWO", "c": {"d": 20, "e": 210, "f": "f"}, "z": 7}
+    assert stored_rows[1]["st"] == {"a": 1, "b": None, "c": {"d": 10, "e": None, "f": None}, "z": None}
+    assert stored_rows[3]["st"] is None
+    assert stored_rows[9]["st"] == {"a": None, "b": "N", "c": None, "z": 1}
+    assert stored_rows[1]["arr"] == [{"x": 1, "y": 2}]
 
 
 def test_merge_with_evolution_of_a_field_and_of_arrays(spark: SparkSession, nested: str) -> None:
     source = spark.createDataFrame([(2, [(1, 5)], 77)], "k bigint, arr array<struct<x:int,z:int>>, n int")
     builder = merging(spark, nested, source.selectExpr("k", "arr", "named_struct('new', n) AS st")).withSchemaEvolution()
     builder.whenMatchedUpdate(set={"arr": "s.arr", "st.new": "s.st.new"}).execute()
-    found = stored(nested)
-    assert found[2]["arr"] == [{"x": 1, "y": None, "z": 5}]
-    assert found[2]["st"] == {"a": 2, "b": "two", "c": {"d": 20, "e": 21}, "new": 77}
-    assert found[1]["arr"] == [{"x": 1, "y": 2, "z": None}]
+    stored_rows = stored(nested)
+    assert stored_rows[2]["arr"] == [{"x": 1, "y": None, "z": 5}]
+    assert stored_rows[2]["st"] == {"a": 2, "b": "two", "c": {"d": 20, "e": 21}, "new": 77}
+    assert stored_rows[1]["arr"] == [{"x": 1, "y": 2, "z": None}]
 
 
 def test_merge_with_evolution_widens_types_where_the_table_may(spark: SparkSession, tmp_path: Path) -> None:

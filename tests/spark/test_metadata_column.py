@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from delta_py.row_changes.write import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.pruning import status
-from tests.support.frames import executed_plan
-from tests.support.small_table import make_table
+from tests.support.oracles.frames import executed_plan
+from tests.support.tables.small_table import make_table
 
 TRACKED = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
 FIELDS = ("file_path", "file_name", "file_size", "file_modification_time", "row_index", "row_id", "row_commit_version")
@@ -27,7 +27,7 @@ def rows(start: int, stop: int, day: str) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Row tracking, partitions of which one needs escapes, and deletion vectors: ids 0-2 and 13-19 are gone."""
+    """Row tracking, partitions of which one needs escapes, and deletion vectors: ids 0-2 and 13-19 are deleted."""
     path = str(tmp_path_factory.mktemp("metadata") / "a table")
     for version, (start, day) in enumerate([(0, "mon"), (10, "a b%"), (20, "wed")]):
         write_delta(
@@ -37,8 +37,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
             partition_by=["day"] if version == 0 else None,
             configuration=TRACKED if version == 0 else None,
         )
-    for gone in ("id < 3", "id > 12 and id < 20"):
-        write_delta(path, rows(0, 0, "mon"), mode="overwrite", replace_where=gone)
+    for deleted in ("id < 3", "id > 12 and id < 20"):
+        write_delta(path, rows(0, 0, "mon"), mode="overwrite", replace_where=deleted)
     return path
 
 
@@ -53,14 +53,14 @@ def by_id(frame: DataFrame) -> list[Any]:
 def test_metadata_column_is_hidden_and_gives_what_the_option_gives(spark: SparkSession, table: str) -> None:
     frame, option = load(spark, table), load(spark, table, metadataColumn="true")
     assert (frame.columns, frame.select("*").columns) == (["id", "day"], ["id", "day"])
-    asked = frame.select("*", "_metadata")
-    assert asked.schema["_metadata"].dataType == option.schema["_metadata"].dataType
-    assert asked.schema["_metadata"].dataType.fieldNames() == list(FIELDS)  # type: ignore[attr-defined]
-    found = by_id(asked)
-    assert found == by_id(option)
-    assert [row["id"] for row in found] == [*range(3, 13), *range(20, 30)]
-    assert all(row["_metadata"]["row_index"] == row["id"] % 10 for row in found)
-    assert all(row["_metadata"]["row_id"] is not None for row in found)
+    frame_with_column = frame.select("*", "_metadata")
+    assert frame_with_column.schema["_metadata"].dataType == option.schema["_metadata"].dataType
+    assert frame_with_column.schema["_metadata"].dataType.fieldNames() == list(FIELDS)  # type: ignore[attr-defined]
+    rows_with_column = by_id(frame_with_column)
+    assert rows_with_column == by_id(option)
+    assert [row["id"] for row in rows_with_column] == [*range(3, 13), *range(20, 30)]
+    assert all(row["_metadata"]["row_index"] == row["id"] % 10 for row in rows_with_column)
+    assert all(row["_metadata"]["row_id"] is not None for row in rows_with_column)
 
 
 def test_metadata_column_names_files_as_spark_does(spark: SparkSession, table: str) -> None:
@@ -104,7 +104,7 @@ def test_metadata_column_that_a_query_names_in_vain_is_not_read(spark: SparkSess
 def test_metadata_column_without_pruning_is_read_after_other_columns(
     spark: SparkSession, table: str, conf: Any, options: dict[str, str]
 ) -> None:
-    """Spark keeps the read function of a DataFrame's first query for the later ones, which has not this column."""
+    """Spark reuses the read function of a DataFrame's first query for later queries, and it does not have this column."""
     if not options:
         conf({"spark.pydelta.pruning.enabled": "false"})
     frame, option = load(spark, table, **options), load(spark, table, metadataColumn="true", **options)
@@ -146,7 +146,7 @@ def test_change_feed_has_no_metadata_column(spark: SparkSession, tmp_path: Path)
 
 @pytest.fixture(params=["true", "false"], ids=["vectors", "files"])
 def changed(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Ids 0-2, 3-5 and 6-8 in a file each."""
+    """Ids 0-2, 3-5 and 6-8, each group in one file."""
     path = str(tmp_path / "changed")
     for start in (0, 3, 6):
         write_delta(

@@ -1,4 +1,4 @@
-"""df.write.format("pydelta"): every order in which users call it, and what it leaves alone."""
+"""df.write.format("pydelta"): every order in which users call it, and calls that it does not change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spark_plugin.exceptions import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -211,7 +211,7 @@ def test_clustering_columns_reach_the_table(frame: DataFrame, path: str) -> None
 
 
 def test_rows_of_a_catalog_table_go_where_the_write_says(spark: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
-    """Two tables with the same columns: a row of one must never go to the other, nor back to its own."""
+    """Two tables with the same columns: a row of one must never go to the other, nor back to its own table."""
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     for name, path in (("entered_one", one), ("entered_other", other)):
         frame.write.format("pydelta").save(path)
@@ -299,7 +299,7 @@ def test_written_values_of_every_kind_come_back(spark: SparkSession, path: str) 
         kinds.write.format("pydelta").save(path)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    again = spark.read.format("pydelta").load(path)
-    assert again.schema.simpleString() == kinds.schema.simpleString()
-    assert again.drop("d").collect() == kinds.drop("d").collect()
-    assert again.selectExpr("isnan(d)").first() == (True,)
+    reloaded = spark.read.format("pydelta").load(path)
+    assert reloaded.schema.simpleString() == kinds.schema.simpleString()
+    assert reloaded.drop("d").collect() == kinds.drop("d").collect()
+    assert reloaded.selectExpr("isnan(d)").first() == (True,)

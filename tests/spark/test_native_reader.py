@@ -1,4 +1,4 @@
-"""The native reader: Spark's own Parquet reader for files that it surely reads as Python does; Python for all others."""
+"""The native reader: Spark's own Parquet reader for files that it certainly reads as Python does; Python for all others."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from delta_py import DeltaTable as PlainTable
 from delta_py.errors import DeletionVectorError
 from delta_py.protocol.deletion_vectors import from_row_indexes, inline_descriptor
 from spark_plugin import DeltaTable, pruning
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.parquet_footers import join_files
-from tests.support.sampling import sampled
-from tests.support.settings import restore
-from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
+from tests.support.generators.parquet_footers import join_files
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import WITH_VECTORS, append, append_file, make_table
 
 
 @pytest.fixture
 def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Switches the reader on; gives the number of scans that took it since."""
+    """Switches the reader on; returns the number of scans that used it since."""
     before = pruning.status(spark)
     conf({NATIVE_CONF: "true", COLUMNAR_CONF: "true"})
     yield lambda: pruning.status(spark)["parquet"].used - before["parquet"].used
@@ -40,19 +40,19 @@ def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
 
 
 def tasks(df: DataFrame) -> list[bool]:
-    """Of each task of the frame's scans whether it is for Spark's reader."""
+    """For each task of the frame's scans, whether it is for Spark's reader."""
     leaves = df._jdf.queryExecution().sparkPlan().collectLeaves()
-    found = []
+    kinds = []
     for leaf in map(leaves.apply, range(leaves.length())):
         if leaf.nodeName().startswith("BatchScan"):
             partitions = leaf.inputPartitions()
             names = [partitions.apply(i).getClass().getSimpleName() for i in range(partitions.length())]
-            found += [name == "NativePartition" for name in names]
-    return found
+            kinds += [name == "NativePartition" for name in names]
+    return kinds
 
 
 def bytes_from_python(df: DataFrame) -> int:
-    """What Python sent for the frame's scans when it was run."""
+    """The bytes that Python sent for the frame's scans when the query ran."""
     leaves = df._jdf.queryExecution().executedPlan().collectLeaves()
     metrics = [leaves.apply(i).metrics() for i in range(leaves.length())]
     return sum(m.apply("pythonDataReceived").value() for m in metrics if m.contains("pythonDataReceived"))
@@ -74,7 +74,7 @@ def in_python(spark: SparkSession, df: Callable[[], DataFrame]) -> list[str]:
 
 
 def same_both_ways(spark: SparkSession, df: Callable[[], DataFrame]) -> list[bool]:
-    """Asserts that the rows are those of Python; the tasks, as of `tasks`."""
+    """Asserts that the rows equal those of Python; returns the tasks, as `tasks` does."""
     by_spark = df()
     assert rows(by_spark) == in_python(spark, df)
     return tasks(by_spark)
@@ -104,8 +104,8 @@ def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
     say_size(path, LARGE)
 
     def by_spark(column: str) -> bool:
-        [found] = set(tasks(spark.read.format("pydelta").load(path).select(column)))
-        return found
+        [is_by_spark] = set(tasks(spark.read.format("pydelta").load(path).select(column)))
+        return is_by_spark
 
     for setting, numbers, texts in (("false", False, False), ("true", True, True), ("auto", False, True)):
         conf({NATIVE_CONF: setting})
@@ -118,13 +118,13 @@ LARGE = 49 << 20
 
 
 def say_size(path: str, size: int) -> None:
-    """Has the log say that each file has so many bytes."""
+    """Changes the size of each file in the log."""
     for commit in (Path(path) / "_delta_log").glob("*.json"):
         commit.write_text(re.sub(r'"size": ?\d+', f'"size":{size}', commit.read_text()))
         commit.with_suffix(".crc").unlink(missing_ok=True)
 
 
-# Columns that are read, and whether Spark's reader is likely the quicker one.
+# Columns that are read, and whether Spark's reader is likely faster.
 QUICKER = {"n, x": False, "n, x, at, p": False, "n": False, "p": True, "s": True, "d, n": False, "p, d, n": True, "st": True}
 
 
@@ -170,7 +170,7 @@ def test_auto_has_deleted_rows_left_out_by_sparks_reader(spark: SparkSession, tm
     assert set(tasks(spark.read.format("pydelta").load(path))) == {True}
 
 
-# Conditions, and whether Spark's reader is told of what has ruled out half of the table or more.
+# Conditions, and whether Spark's reader gets filters that exclude half of the table or more.
 NARROW = {
     "n = 7": True,
     "n >= 4 and m is not null": True,
@@ -202,12 +202,12 @@ def test_auto_has_a_table_that_bounds_have_narrowed_read_by_sparks_reader(
 
 
 def pages_of(rows: int) -> dict[str, Any]:
-    """Options of pyarrow's writer for pages of so many rows, with an index of them."""
+    """Options of pyarrow's writer for pages of this number of rows, with an index of them."""
     return {"write_batch_size": rows, "data_page_size": 1, "write_page_index": True}
 
 
 def with_pages(path: Path, rows: int, page: int) -> str:
-    """A table of one file of one row group, sorted by id, whose pages have so many rows and an index."""
+    """A table of one file of one row group, sorted by id, whose pages have this number of rows and an index."""
     ids = pa.array(range(rows), pa.int64())
     columns = {
         "id": ids,
@@ -255,14 +255,14 @@ def test_pages_that_their_index_rules_out_take_no_row_away(
 
 
 def spoil(file: Path, column: int, share: float) -> None:
-    """Has a page of a column's only chunk, at that share of it, be none."""
+    """Overwrites a page of a column's only chunk, at this share of it, with invalid bytes."""
     chunk, data = pq.ParquetFile(file).metadata.row_group(0).column(column), bytearray(file.read_bytes())
     place = chunk.data_page_offset + int(chunk.total_compressed_size * share)
     data[place : place + 500] = b"\xff" * 500
     file.write_bytes(data)
 
 
-# Conditions of which a column, 0 to 4, decides which pages are read; how many rows there are.
+# Conditions in which one column, 0 to 4, decides which pages are read; and the number of rows.
 IN_THE_BEGIN = {
     "id between 210 and 220": (0, 11),
     "s like 'text 0001%'": (1, 250),
@@ -275,7 +275,7 @@ IN_THE_BEGIN = {
 def test_pages_that_their_index_rules_out_are_not_read(
     condition: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
-    """A page that is no page shows it: whoever reads it fails, and Spark's reader has Python read the file then."""
+    """An invalid page shows it: any reader of it fails, and then Spark's reader lets Python read the file."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     path = with_pages(tmp_path / "t", 10_000, 100)
     column, count = IN_THE_BEGIN[condition]
@@ -288,14 +288,14 @@ def test_pages_that_their_index_rules_out_are_not_read(
     assert len(few.collect()) == count and bytes_from_python(few) == 0
     assert native() == 1
     with pytest.raises(PySparkException, match="cannot be read"):
-        read("id", "s", "p", "d", "st.ar").collect()  # with arrays no index is asked
+        read("id", "s", "p", "d", "st.ar").collect()  # with arrays no index is used
     conf({"parquet.filter.columnindex.enabled": "false"})
     with pytest.raises(PySparkException, match="cannot be read"):
         read("id", "s", "p", "d").collect()
 
 
 def test_bloom_filters_are_asked(spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any) -> None:
-    """Of a value between the bounds of a page that is no page."""
+    """A value within the bounds of an invalid page."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     path = make_table(tmp_path / "t", [pa.table({"n": pa.array([], pa.int64())})])
     file = tmp_path / "t" / "filtered.parquet"
@@ -313,7 +313,7 @@ def test_bloom_filters_are_asked(spark: SparkSession, tmp_path: Path, native: Ca
 def test_file_that_goes_to_python_behind_pages_that_were_passed_over_comes_whole(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
-    """Its second row group only Python can read, and the first has more rows left than a batch."""
+    """Only Python can read its second row group, and the first has more remaining rows than a batch."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     empty = pa.table({"id": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
     path = make_table(tmp_path / "t", [empty], **WITH_VECTORS)
@@ -337,7 +337,7 @@ def test_file_that_goes_to_python_behind_pages_that_were_passed_over_comes_whole
 
 
 def foreign_table(root: Path, declared: pa.DataType, stored: pa.Array, *, dictionary: bool) -> str:
-    """A table of three files, and in the second one a column `v` that is stored as another type than the table's."""
+    """A table of three files. The second one has a column `v` that is stored as another type than the table's."""
     sound = [pa.table({"id": pa.array([n], pa.int64()), "v": pa.array([None], declared)}) for n in (0, 900)]
     path = make_table(root, sound)
     odd = pa.table({"id": pa.array(range(1, 1 + len(stored)), pa.int64()), "v": stored})
@@ -373,15 +373,15 @@ def test_file_of_another_type_comes_out_as_from_python(
         except PySparkException as error:
             return ["does not go with the table" if "does not go with the table" in str(error) else str(error)]
 
-    found = outcome()
+    python_outcome = outcome()
     assert native() == 1
     conf({NATIVE_CONF: "false"})
-    assert found == outcome()
-    assert len(found) > 1 or found == ["does not go with the table"]
+    assert python_outcome == outcome()
+    assert len(python_outcome) > 1 or python_outcome == ["does not go with the table"]
 
 
 def fixed_decimals(spark: SparkSession, file: Path, length: int, values: list[int]) -> None:
-    """A Parquet file of v DECIMAL(18, 2) in arrays of so many bytes, which pyarrow does not write."""
+    """A Parquet file of v DECIMAL(18, 2) in arrays of this length, which pyarrow does not write."""
     jvm: Any = spark._jvm
     message = f"message m {{ optional fixed_len_byte_array({length}) v (DECIMAL(18,2)); }}"
     schema = jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(message)
@@ -402,12 +402,12 @@ def test_decimals_in_arrays_of_any_length_are_those_that_they_are(
     file, values = Path(path, "odd.parquet"), [-5, 1_234_567, 10**17]
     fixed_decimals(spark, file, length, values)
     append_file(Path(path), file)
-    found = spark.read.format("pydelta").load(path).filter("v is not null").collect()
-    assert sorted(int(row.v.scaleb(2)) for row in found) == values
+    read_rows = spark.read.format("pydelta").load(path).filter("v is not null").collect()
+    assert sorted(int(row.v.scaleb(2)) for row in read_rows) == values
     assert native() == 1
 
 
-# What a file stores, what is said beside it, and a filter that its rows are of.
+# A file's metadata and bounds, and a filter that matches its rows.
 LEGACY = {"org.apache.spark.version": "3.2.0", "org.apache.spark.legacyDateTime": ""}
 OF_THE_FILTER: dict[str, tuple[pa.Array, dict[str, str], str]] = {
     "milliseconds": (pa.array([1_700_000_000_000], pa.timestamp("ms", "UTC")), {}, "v < timestamp'2023-11-14 22:13:20.0005Z'"),
@@ -431,11 +431,11 @@ def test_filter_of_days_and_times_leaves_out_no_row(
     name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     conf({"spark.sql.parquet.filterPushdown": "true"})
-    stored, said, condition = OF_THE_FILTER[name]
+    stored, metadata, condition = OF_THE_FILTER[name]
     declared = pa.timestamp("us", "UTC") if pa.types.is_timestamp(stored.type) else stored.type
     path = make_table(tmp_path / "t", [pa.table({"v": pa.array([], declared)})])
     file = Path(path, "odd.parquet")
-    pq.write_table(pa.table({"v": stored}).replace_schema_metadata(said), file)
+    pq.write_table(pa.table({"v": stored}).replace_schema_metadata(metadata), file)
     append_file(Path(path), file)
     assert len(spark.read.format("pydelta").load(path).filter(condition).collect()) == 1
     assert native() == 1
@@ -445,24 +445,24 @@ def test_filter_of_days_and_times_leaves_out_no_row(
 def test_filter_of_a_day_asks_no_time_zone(
     zone: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
-    """Of the JVM, in which the day may not exist, and may be another one's than of the executors' JVMs."""
+    """The time zone of the JVM, in which the day may not exist, and which may differ from that of the executors' JVMs."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     path = make_table(tmp_path / "t", [pa.table({"v": pa.array([dt.date(2011, 12, 30)])})])
     zones = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
-    own = zones.getDefault()
+    default_zone = zones.getDefault()
     zones.setDefault(zones.getTimeZone(zone))
     try:
         df = spark.read.format("pydelta").load(path).filter("v = date'2011-12-30'").selectExpr("cast(v as string) v")
         assert [row.v for row in df.collect()] == ["2011-12-30"]
     finally:
-        zones.setDefault(own)
+        zones.setDefault(default_zone)
     assert native() == 1
 
 
 def test_rows_before_a_file_that_only_python_reads_come_once(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
-    """All files in one task, so that Python takes over within it."""
+    """All files in one task, so that Python continues within it."""
     conf({"spark.sql.files.minPartitionNum": "1"})
     path = foreign_table(tmp_path / "t", pa.int64(), pa.array([3, 7], pa.int32()), dictionary=False)
     df = spark.read.format("pydelta").load(path).coalesce(1)
@@ -510,9 +510,9 @@ def test_file_of_large_values_is_read_in_python(spark: SparkSession, tmp_path: P
     values = [str(n) * 1_000_000 for n in range(10, 50)]
     path = make_table(tmp_path / "t", [pa.table({"id": range(40), "s": values, "n": range(40)})])
     df = spark.read.format("pydelta").load(path)
-    found = df.selectExpr("id", "length(s) n")
-    assert sorted(row.n for row in found.collect()) == [2_000_000] * 40
-    assert native() == 1 and bytes_from_python(found) > 0
+    lengths = df.selectExpr("id", "length(s) n")
+    assert sorted(row.n for row in lengths.collect()) == [2_000_000] * 40
+    assert native() == 1 and bytes_from_python(lengths) > 0
     narrow = df.select("n")
     assert narrow.count() == 40 and bytes_from_python(narrow) == 0
 
@@ -521,7 +521,7 @@ def test_file_of_large_values_is_read_in_python(spark: SparkSession, tmp_path: P
 
 
 def sums_beside(file: Path, *, wrong_from: float) -> None:
-    """Hadoop's checksums of a file, wrong from that share of it on, as if it was written anew."""
+    """Hadoop's checksums of a file. They are wrong from this share of it on, as after a rewrite."""
     data = file.read_bytes()
     sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
     wrong = int(len(sums) * wrong_from)
@@ -537,15 +537,15 @@ def test_checksums_of_hadoop_beside_a_file_are_not_asked(
     path = make_table(tmp_path / "t", [pa.table({"id": range(60_000)})], row_group_size=10_000)
     sums_beside(next(Path(path).glob("*.parquet")), wrong_from=wrong_from)
     df = spark.read.format("pydelta").load(path)
-    found = df.filter("id >= 0").select("id")
-    assert sorted(row.id for row in found.collect()) == list(range(60_000))
-    assert native() == 1 and bytes_from_python(found) == 0
+    matching = df.filter("id >= 0").select("id")
+    assert sorted(row.id for row in matching.collect()) == list(range(60_000))
+    assert native() == 1 and bytes_from_python(matching) == 0
 
 
 @pytest.fixture(scope="module")
 def half_for_python(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file between two others; the first half of its row groups Spark can read, and of the others only Python knows the
-    compression. Rows of each are deleted."""
+    """A file between two others. Spark can read the first half of its row groups; only Python knows the compression of the
+    others. Rows of each file are deleted."""
     root = tmp_path_factory.mktemp("native") / "halves"
     rows = [pa.table({"id": range(n, n + 20_000), "s": [f"t{i % 50}" for i in range(20_000)]}) for n in range(0, 80_000, 20_000)]
     make_table(root, [rows[0]], **WITH_VECTORS)
@@ -598,19 +598,19 @@ def test_file_that_is_damaged_behind_its_begin_is_the_error_that_python_gives(
             spark.read.format("pydelta").load(path).collect()
         return next(line for line in str(error.value).splitlines() if "cannot be read" in line)
 
-    found = outcome()
+    python_outcome = outcome()
     assert native() == 1
     conf({NATIVE_CONF: "false"})
-    assert found == outcome()
+    assert python_outcome == outcome()
 
 
 def with_page_of(file: Path, column: int, size: int) -> None:
-    """Has the header of a column's only page say another size of what it holds. The page gets shorter by what that takes."""
+    """Changes the size in the header of a column's only page. The page becomes shorter by the difference."""
     chunk = pq.ParquetFile(file).metadata.row_group(0).column(column)
     data, start = bytearray(file.read_bytes()), chunk.data_page_offset
     stop = chunk.dictionary_page_offset + chunk.total_compressed_size
     numbers, at = [], start
-    for _ in range(3):  # the page's kind, and its size without and with compression: small fields of Thrift's compact protocol
+    for _ in range(3):  # the page's kind, and its sizes without and with compression: small fields of Thrift's compact protocol
         assert data[at] == 0x15
         end = next(place for place in range(at + 1, at + 11) if data[place] < 0x80) + 1
         numbers.append(sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(data[at + 1 : end])) >> 1)
@@ -657,12 +657,12 @@ READS = "pydelta.parquet.NativeReads"
 
 @pytest.fixture
 def other_door(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Any], Any]]:
-    """Puts something in the place of the native reader, None for nothing; gives the rule. What was there comes back."""
+    """Replaces the native reader, or removes it for None; returns the rule. The test's end restores it."""
     spark.conf.set(NATIVE_CONF, "true")
     tasks(spark.read.format("pydelta").load(make_table(tmp_path / "first", [pa.table({"id": [1]})])))
     spark.conf.unset(NATIVE_CONF)
     doors, rule = door(spark)
-    known = doors.get(READS)
+    known_reader = doors.get(READS)
 
     def put(other: Any) -> Any:
         if other is None:
@@ -672,14 +672,14 @@ def other_door(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Any], 
         return rule
 
     yield put
-    doors.put(READS, known)
+    doors.put(READS, known_reader)
 
 
 def test_scan_that_cannot_be_prepared_is_read_in_python(
     spark: SparkSession, tmp_path: Path, other_door: Callable[[Any], Any], native: Callable[[], int]
 ) -> None:
     jvm: Any = spark._jvm
-    other_door(jvm.java.util.function.Function.identity())  # gives no partitions
+    other_door(jvm.java.util.function.Function.identity())  # returns no partitions
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2]})])
     df = spark.read.format("pydelta").load(path)
     assert (rows(df), tasks(df)) == (["Row(id=1)", "Row(id=2)"], [False])
@@ -719,7 +719,7 @@ def test_negative_zero_is_found_where_zero_is_asked_for(
 def test_either_side_of_an_or_is_found(
     condition: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
-    """Spark's own translation of such a filter takes the side that it knows for the whole."""
+    """Spark's own translation of such a filter replaces the whole by the side that it knows."""
     conf({"spark.sql.parquet.filterPushdown": "true"})
     values = pa.table({"id": range(300), "v": [None if i % 5 == 0 else i % 3 == 0 for i in range(300)]})
     path = make_table(tmp_path / "t", [values], row_group_size=3)
@@ -756,12 +756,12 @@ def test_read_that_asks_for_more_is_left_to_python(
 def test_missing_files_are_passed_over_and_missing_deletion_vectors_are_not(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
-    """A task goes on in Python, which tells one from the other."""
+    """The task continues in Python, which distinguishes the two."""
     commits = [pa.table({"id": pa.array(range(n, n + 4000), pa.int64())}) for n in (0, 4000, 8000)]
     path = make_table(tmp_path / "t", commits, **WITH_VECTORS)
-    gone = PlainTable(path, version=0).files()["path"][0].as_py()
+    deleted_path = PlainTable(path, version=0).files()["path"][0].as_py()
     PlainTable(path).delete("id >= 4000 AND id % 3 = 0")
-    (Path(path) / gone).unlink()
+    (Path(path) / deleted_path).unlink()
     frame = spark.read.format("pydelta").option("ignoreMissingFiles", "true").load(path)
     assert sorted(row["id"] for row in frame.collect()) == [n for n in range(4000, 12000) if n % 3]
     assert all(tasks(frame)) and native() > 0
@@ -812,8 +812,8 @@ def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
 
 @pytest.fixture(scope="module")
 def with_deleted_rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Four files of 30,000 rows in groups of 5,000: one as it was, one without single rows, one without runs of rows, and one
-    without any row."""
+    """Four files of 30,000 rows in groups of 5,000: one without deleted rows, one without single rows, one without runs of rows,
+    and one without any row."""
     path = tmp_path_factory.mktemp("native") / "deleted"
     files = []
     for start in range(0, 120_000, 30_000):
@@ -850,17 +850,17 @@ def test_deleted_rows_are_left_out_by_sparks_reader(
         return spark.read.format("pydelta").load(with_deleted_rows).filter(condition).select(*columns)
 
     by_spark = df()
-    found = rows(by_spark)
+    spark_rows = rows(by_spark)
     assert all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
-    assert found == in_python(spark, df)
-    assert len(found) > 100
+    assert spark_rows == in_python(spark, df)
+    assert len(spark_rows) > 100
 
 
 def test_deleted_rows_are_left_out_of_aggregates(spark: SparkSession, with_deleted_rows: str, native: Callable[[], int]) -> None:
     deleted = {i for i in range(30_000, 60_000) if i % 7 == 3} | set(range(62_000, 71_001)) | {80_000, 80_001}
-    left = (set(range(90_000)) - deleted) | {100_001}
+    remaining_ids = (set(range(90_000)) - deleted) | {100_001}
     frame = spark.read.format("pydelta").load(with_deleted_rows).selectExpr("sum(id)", "count(st.x)", "max(size(st.ar))")
-    assert [tuple(row) for row in frame.collect()] == [(sum(left), len(left), 2)]
+    assert [tuple(row) for row in frame.collect()] == [(sum(remaining_ids), len(remaining_ids), 2)]
     assert native() == 1
 
 
@@ -904,10 +904,10 @@ def test_damaged_vector_is_the_error_that_python_gives(
             spark.read.format("pydelta").load(path).collect()
         return next(line for line in str(error.value).splitlines() if "deletion vector" in line.lower())
 
-    found = outcome()
+    python_outcome = outcome()
     assert native() == 1
     conf({NATIVE_CONF: "false"})
-    assert found == outcome()
+    assert python_outcome == outcome()
 
 
 @pytest.mark.parametrize("kind", ["i", "p"])
@@ -953,12 +953,12 @@ def test_large_file_is_read_by_several_tasks(
         return spark.read.format("pydelta").load(with_deleted_rows).filter("id < 90000").selectExpr("id", "st.x", "s")
 
     by_spark = df()
-    found = rows(by_spark)
+    spark_rows = rows(by_spark)
     assert len(tasks(by_spark)) > 6 and all(tasks(by_spark)) and bytes_from_python(by_spark) == 0
-    assert len(found) == len(set(found)) > 70_000
-    assert found == in_python(spark, df)
+    assert len(spark_rows) == len(set(spark_rows)) > 70_000
+    assert spark_rows == in_python(spark, df)
     conf({"spark.sql.files.maxPartitionBytes": "128m"})
-    assert found == in_python(spark, df)
+    assert spark_rows == in_python(spark, df)
 
 
 # ---------------------------------------------------------------- columns of partitions, names, nested columns

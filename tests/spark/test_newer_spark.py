@@ -1,4 +1,4 @@
-"""A Spark that is newer than this release takes the newest jar, after a self-test that switches off what does not work."""
+"""A Spark that is newer than this release uses the newest jar, after a self-test that switches off what does not work."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spark_plugin import pruning, register, self_test
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
-from spark_plugin.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
+from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.self_test import PARTS, Part
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 
 @pytest.fixture
 def newer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
-    """A session whose Spark says that it is 4.9.0. Only this environment's version is known."""
+    """A session whose Spark reports version 4.9.0. Only this environment's version is known."""
     monkeypatch.setattr(jars, "MINOR_VERSIONS", (jars.minor_version_of(pyspark.__version__),))
     jars.jar_for.cache_clear()
     session = spark.newSession()
@@ -123,13 +123,15 @@ def test_all_classes_of_the_jar_fit_the_spark_that_it_was_built_for(spark: Spark
 
 
 def test_classes_that_do_not_fit_are_found_with_what_they_need(spark: SparkSession, tmp_path: Path) -> None:
-    gone = "pydelta.other.Gone"
-    needs = f"package pydelta.readers; class Needs {{ Object get() {{ return {gone}.method(1) + {gone}.FIELD; }} }}"
-    kept = "package pydelta.rule; class Kept { Object get() { return pydelta.other.Gone.kept(); } }"
+    missing_class = "pydelta.other.Gone"
+    needs = (
+        f"package pydelta.readers; class Needs {{ Object get() {{ return {missing_class}.method(1) + {missing_class}.FIELD; }} }}"
+    )
+    kept_source = "package pydelta.rule; class Kept { Object get() { return pydelta.other.Gone.kept(); } }"
     lacks = "package pydelta.joins; class Lacks implements pydelta.other.Wide { public void one() {} }"
     before = {
         "Needs": needs,
-        "Kept": kept,
+        "Kept": kept_source,
         "Lacks": lacks,
         "Gone": "package pydelta.other; public class Gone { public static String method(int a) { return null; } "
         "public static String kept() { return null; } public static final Object FIELD = null; }",
@@ -160,13 +162,13 @@ def test_classes_that_do_not_fit_are_found_with_what_they_need(spark: SparkSessi
 
 
 def problems_of(spark: SparkSession, jar: Path) -> dict[str, list[str]]:
-    """As LinkCheck of this jar says, which has a loader of its own."""
+    """The result of this jar's LinkCheck; the jar has a separate class loader."""
     gateway: Any = spark.sparkContext._gateway
     urls = gateway.new_array(gateway.jvm.java.net.URL, 1)
     urls[0] = gateway.jvm.java.io.File(str(jar)).toURI().toURL()
     loader = gateway.jvm.java.net.URLClassLoader(urls, SparkInternals(spark)._spark_loader())
     check = loader.loadClass("pydelta.rule.LinkCheck")
     method = check.getMethod("problems", gateway.new_array(gateway.jvm.java.lang.Class, 0))
-    # Py4J itself would take the method of the class of this name that it has seen first.
-    found: dict[str, list[str]] = json.loads(method.invoke(check.newInstance(), gateway.new_array(gateway.jvm.Object, 0)))
-    return found
+    # Py4J itself would call the method of the first class of this name.
+    problems: dict[str, list[str]] = json.loads(method.invoke(check.newInstance(), gateway.new_array(gateway.jvm.Object, 0)))
+    return problems

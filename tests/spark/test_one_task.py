@@ -1,4 +1,4 @@
-"""Small queries over one task: no shuffle, and the rows that come with it."""
+"""Small queries over one task: no shuffle, and the same rows as with a shuffle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import pruning
-from tests.support.frames import executed_plan, rows
+from tests.support.oracles.frames import executed_plan, rows
 
 ENABLED = "spark.pydelta.oneTask.enabled"
 

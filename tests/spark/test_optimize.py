@@ -1,5 +1,6 @@
-"""OPTIMIZE as Spark jobs: the reference's frame, settings, several bins at once, and what fails. The rest needs no session:
-tests/unit/optimize/test_optimize.py."""
+"""OPTIMIZE as Spark jobs: the reference's frame, settings, several bins in parallel, and failures. The rest needs no session:
+tests/unit/optimize/test_optimize.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.optimize_job import BATCH_SIZE, MAX_DELETED_RATIO, MAX_FILE_SIZE, MIN_FILE_SIZE, RESULT
 from spark_plugin.options.common import AUTO_COMPACT_MIN_FILES
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -26,7 +27,7 @@ SETTINGS = (MAX_FILE_SIZE, MIN_FILE_SIZE, MAX_DELETED_RATIO, BATCH_SIZE, AUTO_CO
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Twelve files of two rows in three partitions, of which one is null."""
+    """Twelve files of two rows in three partitions, one of which is null."""
     path = str(tmp_path / "table")
     for number in range(4):
         rows = {"id": range(6 * number, 6 * number + 6), "day": ["a b", None, "c"] * 2}
@@ -72,8 +73,8 @@ def test_files_of_each_partition_become_one(spark: SparkSession, path: str) -> N
     assert contents(path) == before
     assert spark.read.format("pydelta").load(path).where("day is null").count() == 8
     assert spark.read.format("pydelta").option("versionAsOf", 3).load(path).count() == 24
-    again = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()
-    assert again is not None and again["metrics"]["numBins"] == 0
+    second_metrics = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()
+    assert second_metrics is not None and second_metrics["metrics"]["numBins"] == 0
     assert PlainTable(path).version == 4
 
 
@@ -106,9 +107,9 @@ def test_setting_that_is_none(spark: SparkSession, path: str, settings: None, na
 
 
 def test_predicate_of_rows_is_refused(spark: SparkSession, path: str) -> None:
-    with pytest.raises(AnalysisException) as found:
+    with pytest.raises(AnalysisException) as raised:
         DeltaTable.forPath(spark, path).optimize().where("id > 3").executeCompaction()
-    assert found.value.getCondition() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+    assert raised.value.getCondition() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
 
 
 def test_task_that_fails_leaves_nothing(spark: SparkSession, path: str) -> None:
@@ -122,7 +123,7 @@ def test_task_that_fails_leaves_nothing(spark: SparkSession, path: str) -> None:
 
 
 def test_batch_that_fails_takes_nothing_of_those_before(spark: SparkSession, path: str, settings: None) -> None:
-    """Of three partitions, each a commit, the last cannot be read."""
+    """There are three partitions, one commit for each. The last one cannot be read."""
     names = PlainTable(path).files().sort_by("path")["path"].to_pylist()
     (damaged,) = {name for name in names if name.startswith("day=c/")} & {names[-1]}
     content = (Path(path) / damaged).read_bytes()
@@ -150,9 +151,9 @@ def test_z_order_writes_all_files_of_each_partition_in_order(spark: SparkSession
     assert spark.read.format("pydelta").load(path).where("id = 3").count() == 1
     assert PlainTable(path).scan(filter="id = 3 and day = 'a b'").files.num_rows == 1
     assert DeltaTable.forPath(spark, path).optimize().executeZOrderBy(["id"]).first()["metrics"]["numBins"] == 0
-    with pytest.raises(AnalysisException) as found:
+    with pytest.raises(AnalysisException) as raised:
         DeltaTable.forPath(spark, path).optimize().executeZOrderBy("day")
-    assert found.value.getCondition() == "DELTA_ZORDERING_ON_PARTITION_COLUMN"
+    assert raised.value.getCondition() == "DELTA_ZORDERING_ON_PARTITION_COLUMN"
 
 
 def test_task_that_fails_to_put_rows_in_order_leaves_nothing(spark: SparkSession, path: str) -> None:
@@ -172,8 +173,8 @@ def test_clustered_table_is_clustered(spark: SparkSession, tmp_path: Path) -> No
     metrics = DeltaTable.forPath(spark, path).optimize().executeCompaction().first()["metrics"]
     assert (metrics["numFilesAdded"], metrics["clusteringStats"]["inputOtherFiles"]["numFiles"]) == (1, 2)
     assert sorted(PlainTable(path).to_arrow()["id"].to_pylist()) == list(range(100))
-    again = DeltaTable.forPath(spark, path).optimize().executeCompaction(full=True).first()["metrics"]
-    assert (again["numFilesAdded"], again["clusteringStats"]["inputNumZCubes"]) == (0, 1)
+    second_metrics = DeltaTable.forPath(spark, path).optimize().executeCompaction(full=True).first()["metrics"]
+    assert (second_metrics["numFilesAdded"], second_metrics["clusteringStats"]["inputNumZCubes"]) == (0, 1)
 
 
 def test_clustering_columns_change_and_layout_knows_what_was_asked(spark: SparkSession, tmp_path: Path) -> None:
@@ -188,9 +189,9 @@ def test_clustering_columns_change_and_layout_knows_what_was_asked(spark: SparkS
     assert table.detail().first()["clusteringColumns"] == ["s.a"]
     table.clusterBy()
     assert table.detail().first()["clusteringColumns"] == []
-    with pytest.raises(AnalysisException) as found:
+    with pytest.raises(AnalysisException) as raised:
         table.clusterBy("b")
-    assert found.value.getCondition() == "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"
+    assert raised.value.getCondition() == "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"
     for place in (path, f"file:{path}/"):
         assert spark.read.format("pydelta").load(place).filter("s.a = 3 AND id IS NOT NULL").count() == 1
     table.toDF().filter("id < 5 OR s.a IN (1, 7)").collect()

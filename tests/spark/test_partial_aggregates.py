@@ -1,4 +1,6 @@
-"""Aggregates over partial rows: the same as over rows, and taken wherever nothing but sums, counts and ends is wanted of them."""
+"""Aggregates over partial rows: the same results as over rows, and used for every query that needs only sums, counts, minima and
+maxima.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning
-from tests.support.frames import executed_plan, rows
-from tests.support.older_settings import PARTIAL_CONF as ENABLED
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan, rows
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import PARTIAL_CONF as ENABLED
 
 ROW_COUNT = 6_000
 
@@ -104,7 +106,7 @@ def source(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, source: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The same rows, plain; by names of their own in partitions and with rows deleted by vectors."""
+    """The same rows, plain; with other names in partitions, and with rows deleted by vectors."""
     directory = tmp_path_factory.mktemp("partial")
     paths = {name: str(directory / name) for name in ("plain", "deleted")}
     source.write.format("pydelta").save(paths["plain"])
@@ -115,8 +117,8 @@ def tables(spark: SparkSession, source: DataFrame, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def taken(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """How many aggregates were over partial rows since it was last asked; with it they are wherever they can be."""
+def partial_count(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
+    """Allows partial rows for all sizes; returns the number of aggregates over partial rows since the last call."""
     conf({ENABLED: "true"})
     before = [pruning.status(spark)["partial"].used]
 
@@ -136,25 +138,25 @@ def queried(spark: SparkSession, query: str, path: str) -> list[str]:
 
 @pytest.mark.parametrize("query", PARTIAL)
 def test_partial_rows_give_what_rows_give(
-    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int], query: str
+    spark: SparkSession, tables: dict[str, str], conf: Any, partial_count: Callable[[], int], query: str
 ) -> None:
     for path in tables.values():
-        found = queried(spark, query, path)
-        assert taken() > 0
+        partial_results = queried(spark, query, path)
+        assert partial_count() > 0
         conf({ENABLED: "false"})
-        assert queried(spark, query, path) == found
-        assert taken() == 0
+        assert queried(spark, query, path) == partial_results
+        assert partial_count() == 0
         conf({ENABLED: "true"})
 
 
 @pytest.mark.parametrize("query", sampled(READ, 2))
 def test_aggregates_that_need_the_rows_read_them(
-    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int], query: str
+    spark: SparkSession, tables: dict[str, str], conf: Any, partial_count: Callable[[], int], query: str
 ) -> None:
-    found = queried(spark, query, tables["deleted"])
-    assert taken() == 0
+    results = queried(spark, query, tables["deleted"])
+    assert partial_count() == 0
     conf({"spark.pydelta.pruning.enabled": "false"})
-    assert queried(spark, query, tables["deleted"]) == found
+    assert queried(spark, query, tables["deleted"]) == results
 
 
 def test_small_scans_are_left_to_the_quicker_reader(spark: SparkSession, tables: dict[str, str], conf: Any) -> None:
@@ -164,21 +166,25 @@ def test_small_scans_are_left_to_the_quicker_reader(spark: SparkSession, tables:
     assert pruning.status(spark)["partial"].used == before
 
 
-def test_names_and_versions_have_partial_rows(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:
+def test_names_and_versions_have_partial_rows(
+    spark: SparkSession, tables: dict[str, str], partial_count: Callable[[], int]
+) -> None:
     spark.sql(f"CREATE TABLE partial_named USING pydelta LOCATION '{tables['deleted']}'")
     try:
         named = rows(spark.sql("SELECT sum(big), count(name), min(day) FROM partial_named"))
-        assert taken() == 1
+        assert partial_count() == 1
         assert rows(spark.sql(f"SELECT sum(big), count(name), min(day) FROM pydelta.`{tables['deleted']}`")) == named
-        whole = rows(spark.sql(f"SELECT sum(big), count(name), min(day) FROM pydelta.`{tables['deleted']}` VERSION AS OF 0"))
-        assert taken() == 2 and whole != named
-        assert queried(spark, "SELECT sum(big), count(name), min(day) FROM {t}", tables["plain"]) == whole
+        full_result = rows(
+            spark.sql(f"SELECT sum(big), count(name), min(day) FROM pydelta.`{tables['deleted']}` VERSION AS OF 0")
+        )
+        assert partial_count() == 2 and full_result != named
+        assert queried(spark, "SELECT sum(big), count(name), min(day) FROM {t}", tables["plain"]) == full_result
     finally:
         spark.sql("DROP TABLE partial_named")
 
 
 def test_a_sum_that_does_not_fit_is_the_error_that_rows_give(
-    spark: SparkSession, tmp_path: Path, conf: Any, taken: Callable[[], int]
+    spark: SparkSession, tmp_path: Path, conf: Any, partial_count: Callable[[], int]
 ) -> None:
     path = str(tmp_path / "t")
     spark.sql("SELECT 'a' kind, 5000000000000000000L v FROM range(0, 3, 1, 1)").write.format("pydelta").save(path)
@@ -188,7 +194,7 @@ def test_a_sum_that_does_not_fit_is_the_error_that_rows_give(
             queried(spark, "select kind, sum(v) from {t} group by kind", path)
         assert caught.value.getCondition() == "ARITHMETIC_OVERFLOW"
         assert queried(spark, "select try_sum(v) from {t}", path) == ["Row(try_sum(v)=None)"]
-    assert taken() == 2
+    assert partial_count() == 2
     conf({"spark.sql.ansi.enabled": "false"})
     wrapped = queried(spark, "select sum(v) from {t}", path)
     conf({ENABLED: "true"})
@@ -196,7 +202,7 @@ def test_a_sum_that_does_not_fit_is_the_error_that_rows_give(
 
 
 def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
-    spark: SparkSession, tmp_path: Path, conf: Any, taken: Callable[[], int]
+    spark: SparkSession, tmp_path: Path, conf: Any, partial_count: Callable[[], int]
 ) -> None:
     path, query = str(tmp_path / "t"), "select sum(v * v * f) from {t}"
     spark.sql("SELECT cast(repeat('9', 18) as decimal(18,0)) v, cast(999 as decimal(3,0)) f").write.format("pydelta").save(path)
@@ -204,26 +210,26 @@ def test_a_product_that_no_decimal_holds_is_an_error_as_of_rows(
         conf({ENABLED: enabled})
         with pytest.raises(Exception, match="NUMERIC_VALUE_OUT_OF_RANGE"):
             queried(spark, query, path)
-        assert taken() == count
+        assert partial_count() == count
     conf({"spark.sql.ansi.enabled": "false", ENABLED: "true"})
     assert queried(spark, query, path) == ["Row(sum(((v * v) * f))=None)"]
-    assert taken() == 0, "NULL is for Spark to find"
+    assert partial_count() == 0, "NULL is for Spark to find"
 
 
 def test_join_with_partial_rows_knows_the_size_of_the_scan(
-    spark: SparkSession, tables: dict[str, str], conf: Any, taken: Callable[[], int]
+    spark: SparkSession, tables: dict[str, str], conf: Any, partial_count: Callable[[], int]
 ) -> None:
     def joined() -> DataFrame:
         sums = spark.read.format("pydelta").load(tables["plain"]).groupBy("i").sum("big")
         return spark.range(5_000_000).join(sums, F.col("id") == F.col("i"))
 
-    found = joined()
-    assert "BroadcastHashJoin" in executed_plan(found) and taken() == 1
+    joined_frame = joined()
+    assert "BroadcastHashJoin" in executed_plan(joined_frame) and partial_count() == 1
     conf({ENABLED: "false"})
-    assert rows(found) == rows(joined())
+    assert rows(joined_frame) == rows(joined())
 
 
-def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], taken: Callable[[], int]) -> None:
+def test_plan_shows_what_tasks_add_up(spark: SparkSession, tables: dict[str, str], partial_count: Callable[[], int]) -> None:
     frame = spark.read.format("pydelta").load(tables["plain"]).filter("price > 1").groupBy("kind").sum("big")
     plan = executed_plan(frame)
     assert "PartialRows: " in plan and "Filter" not in plan.replace("PushedFilters", "").replace("RuntimeFilters", "")

@@ -1,4 +1,6 @@
-"""Messages of the source to the rule are in pickled partitions. A table may hold any text, which is never taken for a message."""
+"""Messages of the source to the rule are in pickled partitions. A table may contain any text, and no text of a table is treated
+as a message.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.spark.support.parquet_source import FORMAT, ParquetReader, ParquetSou
 
 
 def forged(message: dict[str, Any]) -> str:
-    """A whole pickled partition with this plan, as text."""
+    """A complete pickled partition with this plan, as text."""
     return pickle.dumps(MessagePartition(plan_message(message, "id"))).decode("latin-1")
 
 
@@ -33,7 +35,7 @@ FACTS = json.dumps({"plan": json.dumps({"joins": {"rows": 1, "partition_columns"
 
 @pytest.fixture
 def unharmed(spark: SparkSession) -> Iterator[None]:
-    """No plan was left alone, no question and no join went wrong."""
+    """No plan was unpruned, and no question and no join failed."""
     before = pruning.status(spark)
     yield
     after = pruning.status(spark)
@@ -44,7 +46,7 @@ def unharmed(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """One file of three rows, whose name is one text, and whose partition value is another."""
+    """One file of three rows. Its name is one text, its partition value another."""
     path, name = tmp_path / "table", f"{FACTS}.parquet"
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": [KEPT] * 3})
     write_delta(str(path), rows, partition_by=["p"])
@@ -80,7 +82,7 @@ def size_of(df: DataFrame) -> int:
 
 
 class ForgingSource(ParquetSource):
-    """Knows no answer, but its partitions hold a value that looks like one."""
+    """Has no answer, but its partitions contain a value that looks like one."""
 
     @classmethod
     def name(cls) -> str:
@@ -98,7 +100,7 @@ class ForgingReader(ParquetReader):
 
 
 def forged_answer() -> str:
-    """Seven rows of which the largest is 70."""
+    """Seven rows; the largest is 70."""
     answer = pa.table({"rows": pa.array([7], pa.int64()), "id": pa.array([70], pa.int64())})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, answer.schema) as writer:

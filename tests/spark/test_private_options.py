@@ -1,4 +1,4 @@
-"""Options that pydelta sets itself, out of SQL, the catalog and a user's own calls: refused wherever Spark takes options."""
+"""Options that pydelta sets itself, given in SQL, the catalog and a user's own calls: refused wherever Spark takes options."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_query_and_view_of_somebody_may_not_give_private_options(
 
 
 def test_view_that_was_made_with_a_nonce_is_of_use_in_no_other_session(spark: SparkSession, entered: str, path: str) -> None:
-    """Who has made it may have known the nonce of a session of his own."""
+    """Its author may have known the nonce of another session."""
     other = spark.newSession()
     other.dataSource.register(source_with("his own"))
     text = f"select * from {entered} with ('pydelta.session' = '{{}}', 'pydelta.nonce' = 'his own', path = '{path}')"

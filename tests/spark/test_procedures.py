@@ -19,7 +19,7 @@ from spark_plugin.sql_catalog.procedures import PROCEDURES
 
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:
-    """Two versions, two files; its name is one that no text may be made of."""
+    """Two versions, two files; its name may not become part of any text."""
     path = str(tmp_path / "t`; DROP TABLE it's \"x\"")
     for start in (0, 10):
         spark.range(start, start + 10).coalesce(1).write.format("pydelta").mode("append").save(path)
@@ -47,17 +47,17 @@ def test_procedures_do_and_return_what_the_statements_do(spark: SparkSession, pa
     by_call = spark.sql(f"{called}.history(limit => 1, table => :t)", {"t": path})
     assert by_call.schema == by_statement.schema and by_call.collect() == by_statement.collect()
     assert spark.sql(f"{called}.detail(?)", [name]).collect() == spark.sql(f"DESCRIBE DETAIL {name}").collect()
-    done = spark.sql(f"{called}.optimize(:t, zorder_by => array('id'))", {"t": name}).first()
-    assert done["metrics"]["numFilesRemoved"] == 2 and operations(path)[0] == "OPTIMIZE"
+    result = spark.sql(f"{called}.optimize(:t, zorder_by => array('id'))", {"t": name}).first()
+    assert result["metrics"]["numFilesRemoved"] == 2 and operations(path)[0] == "OPTIMIZE"
     assert spark.sql(f"{called}.vacuum({literal(path)}, retain_hours => 200, dry_run => true)").columns == ["path"]
     assert spark.sql(f"{called}.generate(?)", [path]).columns == []
     assert (Path(path) / "_symlink_format_manifest").is_dir()
     copy = str(tmp_path / "copy's `")
-    made = spark.sql(
+    metrics = spark.sql(
         f"{called}.clone(:t, target => :copy, shallow => true, version => 0, properties => map('a.b', 'c;'))",
         {"t": path, "copy": copy},
     )
-    assert made.columns[0] == "source_table_size"
+    assert metrics.columns[0] == "source_table_size"
     assert spark.sql(f"{called}.detail(:copy)", {"copy": copy}).first()["properties"]["a.b"] == "c;"
     assert spark.sql(f"{called}.restore(:t, timestamp => current_timestamp())", {"t": copy}).first()["num_restored_files"] == 0
     assert spark.sql("EXECUTE IMMEDIATE 'CALL pydelta.system.history(?)' USING :t", {"t": copy}).count() == 1

@@ -1,7 +1,7 @@
-"""The pruning rule: every query gives the rows that Spark's own Parquet reader gives, and the rule took part in it.
+"""The pruning rule: every query returns the rows that Spark's own Parquet reader returns, and the rule has changed its plan.
 
-Most tests read a real Delta table. Some read ParquetSource (support/parquet_source.py), which drops exactly the rows that
-the predicate rejects and so shows a predicate that says too much.
+Most tests read a real Delta table. Some read ParquetSource (support/parquet_source.py), which drops exactly the rows that the
+predicate rejects, so a predicate that excludes too much changes the rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
-from tests.support.frames import executed_plan
-from tests.support.sampling import sampled
+from tests.support.oracles.frames import executed_plan
+from tests.support.runs.sampling import sampled
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, str]] = {
 }
 # Spark knows without reading that these have no rows.
 WITHOUT_SCAN = {"filter_contradiction", "filter_not_in_with_null"}
-# What a predicate or limit that says too much, or is used for the wrong scan, would get wrong.
+# Queries that a predicate or limit would make wrong if it excluded too much, or was used for the wrong scan.
 SHARP = sorted(
     name for name in SHAPES if name.startswith(("filter", "nested", "limit", "set", "frame", "join", "first", "cache"))
 )
@@ -84,7 +84,7 @@ def expected(parquet: Table) -> Callable[[str], str]:
 
 @pytest.fixture
 def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """How many scans were pruned since the test began. No plan may have been left unpruned when the test ends."""
+    """The number of scans pruned since the test began. No plan may be unpruned when the test ends."""
     before = pruning.status(spark)
     assert before.installed
     yield lambda: pruning.status(spark)["pruning"].used - before["pruning"].used
@@ -117,8 +117,8 @@ def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows
 
 def test_null_among_binary_constants_leaves_the_scan_pruned(delta: Table, parquet: Table, applied: Callable[[], int]) -> None:
     """Spark 4.2 fails to write such a filter as text."""
-    wanted = "bin IN (cast('42' as binary), NULL)"
-    assert delta.load().where(wanted).count() == parquet.load().where(wanted).count() > 0
+    condition = "bin IN (cast('42' as binary), NULL)"
+    assert delta.load().where(condition).count() == parquet.load().where(condition).count() > 0
     assert applied() > 0
 
 
@@ -144,15 +144,15 @@ def test_frame_used_for_several_filters_without_the_rule_gives_the_right_rows(
 
 def test_queries_of_many_threads_on_one_frame_each_get_their_own_rows(exact: Table, applied: Callable[[], int]) -> None:
     df = exact.load()
-    wanted = [1, 2, 3, 4] * 2
+    expected_counts = [1, 2, 3, 4] * 2
     with ThreadPoolExecutor(4) as threads:
-        counts = threads.map(lambda a: df.filter(f"a >= {a * 100} and part = {a % 4}").count(), wanted)
-    assert list(counts) == [(1000 - a * 100) * 4 for a in wanted]
-    assert applied() == len(wanted)
+        counts = threads.map(lambda a: df.filter(f"a >= {a * 100} and part = {a % 4}").count(), expected_counts)
+    assert list(counts) == [(1000 - a * 100) * 4 for a in expected_counts]
+    assert applied() == len(expected_counts)
 
 
 def test_filter_on_a_collated_string_finds_what_the_collation_says(exact: Table, applied: Callable[[], int]) -> None:
-    """The source compares bytes; such a predicate must not reach it."""
+    """The source compares bytes, so this predicate must not reach it."""
     df = exact.load(schema="id long, s2 string collate utf8_lcase")
     same = exact.load().filter("s2 = 'x1'").count()
     assert same > 0
@@ -221,7 +221,7 @@ KEPT_FILES = {
 
 @pytest.fixture(scope="module")
 def matching(parquet: Table) -> dict[str, int]:
-    """How many rows each condition is true for, by Spark's Parquet reader in one query."""
+    """The number of rows for which each condition is true, by Spark's Parquet reader in one query."""
     counts = parquet.load().selectExpr(*(f"count_if({condition})" for condition in KEPT_FILES)).first()
     assert counts is not None
     return dict(zip(KEPT_FILES, counts, strict=True))
@@ -229,15 +229,15 @@ def matching(parquet: Table) -> dict[str, int]:
 
 @pytest.mark.parametrize("condition", KEPT_FILES)
 def test_filter_keeps_only_the_files_that_may_match(condition: str, delta: Table, matching: dict[str, int]) -> None:
-    kept = KEPT_FILES[condition]
+    kept_count = KEPT_FILES[condition]
     df = delta.load().filter(condition)
-    assert f"Kept: {kept} of 16 files" in scan_of(df)
+    assert f"Kept: {kept_count} of 16 files" in scan_of(df)
     assert df.count() == matching[condition]
     report = pruning.status(delta.spark).last_scan
     assert report is not None
-    assert (report.files_kept, report.files_total) == (kept, 16)
+    assert (report.files_kept, report.files_total) == (kept_count, 16)
     assert 0 <= report.bytes_kept <= report.bytes_total
-    assert (report.bytes_kept == 0) == (kept == 0)
+    assert (report.bytes_kept == 0) == (kept_count == 0)
 
 
 def test_limit_is_read_by_one_task(delta: Table) -> None:
@@ -322,7 +322,7 @@ def rule_names(spark: SparkSession) -> list[str]:
 
 @pytest.fixture
 def other_rule(spark: SparkSession) -> Iterator[Any]:
-    """A rule of somebody else, which changes nothing. Afterwards the session's rules are as they were."""
+    """A rule of another library, which changes nothing. Afterwards the session's rules are restored."""
     experimental = spark._jsparkSession.experimental()
     before = experimental.extraOptimizations()
     name = "org.apache.spark.sql.catalyst.optimizer.CollapseProject$"
@@ -377,7 +377,7 @@ def test_cloned_session_keeps_the_rule_and_counts_with_its_original(
 
 @pytest.fixture
 def java_log(spark: SparkSession) -> Iterator[Callable[[], str]]:
-    """What the JVM logs about pruning, from level INFO on."""
+    """The JVM's log messages about pruning, from level INFO on."""
     jvm: Any = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     writer = jvm.java.io.StringWriter()
@@ -396,7 +396,7 @@ def java_log(spark: SparkSession) -> Iterator[Callable[[], str]]:
 def test_plan_in_an_unknown_state_is_left_alone_counted_and_logged_once(
     spark: SparkSession, parquet: Table, conf: Any, java_log: Callable[[], str], other_rule: Any
 ) -> None:
-    """A source that takes the filters of Spark's own push-down: what it then does with a marker nobody can say."""
+    """A source that takes the filters of Spark's own push-down: its reaction to a marker is unknown."""
     session = spark.newSession()
     session.conf.set(PUSHDOWN, "true")
     session.dataSource.register(GreedySource)
@@ -457,7 +457,7 @@ def test_constant_of_each_type_reaches_the_source_exactly(
 @pytest.mark.parametrize(
     "condition",
     [
-        "ts = timestamp'+10001-01-01 00:00:00'",  # beyond what Python's datetime holds
+        "ts = timestamp'+10001-01-01 00:00:00'",  # beyond the range of Python's datetime
         "s2 like '%x_%'",
         "a + 1 = 2",
         "size(ints) = 3",

@@ -26,9 +26,9 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
 )
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.small_table import append, make_table
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF
+from tests.support.tables.small_table import append, make_table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"
@@ -241,9 +241,9 @@ def test_option_columns_with_an_unknown_column_is_refused(spark: SparkSession, t
 def test_option_metadata_column_adds_where_a_row_comes_from(spark: SparkSession, table: str) -> None:
     frame = load(spark, table, metadataColumn="true")
     assert frame.columns == ["id", "name", "st", "day", "_metadata"]
-    found = frame.filter("id = 13").select("_metadata.file_path", "_metadata.row_index").first()
-    assert found is not None and found["row_index"] == 3
-    assert "day=tue/part-" in found["file_path"]
+    place = frame.filter("id = 13").select("_metadata.file_path", "_metadata.row_index").first()
+    assert place is not None and place["row_index"] == 3
+    assert "day=tue/part-" in place["file_path"]
 
 
 def test_option_ignore_missing_files_reads_the_files_that_are_there(spark: SparkSession, table: str) -> None:
@@ -265,7 +265,7 @@ READERS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_setting_ignore_missing_files_counts_for_each_reader(spark: SparkSession, table: str, reader: str, conf: Any) -> None:
-    """Counts and bounds too, which the log would answer with the rows of the missing file."""
+    """Counts and bounds too, for which the log would include the rows of the missing file."""
     next((Path(table) / "day=mon").glob("*.parquet")).unlink()
     conf({IGNORE_MISSING_FILES: "true", **READERS[reader]})
     frame = load(spark, table)
@@ -303,10 +303,10 @@ def test_setting_ignore_missing_files_counts_for_change_feeds(spark: SparkSessio
 def test_no_change_leaves_missing_files_out(
     spark: SparkSession, tmp_path: Path, change: Callable[[DeltaTable], object], conf: Any
 ) -> None:
-    """Its commit would lose their rows for good, where somebody may bring the files back."""
+    """Its commit would lose their rows for good, although somebody may restore the files."""
     path = make_table(tmp_path / "t", [rows(0, 10), rows(10, 20)])
-    (gone,) = (path for path in PlainTable(path, version=0).files()["path"].to_pylist())
-    (Path(path) / gone).unlink()
+    (missing_path,) = (path for path in PlainTable(path, version=0).files()["path"].to_pylist())
+    (Path(path) / missing_path).unlink()
     conf({IGNORE_MISSING_FILES: "true"})
     with pytest.raises((DeltaError, PySparkException), match="FILE_NOT_FOUND"):
         change(DeltaTable.forPath(spark, path))
@@ -328,8 +328,8 @@ def test_error_is_one_of_ours_and_one_of_sparks(spark: SparkSession, tmp_path: P
     assert isinstance(error, AnalysisException) and isinstance(error, PySparkException)
     assert error.error_class == error.getCondition() == "DELTA_PATH_DOES_NOT_EXIST"
     assert str(error).startswith("[DELTA_PATH_DOES_NOT_EXIST]") and "Traceback" not in str(error)
-    again = pickle.loads(pickle.dumps(error))
-    assert type(again) is TableNotFoundError and again.message == error.message
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is TableNotFoundError and copy.message == error.message
 
 
 def test_error_of_spark_itself_is_left_alone(spark: SparkSession, table: str) -> None:
@@ -397,10 +397,10 @@ def test_delta_table_knows_a_table_from_a_directory(spark: SparkSession, table: 
 
 
 def test_delta_table_rows_are_those_of_the_newest_version(spark: SparkSession, table: str) -> None:
-    known = DeltaTable.forPath(spark, table)
+    known_table = DeltaTable.forPath(spark, table)
     append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
-    assert known.toDF().count() == 40
-    assert known.alias("t").toDF().select("t.id").count() == 40
+    assert known_table.toDF().count() == 40
+    assert known_table.alias("t").toDF().select("t.id").count() == 40
 
 
 def test_delta_table_history_has_the_columns_of_describe_history(spark: SparkSession, table: str) -> None:
@@ -416,14 +416,14 @@ def test_delta_table_history_has_the_columns_of_describe_history(spark: SparkSes
 def test_delta_table_detail_has_the_columns_of_describe_detail(spark: SparkSession, table: str) -> None:
     detail = DeltaTable.forPath(spark, table).detail().first()
     assert detail is not None
-    found = detail.asDict(True)
+    fields = detail.asDict(True)
     named = "format id name description location createdAt lastModified partitionColumns clusteringColumns numFiles"
-    assert " ".join(found) == f"{named} sizeInBytes properties minReaderVersion minWriterVersion tableFeatures"
-    assert (found["format"], found["location"], found["numFiles"]) == ("delta", f"file:{table}", 3)
-    assert (found["partitionColumns"], found["clusteringColumns"], found["properties"]) == (["day"], [], {})
-    assert found["sizeInBytes"] == sum(file.stat().st_size for file in Path(table).rglob("*.parquet"))
-    assert (found["minReaderVersion"], found["minWriterVersion"]) == (1, 4)
-    assert {"appendOnly", "invariants", "changeDataFeed"} <= set(found["tableFeatures"])
+    assert " ".join(fields) == f"{named} sizeInBytes properties minReaderVersion minWriterVersion tableFeatures"
+    assert (fields["format"], fields["location"], fields["numFiles"]) == ("delta", f"file:{table}", 3)
+    assert (fields["partitionColumns"], fields["clusteringColumns"], fields["properties"]) == (["day"], [], {})
+    assert fields["sizeInBytes"] == sum(file.stat().st_size for file in Path(table).rglob("*.parquet"))
+    assert (fields["minReaderVersion"], fields["minWriterVersion"]) == (1, 4)
+    assert {"appendOnly", "invariants", "changeDataFeed"} <= set(fields["tableFeatures"])
 
 
 def test_register_again_is_harmless(spark: SparkSession, table: str) -> None:

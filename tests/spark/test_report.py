@@ -1,4 +1,4 @@
-"""Reports from a session: what it adds to delta_py's, which tests/unit/report has."""
+"""Reports from a session: what it adds to delta_py's reports, which tests/unit/report tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable
-from tests.support.advised_tables import advised_table, clustered_table
+from tests.support.tables.advised_tables import advised_table, clustered_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -25,8 +25,8 @@ def path(tmp_path: Path) -> str:
 
 
 def test_report_has_the_facts_of_delta_py(spark: SparkSession, path: str) -> None:
-    found, expected = DeltaTable.forPath(spark, path).report().facts, PlainTable(path).report().facts
-    assert (found.files, found.commits, found.log, found.vectors) == (
+    actual, expected = DeltaTable.forPath(spark, path).report().facts, PlainTable(path).report().facts
+    assert (actual.files, actual.commits, actual.log, actual.vectors) == (
         expected.files,
         expected.commits,
         expected.log,
@@ -45,7 +45,7 @@ def test_report_makes_a_dry_run_of_vacuum_if_asked(spark: SparkSession, path: st
     table = DeltaTable.forPath(spark, path)
     report = table.report(vacuum=True, checkLog=False)
     assert report.facts.retention.vacuum.files == 0  # type: ignore[union-attr]
-    assert report.facts.log.faults.unknown == "nobody asked for the check of the log"  # type: ignore[union-attr]
+    assert report.facts.log.faults.unknown == "not requested: the check of the log"  # type: ignore[union-attr]
     report.write(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().endswith("</html>")
     with pytest.raises(ValueError, match="vacuum"):
@@ -60,8 +60,10 @@ def test_sql_of_advice_does_what_was_advised(spark: SparkSession, tmp_path: Path
     assert [statement.split(" ")[0] for statement in statements] == ["OPTIMIZE", "REORG", "OPTIMIZE"]
     for statement in statements:
         spark.sql(statement)
-    left = PlainTable(path).report().facts.advice
-    assert [item.title for item in left] == [advice[-1].title.replace("7 commits", f"{PlainTable(path).version + 1} commits")]
+    remaining_advice = PlainTable(path).report().facts.advice
+    assert [item.title for item in remaining_advice] == [
+        advice[-1].title.replace("7 commits", f"{PlainTable(path).version + 1} commits")
+    ]
     assert PlainTable(path).to_arrow().num_rows == rows
 
 

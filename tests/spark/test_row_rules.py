@@ -1,4 +1,4 @@
-"""Rules on rows as a user of Spark meets them: the job fails, the message has the row's values, the table is as before."""
+"""Rules on rows as a user of Spark sees them: the job fails, the message has the row's values, the table is unchanged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every query gives the same rows by every road: with the pruning rule, in rows and in columns, without it, and by Spark's
-own Parquet reader.
+"""Every query returns the same rows by every road: with the pruning rule, in rows and in columns, without it, and by Spark's own
+Parquet reader.
 
-The table has four partitions, two files in each, and a deletion vector for every file. Where the rule is on, it must have
-taken part and may not have left a plan alone; where it or the columnar reader is off, it may not have.
+The table has four partitions, two files in each, and a deletion vector for every file. If the rule is on, it must have changed
+the plan. If it or the columnar reader is off, it must not have been used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from spark_plugin import pruning, register
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Shape, Table, rows
 from tests.spark.random_queries import queries
-from tests.support.needs_spark import skip_before_spark
-from tests.support.older_settings import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
-from tests.support.sampling import examples, sampled
-from tests.support.settings import restore
+from tests.support.runs.sampling import examples, sampled
+from tests.support.spark.needs_spark import skip_before_spark
+from tests.support.spark.older_settings import COLUMNAR_CONF, ENABLED_CONF, NATIVE_CONF, PARTIAL_CONF
+from tests.support.spark.settings import restore
 
 ROW_COUNT = 6_000
 
@@ -62,15 +62,15 @@ def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
 
 @pytest.fixture(scope="module")
 def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """The same rows in eight files, four of them written with others beside them that deletion vectors hide."""
+    """The same rows in eight files. Four of them also have other rows, which deletion vectors hide."""
     path = str(tmp_path_factory.mktemp("correctness") / "delta")
     files = sorted(map(str, Path(parquet.path).glob("*.parquet")))
     for number, half in enumerate((files[:2], files[2:])):
-        wanted = parquet.spark.read.parquet(*half)
-        others = wanted.withColumn("id", F.col("id") + 10 * ROW_COUNT).withColumn("a", F.lit(7)).filter("id % 3 = 0")
+        original = parquet.spark.read.parquet(*half)
+        hidden_rows = original.withColumn("id", F.col("id") + 10 * ROW_COUNT).withColumn("a", F.lit(7)).filter("id % 3 = 0")
         if number:
-            others = others.limit(0)
-        writer = wanted.union(others).coalesce(1).write.format("pydelta").mode("append").partitionBy("part")
+            hidden_rows = hidden_rows.limit(0)
+        writer = original.union(hidden_rows).coalesce(1).write.format("pydelta").mode("append").partitionBy("part")
         (writer if number else writer.option("delta.enableDeletionVectors", "true")).save(path)
     nothing = parquet.load().limit(0).write.format("pydelta").mode("overwrite")
     nothing.option("replaceWhere", f"id >= {10 * ROW_COUNT}").save(path)
@@ -85,16 +85,16 @@ def expected(parquet: Table) -> Callable[[str], str]:
 
 
 def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool = True) -> Any:
-    """What the query gives on that road. Fails if the rule did not take part as it should, or left a plan alone.
+    """The query's result on this road. Fails if the rule was not used as it should be, or left a plan unpruned.
 
-    scans: whether the query reads the table at all.
+    scans: whether the query reads the table.
     """
     before = {name: spark.conf.get(name, None) for name in ROADS[road]}
     was = pruning.status(spark)
     for name, value in ROADS[road].items():
         spark.conf.set(name, value)
     try:
-        found = query()
+        result = query()
     finally:
         restore(spark, before)
     now = pruning.status(spark)
@@ -111,7 +111,7 @@ def run(road: str, spark: SparkSession, query: Callable[[], Any], *, scans: bool
     assert now["partial"].used == was["partial"].used or road == "partial"
     assert now["columns"].used == was["columns"].used or road in ("columns", "native", "partial")
     assert now["parquet"].used == was["parquet"].used or road == "native"
-    return found
+    return result
 
 
 # ---------------------------------------------------------------- queries
@@ -127,28 +127,28 @@ def test_query_shape_gives_the_same_rows_by_every_road(
 ) -> None:
     if setting == "tiny_batches":
         skip_before_spark("4.3", "right rows of cut batches")
-    wanted = expected(name)
+    expected_rows = expected(name)
     conf(SETTINGS[setting])
     for road in ROADS:
-        found = run(road, delta.spark, lambda: repr(SHAPES[name](delta)), scans=name not in WITHOUT_SCAN)
-        assert found == wanted, road
+        actual = run(road, delta.spark, lambda: repr(SHAPES[name](delta)), scans=name not in WITHOUT_SCAN)
+        assert actual == expected_rows, road
 
 
 @settings(max_examples=examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(query=queries())
 def test_random_query_gives_the_same_rows_by_every_road(query: str, delta: Table, parquet: Table) -> None:
     try:
-        wanted = parquet.sql(query)
-    except AnalysisException:  # a kind of subquery where Spark takes none
+        expected_rows = parquet.sql(query)
+    except AnalysisException:  # a kind of subquery that Spark does not allow here
         reject()
     scans = run("no_rule", delta.spark, lambda: reads(delta, query))
     for road in ROADS:
-        found = run(road, delta.spark, lambda: delta.sql(query), scans=scans)
-        assert found == wanted, (road, query)
+        actual = run(road, delta.spark, lambda: delta.sql(query), scans=scans)
+        assert actual == expected_rows, (road, query)
 
 
 def reads(table: Table, query: str) -> bool:
-    """Whether Spark by itself leaves the table in the plan: of some filters it knows that they have no rows."""
+    """Whether Spark itself leaves the table in the plan: it knows that some filters have no rows."""
     table.load().createOrReplaceTempView("t")
     try:
         return "pydelta" in str(table.spark.sql(query)._jdf.queryExecution().optimizedPlan().toString())
@@ -169,16 +169,16 @@ IN_EVERY_SESSION = ["union_of_one_load_with_two_filters", "cte_of_different_colu
 def test_other_session_gives_the_same_rows_by_every_road(
     kind: str, delta: Table, expected: Callable[[str], str], spark: SparkSession
 ) -> None:
-    wanted = [expected(name) for name in IN_EVERY_SESSION]
+    expected_rows = [expected(name) for name in IN_EVERY_SESSION]
     session = KINDS_OF_SESSION[kind](spark)
     if kind == "new":
         there = Table(session, delta.format, delta.path)
-        assert [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION] == wanted, "before it is registered"
+        assert [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION] == expected_rows, "before it is registered"
         register(session)
     for road in ROADS:
         there = Table(session, delta.format, delta.path)
         was = pruning.status(session)["parquet"].used
-        assert run(road, session, lambda: [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION]) == wanted, road  # noqa: B023
+        assert run(road, session, lambda: [repr(SHAPES[name](there)) for name in IN_EVERY_SESSION]) == expected_rows, road  # noqa: B023
         assert (pruning.status(session)["parquet"].used > was) == (road == "native")
 
 
@@ -186,31 +186,38 @@ def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
     delta: Table, expected: Callable[[str], str], spark: SparkSession
 ) -> None:
     names = ["filter_partition_key", "group_by", "union_of_one_load_with_two_filters"]
-    wanted = [expected(name) for name in names]
+    expected_rows = [expected(name) for name in names]
 
     def all_of_them(place: int) -> list[str]:
         session = spark.newSession()
         register(session)
         there = Table(session, delta.format, delta.path)
         turned = names[place:] + names[:place]
-        found = run(list(ROADS)[place], session, lambda: {name: repr(SHAPES[name](there)) for name in turned})
-        return [found[name] for name in names]
+        results = run(list(ROADS)[place], session, lambda: {name: repr(SHAPES[name](there)) for name in turned})
+        return [results[name] for name in names]
 
     with ThreadPoolExecutor(len(ROADS)) as threads:
-        for road, found in zip(ROADS, threads.map(all_of_them, range(len(ROADS))), strict=True):
-            assert found == wanted, road
+        for road, results in zip(ROADS, threads.map(all_of_them, range(len(ROADS))), strict=True):
+            assert results == expected_rows, road
 
 
 @pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule", "native"], 2))
 def test_threads_on_one_frame_with_filters_and_columns_of_their_own_get_their_rows(
     road: str, delta: Table, parquet: Table, spark: SparkSession
 ) -> None:
-    asked = [("part = 1", "s1"), ("a < 300", "st"), ("flag", "price"), ("id >= 3000", "ts"), ("s1 is null", "bin"), ("true", "a")]
+    requests = [
+        ("part = 1", "s1"),
+        ("a < 300", "st"),
+        ("flag", "price"),
+        ("id >= 3000", "ts"),
+        ("s1 is null", "bin"),
+        ("true", "a"),
+    ]
 
     def answers(table: Table) -> list[list[str]]:
         frame = table.load()
         with ThreadPoolExecutor(4) as threads:
-            return list(threads.map(lambda two: rows(frame.filter(two[0]).select("id", two[1])), asked))
+            return list(threads.map(lambda two: rows(frame.filter(two[0]).select("id", two[1])), requests))
 
     assert run(road, spark, lambda: answers(delta)) == answers(parquet)
 
@@ -240,15 +247,15 @@ def test_write_that_reads_its_own_table_writes_the_rows_that_were_there(
     path = str(tmp_path / "t")
     before = parquet.load().select(*columns)
     before.repartition(2).write.format("pydelta").partitionBy("part").save(path)
-    kept = before.filter(f"not ({REPLACED[name]})") if name in REPLACED else before
-    wanted = rows(kept.union(change(lambda: before).select(*columns)))
+    kept_rows = before.filter(f"not ({REPLACED[name]})") if name in REPLACED else before
+    expected_rows = rows(kept_rows.union(change(lambda: before).select(*columns)))
 
     def write() -> list[str]:
         changed = change(lambda: spark.read.format("pydelta").load(path)).select(*columns)
         changed.write.format("pydelta").mode(mode).options(**options).save(path)
         return rows(spark.read.format("pydelta").load(path).select(*columns))
 
-    assert run(road, spark, write) == wanted
+    assert run(road, spark, write) == expected_rows
 
 
 @pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule", "native"], 4))
@@ -332,6 +339,6 @@ def cached_join(table: Table) -> list[Any]:
 
 @pytest.mark.parametrize("name", sampled(MORE, 9))
 def test_query_of_another_kind_gives_the_same_rows_by_every_road(name: str, delta: Table, parquet: Table) -> None:
-    wanted = MORE[name](parquet)
+    expected_rows = MORE[name](parquet)
     for road in ROADS:
-        assert run(road, delta.spark, lambda: MORE[name](delta)) == wanted, road
+        assert run(road, delta.spark, lambda: MORE[name](delta)) == expected_rows, road

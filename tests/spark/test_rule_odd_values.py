@@ -1,7 +1,7 @@
-"""Values that are odd in comparisons, in statistics or as names of partitions: by every road a filter finds the rows that
-Spark's own Parquet reader finds, and the log answers what the rows say.
+"""Values that are odd in comparisons, in statistics or as names of partitions: by every road a filter returns the rows that
+Spark's own Parquet reader returns, and the log's answers agree with the rows.
 
-Each table has four files, of neighbouring rows, or as many as it has partitions.
+Each table has four files of neighbouring rows, or one for each partition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_plugin import DeltaTable
 from tests.spark.query_shapes import rows
 from tests.spark.test_rule_correctness import ROADS, run
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 ROW_COUNT = 96
 ZONE = "America/Los_Angeles"
@@ -248,7 +248,7 @@ TABLES: dict[str, Odd] = {
 @pytest.mark.parametrize("name", sampled(TABLES, 12))
 def test_odd_values_give_the_same_rows_by_every_road(name: str, spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     odd = TABLES[name]
-    # Spark's Parquet reader leaves out row groups whose dictionary has -0.0 where 0.0 is asked for.
+    # Spark's Parquet reader leaves out row groups whose dictionary has -0.0 if the filter compares with 0.0.
     conf({**odd.settings, **MICROS, "spark.sql.parquet.filterPushdown": "false"})
     source = spark.range(0, ROW_COUNT, 1, 1).selectExpr("id", *odd.columns)
     source.write.parquet(str(tmp_path / "source"))
@@ -261,13 +261,13 @@ def test_odd_values_give_the_same_rows_by_every_road(name: str, spark: SparkSess
 
     expected = _found(odd, _plain(odd, spark, source))
     for road in ROADS:
-        found = run(road, spark, ours)
-        for query, got, wanted in zip(_queries(odd), found, expected, strict=True):
-            assert got == wanted, (road, query)
+        actual = run(road, spark, ours)
+        for query, got, expected_rows in zip(_queries(odd), actual, expected, strict=True):
+            assert got == expected_rows, (road, query)
 
 
 def _write(odd: Odd, source: DataFrame, path: str) -> None:
-    """By pieces, so that there are several files."""
+    """In pieces, so that there are several files."""
     if odd.declared:
         builder = DeltaTable.create(source.sparkSession).location(path)
         for column in source.schema:
@@ -282,7 +282,7 @@ def _write(odd: Odd, source: DataFrame, path: str) -> None:
 
 
 def _plain(odd: Odd, spark: SparkSession, source: DataFrame) -> DataFrame:
-    """The rows by Spark's Parquet reader, with the types that are declared."""
+    """The rows by Spark's Parquet reader, with the declared types."""
     if not odd.declared:
         return source
     types = {column.name: column.dataType.simpleString() for column in source.schema} | odd.declared
@@ -294,10 +294,10 @@ def _plain(odd: Odd, spark: SparkSession, source: DataFrame) -> DataFrame:
 
 
 def _queries(odd: Odd) -> list[str]:
-    """All conditions in one query, where each has a scan of its own; then what the log may answer."""
-    found = " union all ".join(f"select {place} c, id from t where {text}" for place, text in enumerate(odd.conditions))
+    """All conditions in one query, where each has its own scan; then the questions that the log may answer."""
+    matches_sql = " union all ".join(f"select {place} c, id from t where {text}" for place, text in enumerate(odd.conditions))
     counted = [f"select count(*) from t where {text}" for text in odd.conditions[:4]]
-    return [found, f"select {odd.told}, count(*) from t", *counted, *odd.queries]
+    return [matches_sql, f"select {odd.told}, count(*) from t", *counted, *odd.queries]
 
 
 def _found(odd: Odd, frame: DataFrame) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Each capability of spark_versions.py, tried on the Spark that runs the tests: it works, or the table says what does instead."""
+"""Each capability of spark_versions.py, tried on the Spark that runs the tests: it works, or the table says what happens."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import ParseException, PySparkException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_plugin import DeltaTable, pruning, register
 from spark_plugin.exceptions import UnsupportedOperationError
-from spark_plugin.spark_versions import CAPABILITIES, minor_version
-from tests.support.older_settings import COLUMNAR_CONF
-from tests.support.settings import restore
-from tests.support.small_table import make_table
+from spark_plugin.java.supported_versions import minor_version
+from spark_plugin.spark_versions import CAPABILITIES
+from tests.support.spark.older_settings import COLUMNAR_CONF
+from tests.support.spark.settings import restore
+from tests.support.tables.small_table import make_table
 
 UDF_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 OUTPUT_ROWS = "spark.sql.execution.arrow.maxRecordsPerOutputBatch"
@@ -80,23 +81,40 @@ def changes_from(spark: SparkSession, path: str) -> bool:
         return False
 
 
+def views_of_changes(spark: SparkSession, path: str) -> bool:
+    feed = f"{path}-feed"
+    spark.range(2).write.format("pydelta").option("delta.enableChangeDataFeed", "true").save(feed)
+    query = f"SELECT * FROM table_changes('pydelta.`{feed}`', 0)"
+    spark.sql(f"CREATE TEMPORARY VIEW passing_changes AS {query}")
+    assert ids(spark.sql("SELECT * FROM passing_changes")) == [0, 1]
+    try:
+        spark.sql(f"CREATE VIEW lasting_changes AS {query}")
+        return ids(spark.sql("SELECT * FROM lasting_changes")) == [0, 1]
+    except AnalysisException as error:
+        assert error.getCondition() == "INVALID_TEMP_OBJ_REFERENCE"
+        return False
+    finally:
+        spark.sql("DROP VIEW IF EXISTS lasting_changes")
+        spark.catalog.dropTempView("passing_changes")
+
+
 def insert_clauses(spark: SparkSession, path: str) -> bool:
     statements = {
         f"INSERT INTO pydelta.`{path}` AS t REPLACE USING (id) SELECT 1L AS id": [1, 2, 3, 4],
         f"INSERT WITH SCHEMA EVOLUTION INTO pydelta.`{path}` BY NAME SELECT 7L AS id, 'x' AS more": [1, 2, 3, 4, 7],
     }
-    done = []
+    outcomes = []
     for statement, expected in statements.items():
         try:
             spark.sql(statement)
         except ParseException as error:
             assert any("of a write" in note for note in error.__notes__)
-            done.append(False)
+            outcomes.append(False)
             continue
-        done.append(True)
+        outcomes.append(True)
         assert ids(spark.read.format("pydelta").load(path)) == expected
-    assert len(set(done)) == 1, "Spark knows some of them"
-    return done[0]
+    assert len(set(outcomes)) == 1, "Spark knows some of them"
+    return outcomes[0]
 
 
 def rules_of_spark(spark: SparkSession, path: str) -> bool:
@@ -133,10 +151,10 @@ def streams_without_register(spark: SparkSession, path: str) -> bool:
 
 def is_pruned(spark: SparkSession, path: str) -> bool:
     before = pruning.status(spark)["pruning"].used
-    found = ids(spark.read.format("pydelta").load(path).where("id > 3"))
+    matching_ids = ids(spark.read.format("pydelta").load(path).where("id > 3"))
     status = pruning.status(spark)
     has_pruned = status.last_scan is not None and status.last_scan.files_kept == 1
-    return found == [4] and status["pruning"].used == before + 1 and has_pruned
+    return matching_ids == [4] and status["pruning"].used == before + 1 and has_pruned
 
 
 def columnar(spark: SparkSession, path: str) -> bool:
@@ -146,13 +164,13 @@ def columnar(spark: SparkSession, path: str) -> bool:
 def udf_columns(spark: SparkSession, path: str) -> bool:
     spark.conf.unset(UDF_COLUMNAR_INPUT)
     following = F.udf(lambda number: number + 1, "long")
-    found: list[int] = []
+    collected: list[int] = []
 
     def query() -> None:
-        found.extend(ids(spark.read.format("pydelta").load(path).select(following("id").alias("id"))))
+        collected.extend(ids(spark.read.format("pydelta").load(path).select(following("id").alias("id"))))
 
     scans = _columnar_scans(spark, query)
-    assert found == [2, 3, 4, 5]
+    assert collected == [2, 3, 4, 5]
     return scans > 0
 
 
@@ -168,14 +186,15 @@ def cut_batches(spark: SparkSession, path: str) -> bool:
 
 def _columnar_scans(spark: SparkSession, query: Callable[[], Any]) -> int:
     spark.conf.set(COLUMNAR_CONF, "true")
-    before = pruning.status(spark)["columns"].used
+    before = pruning.status(spark)
     query()
-    return pruning.status(spark)["columns"].used - before
+    after = pruning.status(spark)
+    return sum(after[road].used - before[road].used for road in ("columns", "parquet"))
 
 
 TRIED: dict[str, Callable[[SparkSession, str], bool]] = {
     **{each.__name__: each for each in (batches, row_changes, sql_names, procedures, procedure_parameters)},
-    **{each.__name__: each for each in (changes_from, insert_clauses, rules_of_spark)},
+    **{each.__name__: each for each in (changes_from, views_of_changes, insert_clauses, rules_of_spark)},
     **{each.__name__: each for each in (streams, streams_without_register, columnar, udf_columns, cut_batches)},
     "pruning": is_pruned,
 }

@@ -1,4 +1,4 @@
-"""Rules that the gate cannot evaluate: a save lets Spark compute them, and nothing but what the door printed."""
+"""Rules that our evaluation does not support: a save lets Spark compute them, and Spark only sees text that we checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from delta_py.errors import (
     UnsupportedOperationError,
     UnsupportedTableFeatureError,
 )
-from delta_py.expressions.spark_rules import FUNCTIONS
+from delta_py.expressions.sql_text.spark_rules import FUNCTIONS
 from delta_py.types.schema import (
     DATE,
     INTEGER,
@@ -35,8 +35,8 @@ from delta_py.types.schema import (
     to_arrow_schema,
 )
 from spark_plugin import register
-from tests.support.needs_spark import has_spark
-from tests.support.small_table import make_table
+from tests.support.spark.needs_spark import has_spark
+from tests.support.tables.small_table import make_table
 
 _CHECK = "delta.constraints.rule"
 
@@ -58,11 +58,11 @@ def rows(path: str) -> list[dict[str, Any]]:
 
 
 def test_check_with_hash_is_kept_by_spark_in_the_tables_types(spark: SparkSession, tmp_path: Path) -> None:
-    kept, broken = (spark.sql(f"SELECT hash({n}) > 0 FROM range(1)").first()[0] for n in (0, 1))  # type: ignore[index]
-    assert (kept, broken) == (True, False)
+    kept_sql, broken = (spark.sql(f"SELECT hash({n}) > 0 FROM range(1)").first()[0] for n in (0, 1))  # type: ignore[index]
+    assert (kept_sql, broken) == (True, False)
     path = table_of(tmp_path / "t", {"id": INTEGER, "t": STRING}, properties={_CHECK: "hash(id) > 0 AND (t IS NULL OR t <> 'x')"})
     append(spark, "SELECT 'a' AS T, 0L AS ID", path)
-    append(spark, "SELECT 0 AS id", path)  # a column that is missing is null
+    append(spark, "SELECT 0 AS id", path)  # a missing column is null
     assert rows(path) == [{"id": 0, "t": "a"}, {"id": 0, "t": None}]
     assert DeltaTable(path).to_arrow().column_names == ["id", "t"]
     with pytest.raises(InvariantViolationError) as caught:
@@ -124,10 +124,10 @@ def test_functions_of_the_session_take_the_place_of_no_built_in(spark: SparkSess
     register(other)
     for name in ("hash", "xxhash64", "between", "mine"):
         other.udf.register(name, lambda *_: 1, IntegerType())
-    other.conf.set("spark.sql.functionResolution.sessionOrder", "first")  # for text that does not say which it means
+    other.conf.set("spark.sql.functionResolution.sessionOrder", "first")  # for text that does not say which function it means
     if has_spark("4.2"):
         append(other, "SELECT 2 AS id", path)
-    else:  # which knows no other names of built-ins
+    else:  # it knows no other names of built-ins
         with pytest.raises(UnsupportedOperationError, match=r"registered a function .* Register the function by another name"):
             append(other, "SELECT 2 AS id", path)
         append(spark, "SELECT 2 AS id", path)
@@ -146,7 +146,7 @@ def test_functions_of_the_session_take_the_place_of_no_built_in(spark: SparkSess
         "hash(id, input_file_name()) <> 0",
         "xxhash64(id, current_user()) <> 0",
         "hash(nobody) <> 0",
-        "hash(defaulted) <> 0",  # whose value only the gate can fill in
+        "hash(defaulted) <> 0",  # only our evaluation can fill in its value
         "hash(id)",  # no condition
     ],
 )

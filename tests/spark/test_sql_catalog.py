@@ -1,4 +1,4 @@
-"""Tables in SQL by path and by name: versions, views, pruning, other sources' tables, what is refused."""
+"""Tables in SQL by path and by name: versions, views, pruning, other sources' tables, and refusals."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from spark_plugin.exceptions import (
     VersionNotFoundError,
 )
 from spark_plugin.session_source import nonce_of
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def statements_reach_spark(spark: SparkSession) -> Iterator[None]:
-    """As those from the JVM do. Python's `sql` would carry out itself what changes tables of ours."""
+    """Like statements from the JVM. Python's `sql` would run those that change our tables itself."""
     spark.conf.set("spark.pydelta.sql.enabled", "false")
     yield
     spark.conf.set("spark.pydelta.sql.enabled", "true")
@@ -43,7 +43,7 @@ def statements_reach_spark(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever is in it."""
+    """Version 0: 1 and 2 mon. Version 1: 3 tue. The directory's name is data, whatever it contains."""
     return two_versions(str(tmp_path / "a b%20'\"\\ü;--"))
 
 
@@ -62,7 +62,7 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def name(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """A name of a table of two versions, as `path`."""
+    """A name of a table of two versions, as in `path`."""
     place = str(tmp_path / "named" / "sales")
     write_delta(place, pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["mon", "mon"]}), partition_by=["day"])
     write_delta(place, pa.table({"id": pa.array([3], pa.int64()), "day": ["tue"]}), mode="append")
@@ -267,8 +267,11 @@ def test_each_alteration_is_one_commit(spark: SparkSession, by: str, request: py
     assert field.metadata["__CHAR_VARCHAR_TYPE_STRING"] == "varchar(3)"
     spark.sql(f"alter table {table} replace columns (id bigint, day string)")
     assert spark.sql(f"select * from {table}").columns == ["id", "day"]
-    for change, said in (("set tblproperties ('delta.nothing' = '1')", "delta.nothing"), ("alter column id type string", "id")):
-        with pytest.raises(AnalysisException, match=said):
+    for change, expected_text in (
+        ("set tblproperties ('delta.nothing' = '1')", "delta.nothing"),
+        ("alter column id type string", "id"),
+    ):
+        with pytest.raises(AnalysisException, match=expected_text):
             spark.sql(f"alter table {table} {change}")
     assert PlainTable(place).version == len(ALTERATIONS) + 1
 
@@ -284,7 +287,7 @@ def test_entry_of_one_version_is_not_altered(spark: SparkSession, name: str, tmp
 
 
 def other_source() -> type[DataSource]:
-    """Pickled by its value into workers."""
+    """Workers get it pickled by value."""
 
     class Reader(DataSourceReader):
         def read(self, partition: Any) -> Iterator[tuple[int]]:
@@ -361,8 +364,14 @@ def test_database_that_a_catalog_hides_is_told(spark: SparkSession, name: str) -
     spark.sql(f"create database spark_catalog.{name}")
     try:
         spark.sql(f"create table spark_catalog.{name}.x using parquet as select 1 as id")
-        made = "create table {}.z (id int) using pydelta"
-        for statement in ("select * from {}.x", "delete from {}.x", "show tables in {}", "drop table if exists {}.x", made):
+        definition_sql = "create table {}.z (id int) using pydelta"
+        for statement in (
+            "select * from {}.x",
+            "delete from {}.x",
+            "show tables in {}",
+            "drop table if exists {}.x",
+            definition_sql,
+        ):
             with pytest.raises(UnsupportedOperationError, match=f"hides the database {name}"):
                 spark.sql(statement.format(name))
         assert spark.sql(f"select * from spark_catalog.{name}.x").collect() == [(1,)]
@@ -371,7 +380,7 @@ def test_database_that_a_catalog_hides_is_told(spark: SparkSession, name: str) -
 
 
 def test_tables_of_another_catalog_are_its_own(spark: SparkSession, database: str, conf: Callable[..., None]) -> None:
-    """By its name in front, and as the current one, although USING is left out."""
+    """With its name in front, and as the current catalog, although USING is omitted."""
     catalog = "spark.sql.catalog.otherdb"
     conf({catalog: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog", "spark.sql.sources.default": "pydelta"})
     conf({f"{catalog}.url": "jdbc:derby:memory:other;create=true"})
@@ -427,9 +436,9 @@ REPLACED = {
 
 @pytest.mark.parametrize("case", sampled(REPLACED, 3))
 def test_replace_where_takes_constants_of_any_type_as_data(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    column, kind, replaced, kept = REPLACED[case]
+    column, kind, replaced, kept_ids = REPLACED[case]
     place, quoted = str(tmp_path / "t"), f"`{column.replace('`', '``')}`"
-    rows = spark.sql(f"select 1 as id, cast({replaced} as {kind}) as {quoted} union all select 2, cast({kept} as {kind})")
+    rows = spark.sql(f"select 1 as id, cast({replaced} as {kind}) as {quoted} union all select 2, cast({kept_ids} as {kind})")
     rows.write.format("pydelta").option("delta.columnMapping.mode", "name").save(place)
     table = by_path(place)
     spark.sql(f"insert into {table} replace where {quoted} = {replaced} select 3, {replaced}")
@@ -481,9 +490,9 @@ def test_create_and_replace_by_path_are_one_commit_each(spark: SparkSession, tmp
     table = by_path(place)
     rows = "select id, id % 2 as part from range(4)"
     spark.sql(f"create table {table} partitioned by (part) comment 'mine' tblproperties ('delta.appendOnly' = 'false') as {rows}")
-    made = PlainTable(place)
-    assert (made.version, made.metadata.partition_columns, made.metadata.description) == (0, ("part",), "mine")
-    assert (made.metadata.configuration, len(stored(place))) == ({"delta.appendOnly": "false"}, 4)
+    created = PlainTable(place)
+    assert (created.version, created.metadata.partition_columns, created.metadata.description) == (0, ("part",), "mine")
+    assert (created.metadata.configuration, len(stored(place))) == ({"delta.appendOnly": "false"}, 4)
     spark.sql(f"create table if not exists {table} as select 1 as x")
     with pytest.raises(AnalysisException):
         spark.sql(f"create table {table} as select 1 as x")
@@ -558,7 +567,7 @@ def test_names_lie_in_their_database_s_directory_whatever_its_name_is(spark: Spa
         spark.sql("create table odd_place.theirs using parquet as select 1 as id")
         spark.sql("create table odd_place.by_catalog using pydelta as select 1L as id")
         spark.range(1, 2).write.format("pydelta").saveAsTable("odd_place.by_save")
-        assert sorted(found.name for found in place.iterdir()) == ["by_catalog", "by_save", "theirs"]
+        assert sorted(file.name for file in place.iterdir()) == ["by_catalog", "by_save", "theirs"]
         assert ids(spark, "odd_place.by_catalog") == ids(spark, "odd_place.by_save") == [1]
         spark.sql("drop table odd_place.by_save")
         assert not (place / "by_save").exists()
@@ -574,8 +583,8 @@ def test_names_that_differ_in_case_are_two_tables_where_the_session_says_so(
     spark.sql("create or replace table named.made using pydelta as select 2L as id")
     for number, name in enumerate(("named.Saved", "named.saved")):
         spark.range(number, number + 1).write.format("pydelta").mode("overwrite").saveAsTable(name)
-    found = [ids(spark, f"named.{name}") for name in ("Made", "made", "Saved", "saved")]
-    assert found == [[1], [2], [0], [1]]
+    id_lists = [ids(spark, f"named.{name}") for name in ("Made", "made", "Saved", "saved")]
+    assert id_lists == [[1], [2], [0], [1]]
     assert sorted(place.name for place in (tmp_path / "named").iterdir()) == ["Made", "Saved", "made", "saved"]
 
 

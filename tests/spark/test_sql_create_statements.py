@@ -1,4 +1,4 @@
-"""SHOW CREATE TABLE: what it gives makes the same table again; texts of a hostile table stay one value each."""
+"""SHOW CREATE TABLE: its result makes the same table again; each text of a hostile table stays one value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shown(spark: SparkSession, table: str) -> str:
 
 
 def facts(place: str) -> dict[str, Any]:
-    """All of a table but its physical names and what it counts."""
+    """All facts of a table except its physical names and its counts."""
     snapshot = Snapshot.load(LocalStore(place))
 
     def own(value: Any) -> Any:
@@ -88,7 +88,7 @@ def test_what_is_shown_makes_the_same_table(spark: SparkSession, tmp_path: Path,
 
 
 def test_the_catalog_takes_what_is_shown(spark: SparkSession, tmp_path: Path) -> None:
-    """From the JVM, which Python does not see."""
+    """From the JVM, so Python does not see the statement."""
     jvm: Any = spark
     jvm._jsparkSession.sql(f"CREATE TABLE pydelta.`{tmp_path / 'a'}` {DEFINITIONS['clustered']}")
     _, body = shown(spark, f"pydelta.`{tmp_path / 'a'}`").split("(", 1)
@@ -151,7 +151,7 @@ def test_declared_types_and_comments_are_told_as_they_were_read(spark: SparkSess
 
 
 def with_metadata(metadata: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """Of the column, which becomes a text."""
+    """The metadata of the column, which becomes a text."""
 
     def edit(action: dict[str, Any]) -> None:
         schema = json.loads(action["schemaString"])
@@ -162,7 +162,7 @@ def with_metadata(metadata: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
 
 
 def edited(table: Path, edit: Callable[[dict[str, Any]], None]) -> str:
-    """A table whose metadata somebody has written."""
+    """A table whose metadata somebody has edited."""
     write_delta(str(table), pa.table({"a": [1]}))
     log = table / "_delta_log" / f"{0:020}.json"
     actions = [json.loads(line) for line in log.read_text().splitlines()]
@@ -172,5 +172,5 @@ def edited(table: Path, edit: Callable[[dict[str, Any]], None]) -> str:
         if "protocol" in action:
             action["protocol"]["minWriterVersion"] = 3
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    log.with_suffix(".crc").unlink()  # has the metadata too
+    log.with_suffix(".crc").unlink()  # it has the metadata too
     return str(table)

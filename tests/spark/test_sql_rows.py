@@ -41,9 +41,9 @@ def values(spark: SparkSession, path: str) -> dict[int, int]:
 
 
 def test_delete_takes_arguments_names_and_paths_of_any_letters(spark: SparkSession, table: str) -> None:
-    done = spark.sql(f"-- c\n/* /* */ */ DELETE FROM {name(table)} AS t WHERE t.id = :id;", {"id": 1})
-    assert done.schema.simpleString() == "struct<num_affected_rows:bigint>"
-    assert done.collect() == [(1,)]
+    result = spark.sql(f"-- c\n/* /* */ */ DELETE FROM {name(table)} AS t WHERE t.id = :id;", {"id": 1})
+    assert result.schema.simpleString() == "struct<num_affected_rows:bigint>"
+    assert result.collect() == [(1,)]
     assert spark.sql("DELETE FROM IDENTIFIER(?) WHERE id IN (?, ?)", [name(table, "delta"), 2, 99]).first() == (1,)
     spark.sql("DECLARE OR REPLACE VARIABLE sql_rows_name STRING DEFAULT ''")
     spark.sql("SET VAR sql_rows_name = ?", [name(table)])
@@ -59,8 +59,8 @@ def test_delete_takes_arguments_names_and_paths_of_any_letters(spark: SparkSessi
 
 
 def test_update_sets_columns_fields_and_counts_rows(spark: SparkSession, table: str) -> None:
-    done = spark.sql(f"UPDATE {name(table)} t SET t.v = t.v + 1, st.x = 7, t.id = t.id WHERE t.id < 2")
-    assert done.schema.simpleString() == "struct<num_affected_rows:bigint>" and done.collect() == [(2,)]
+    result = spark.sql(f"UPDATE {name(table)} t SET t.v = t.v + 1, st.x = 7, t.id = t.id WHERE t.id < 2")
+    assert result.schema.simpleString() == "struct<num_affected_rows:bigint>" and result.collect() == [(2,)]
     assert values(spark, table) == {0: 1, 1: 11, 2: 20, 3: 30, 4: 40, 5: 50}
     assert spark.sql(f"UPDATE {name(table)} SET v = DEFAULT").first() == (6,)
     assert set(values(spark, table).values()) == {None}
@@ -100,7 +100,7 @@ def test_intervals_are_cast_where_spark_casts_them(spark: SparkSession, table: s
 
 
 def test_merge_takes_all_clauses_and_a_with(spark: SparkSession, table: str, source: str) -> None:
-    done = spark.sql(
+    result = spark.sql(
         f"""WITH q AS (SELECT * FROM {source}) MERGE INTO {name(table)} t USING q s ON t.id = s.id
         WHEN MATCHED AND s.id = 4 THEN UPDATE SET *
         WHEN MATCHED THEN UPDATE SET v = s.v + ?, t.st.y = 'm'
@@ -111,8 +111,8 @@ def test_merge_takes_all_clauses_and_a_with(spark: SparkSession, table: str, sou
         [1],
     )
     counts = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
-    assert done.schema.simpleString() == f"struct<{','.join(f'{count}:bigint' for count in counts)}>"
-    assert done.collect() == [(6, 3, 1, 2)]
+    assert result.schema.simpleString() == f"struct<{','.join(f'{count}:bigint' for count in counts)}>"
+    assert result.collect() == [(6, 3, 1, 2)]
     assert values(spark, table) == {1: -1, 2: 20, 3: 30, 4: 1004, 5: 1006, 6: 1006, 7: None}
 
 
@@ -138,13 +138,13 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         assert spark.sql(every).first() == (1,)
         assert dict(spark.table("t").select("id", "v").collect())[2] == 44
         spark.range(3).createOrReplaceTempView("t")  # hides the table, as in Spark
-        with pytest.raises(Exception, match=r"table|view") as raised:  # as of any view of rows
+        with pytest.raises(Exception, match=r"table|view") as raised:  # as for any view of rows
             spark.sql("DELETE FROM t")
         assert not isinstance(raised.value, DeltaError)
         spark.catalog.dropTempView("t")
         spark.range(3).write.parquet(str(tmp_path / "p"))
         spark.sql(f"CREATE TABLE p USING parquet LOCATION '{tmp_path / 'p'}'")
-        with pytest.raises(Exception, match=r"parquet|not support") as raised:  # as of any Parquet table
+        with pytest.raises(Exception, match=r"parquet|not support") as raised:  # as for any Parquet table
             spark.sql("DELETE FROM p")
         assert not isinstance(raised.value, DeltaError) and spark.table("p").count() == 3
         refused(spark, "DELETE FROM nowhere.t", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
@@ -154,7 +154,7 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         spark.sql("DROP DATABASE sql_rows CASCADE")
 
 
-def test_whole_names_qualify_columns_where_both_tables_have_one_last_name_and_in_subqueries(spark: SparkSession) -> None:
+def test_full_names_qualify_columns_if_last_names_are_equal_and_in_subqueries(spark: SparkSession) -> None:
     for database in ("rows_a", "rows_b"):
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     try:

@@ -22,7 +22,7 @@ from spark_plugin.exceptions import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from tests.support.needs_spark import has_spark, needs_spark
+from tests.support.spark.needs_spark import has_spark, needs_spark
 
 NAME = "sql_tables_t"
 INSERT_CLAUSES = needs_spark("4.2", "REPLACE USING, REPLACE ON and WITH SCHEMA EVOLUTION of INSERT")
@@ -74,9 +74,14 @@ def test_create_with_all_that_columns_may_have(spark: SparkSession, tmp_path: Pa
     spark.sql(f"INSERT INTO {name} (code, at) VALUES ('ab', TIMESTAMP '2024-05-01 10:00:00'), ('cd', NULL)")
     spark.sql(f"INSERT INTO {name} (at, n, code) SELECT NULL, DEFAULT, 'ef'")
     spark.sql(f"INSERT INTO {name} (code, n) VALUES ('gh', 1), ('ij', DEFAULT)")
-    found = {row["code"]: (row["id"], str(row["day"]), row["n"]) for row in spark.table(name).collect()}
-    assert found["ab"] == (5, "2024-05-01", 7) and found["ef"][2] == 7 and found["gh"][2] == 1 and found["ij"][2] == 7
-    assert len({number for number, _, _ in found.values()}) == 5
+    rows_by_code = {row["code"]: (row["id"], str(row["day"]), row["n"]) for row in spark.table(name).collect()}
+    assert (
+        rows_by_code["ab"] == (5, "2024-05-01", 7)
+        and rows_by_code["ef"][2] == 7
+        and rows_by_code["gh"][2] == 1
+        and rows_by_code["ij"][2] == 7
+    )
+    assert len({number for number, _, _ in rows_by_code.values()}) == 5
     with pytest.raises(DeltaError, match="small"):
         spark.sql(f"INSERT INTO {name} (code, n) VALUES ('kl', 100)")
     with pytest.raises(TableAlreadyExistsError):
@@ -125,8 +130,8 @@ def test_a_table_without_location_goes_with_its_name(spark: SparkSession, name: 
 def test_a_table_without_columns_gets_them_later(spark: SparkSession, tmp_path: Path, name: str, form: str) -> None:
     (tmp_path / "empty").mkdir()
     for place in ("", f"LOCATION '{tmp_path / 'none'}'", f"LOCATION '{tmp_path / 'empty'}'"):
-        said = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') COMMENT 'soon'"
-        spark.sql(f"CREATE TABLE {name} USING {form} {place} {said}")
+        properties_sql = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') COMMENT 'soon'"
+        spark.sql(f"CREATE TABLE {name} USING {form} {place} {properties_sql}")
         detail = DeltaTable.forName(spark, name).detail().first()
         assert detail["description"] == "soon" and detail["properties"]["delta.enableChangeDataFeed"] == "true"
         assert spark.table(name).columns == []
@@ -139,7 +144,7 @@ def test_a_table_without_columns_gets_them_later(spark: SparkSession, tmp_path: 
         spark.sql(f"INSERT INTO {name} VALUES (1, 'x')")
         assert spark.table(name).collect() == [(1, "x")]
         spark.sql(f"DROP TABLE {name}")
-    spark.sql(f"CREATE TABLE {name} USING {form} LOCATION '{tmp_path / 'none'}'")  # which is there by now
+    spark.sql(f"CREATE TABLE {name} USING {form} LOCATION '{tmp_path / 'none'}'")  # it exists by now
     assert spark.table(name).collect() == [(1, "x")]
     assert last_commit(spark, tmp_path / "none")[0] == "WRITE"
 
@@ -164,8 +169,13 @@ def test_a_path_without_columns_gets_them_later(spark: SparkSession, tmp_path: P
 
 def test_new_tables_have_the_properties_that_the_session_says(spark: SparkSession, tmp_path: Path, name: str) -> None:
     prefix = "spark.databricks.delta.properties.defaults."
-    said = {"appendOnly": "true", "feature.domainMetadata": "supported", "checkpointInterval": "20", "ofAnotherProduct": "1"}
-    settings = {prefix + key: value for key, value in said.items()}
+    properties = {
+        "appendOnly": "true",
+        "feature.domainMetadata": "supported",
+        "checkpointInterval": "20",
+        "ofAnotherProduct": "1",
+    }
+    settings = {prefix + key: value for key, value in properties.items()}
     paths = {way: tmp_path / way for way in ("frame", "builder", "sql", "select", "parquet", "named")}
     spark.range(3).write.parquet(str(paths["parquet"]))
     for setting, value in settings.items():
@@ -214,8 +224,8 @@ def table(spark: SparkSession, tmp_path: Path) -> Path:
 
 
 def test_insert_by_position_by_list_and_by_name(spark: SparkSession, table: Path) -> None:
-    done = spark.sql(f"INSERT INTO {by_path(table)} VALUES (3L, 5, 'x'), (4L, NULL, 'z')")
-    assert done.columns == []
+    result = spark.sql(f"INSERT INTO {by_path(table)} VALUES (3L, 5, 'x'), (4L, NULL, 'z')")
+    assert result.columns == []
     spark.sql(f"INSERT INTO {by_path(table)} (p, n) SELECT 'x', :n", {"n": 5})
     spark.sql(f"INSERT INTO {by_path(table)} BY NAME SELECT 'q' AS p, 6 AS n")
     spark.sql(f"WITH w AS (SELECT 7 AS a, 's' AS b, 'x' AS c) INSERT INTO {by_path(table)} SELECT * FROM w")
@@ -266,35 +276,35 @@ def test_values_of_partitions_are_cast_in_ansi_mode(spark: SparkSession, tmp_pat
 
 
 def test_tables_are_made_under_names_of_temporary_views(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """And found behind them."""
-    behind, other = f"spark_catalog.default.{name}", tmp_path / "other"
+    """And the tables are found despite the views."""
+    qualified_name, other = f"spark_catalog.default.{name}", tmp_path / "other"
     spark.range(6).write.format("pydelta").save(str(other))
     spark.range(2).createOrReplaceTempView(name)
     try:
         spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING pydelta AS SELECT * FROM {name}")
-        assert spark.table(behind).count() == 2
+        assert spark.table(qualified_name).count() == 2
         with pytest.raises(TableAlreadyExistsError):
             spark.sql(f"CREATE TABLE {name} (id BIGINT) USING pydelta")
         spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (id BIGINT) USING pydelta")
         spark.range(3).write.format("pydelta").mode("append").saveAsTable(name)
         spark.range(3).write.format("pydelta").mode("ignore").saveAsTable(name)
-        assert (spark.table(behind).count(), spark.table(name).count()) == (5, 2)
+        assert (spark.table(qualified_name).count(), spark.table(name).count()) == (5, 2)
         spark.sql(f"CREATE OR REPLACE TABLE {name} USING pydelta AS SELECT id + 7 AS more FROM {name}")
-        assert spark.table(behind).columns == ["more"]
+        assert spark.table(qualified_name).columns == ["more"]
         spark.sql(f"CREATE OR REPLACE TABLE {name} (one INT) USING pydelta")
         spark.range(4).writeTo(name).using("pydelta").createOrReplace()
-        assert spark.table(behind).count() == 4
+        assert spark.table(qualified_name).count() == 4
         spark.sql(f"CREATE OR REPLACE TABLE {name} SHALLOW CLONE {by_path(other)}")
-        assert (spark.table(behind).count(), spark.table(name).count()) == (6, 2)
+        assert (spark.table(qualified_name).count(), spark.table(name).count()) == (6, 2)
     finally:
         spark.catalog.dropTempView(name)
     spark.sql(f"DROP TABLE {name}")
     spark.range(2).createOrReplaceTempView(name)
     try:
         spark.sql(f"CREATE TABLE {name} (id BIGINT) USING pydelta")
-        spark.sql(f"DROP TABLE {behind}")
+        spark.sql(f"DROP TABLE {qualified_name}")
         spark.range(3).write.format("pydelta").mode("ignore").saveAsTable(name)
-        assert spark.table(behind).count() == 3
+        assert spark.table(qualified_name).count() == 3
     finally:
         spark.catalog.dropTempView(name)
 
@@ -322,8 +332,8 @@ def test_insert_in_the_place_of_rows_that_a_condition_names(spark: SparkSession,
     name = by_path(table)
     spark.sql(f"INSERT INTO {name} AS t REPLACE ON t.n = q.k + 1 (SELECT 1L AS k, 'new' AS v, 'z' AS w) AS q")
     assert rows(spark, table) == [(1, "a", "x"), (1, "new", "z")]
-    told = {"mode": "Overwrite", "partitionBy": "[]", "replaceOnCond": "(t.n = (q.k + 1))"}
-    assert last_commit(spark, table) == ("WRITE", told)
+    parameters = {"mode": "Overwrite", "partitionBy": "[]", "replaceOnCond": "(t.n = (q.k + 1))"}
+    assert last_commit(spark, table) == ("WRITE", parameters)
     spark.sql(
         f"INSERT INTO {name} t BY NAME REPLACE ON t.n <=> q.n AND t.p > q.p "
         "SELECT * FROM (SELECT 'y' AS p, 1 AS n, 'by name' AS s) AS q"
@@ -390,9 +400,9 @@ def test_insert_that_evolves_adds_fields_of_structs(spark: SparkSession, tmp_pat
     more = "named_struct('c', 2.5D, 'b', 'y', 'a', '2') AS st"
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} BY NAME SELECT 2 AS id, {more}")
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {name} SELECT 3, NULL, array(named_struct('p', '3', 'q', true))")
-    found = spark.read.format("pydelta").load(str(tmp_path / "t")).selectExpr("id", "st.*", "l[0].x AS x", "l[0].q AS q")
-    assert found.schema.simpleString() == "struct<id:int,a:int,b:string,c:double,x:int,q:boolean>"
-    assert sorted(map(tuple, found.collect())) == [
+    evolved = spark.read.format("pydelta").load(str(tmp_path / "t")).selectExpr("id", "st.*", "l[0].x AS x", "l[0].q AS q")
+    assert evolved.schema.simpleString() == "struct<id:int,a:int,b:string,c:double,x:int,q:boolean>"
+    assert sorted(map(tuple, evolved.collect())) == [
         (1, 1, "x", None, 1, None),
         (2, 2, "y", 2.5, None, None),
         (3, None, None, None, 3, True),
@@ -468,24 +478,28 @@ def test_create_like_takes_all_but_rows(spark: SparkSession, tmp_path: Path, nam
     first = Snapshot.load(LocalStore(str(source)))
     location = str(path).replace("'", "\\'")
     properties = "TBLPROPERTIES ('TEAM' = 'you', 'x' = 'y')"
-    made = spark.sql(f"CREATE TABLE {name} LIKE {by_path(source)} LOCATION '{location}' {properties}")
-    assert made.columns == []
+    result = spark.sql(f"CREATE TABLE {name} LIKE {by_path(source)} LOCATION '{location}' {properties}")
+    assert result.columns == []
     snapshot = Snapshot.load(LocalStore(str(path)))
     assert snapshot.version == 0 and rows(spark, path) == []
     assert last_commit(spark, path)[0] == "CREATE TABLE"
     assert snapshot.metadata.partition_columns == ("day",) and snapshot.metadata.description == "all"
     changed = {"delta.columnMapping.maxColumnId"} | {key for key in first.metadata.configuration if "materialized" in key}
-    kept = {key: value for key, value in first.metadata.configuration.items() if key not in {*changed, "team"}}
-    found = dict(snapshot.metadata.configuration)
-    assert all(found[key] != first.metadata.configuration[key] for key in changed if "materialized" in key)
-    assert {key: value for key, value in found.items() if key not in changed} == {**kept, "TEAM": "you", "x": "y"}
+    kept_properties = {key: value for key, value in first.metadata.configuration.items() if key not in {*changed, "team"}}
+    clone_properties = dict(snapshot.metadata.configuration)
+    assert all(clone_properties[key] != first.metadata.configuration[key] for key in changed if "materialized" in key)
+    assert {key: value for key, value in clone_properties.items() if key not in changed} == {
+        **kept_properties,
+        "TEAM": "you",
+        "x": "y",
+    }
     assert snapshot.protocol == first.protocol
     pairs = list(zip(snapshot.schema.fields, first.schema.fields, strict=True))
     assert [(f.name, f.data_type, f.nullable) for f, _ in pairs] == [(f.name, f.data_type, f.nullable) for _, f in pairs]
-    own = ("delta.columnMapping.",)
+    own_prefixes = ("delta.columnMapping.",)
     for new, old in pairs:
-        assert {k: v for k, v in new.metadata.items() if not k.startswith(own)} == {
-            k: v for k, v in old.metadata.items() if not k.startswith(own)
+        assert {k: v for k, v in new.metadata.items() if not k.startswith(own_prefixes)} == {
+            k: v for k, v in old.metadata.items() if not k.startswith(own_prefixes)
         }
     spark.sql(f"INSERT INTO {name} (code) VALUES ('xy')")
     assert rows(spark, path) == [(3, "xy", 7, 8)], "numbers go on behind those of the source, as in delta-spark"
@@ -502,7 +516,7 @@ def test_create_like_tables_and_views_of_others(spark: SparkSession, tmp_path: P
     spark.sql(f"CREATE TABLE {name} (a INT COMMENT 'x', p DATE) USING parquet PARTITIONED BY (p)")
     try:
         spark.sql(f"CREATE TABLE {by_path(tmp_path / 'copied')} LIKE {name}")
-        spark.sql(f"CREATE TABLE {name}2 LIKE {name}")  # no table of ours
+        spark.sql(f"CREATE TABLE {name}2 LIKE {name}")  # not a table of ours
         assert "parquet" in spark.sql(f"SHOW CREATE TABLE {name}2").first()[0]  # type: ignore[index]
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}2")
@@ -543,8 +557,8 @@ def test_show_partitions(spark: SparkSession, tmp_path: Path, name: str) -> None
 
 def test_alter(spark: SparkSession, table: Path) -> None:
     name = f"pydelta.`{table}`"
-    done = spark.sql(f"ALTER TABLE {name} ADD COLUMNS (`a.b` STRING COMMENT 'x' FIRST, st STRUCT<u: INT> AFTER n)")
-    assert done.columns == []
+    result = spark.sql(f"ALTER TABLE {name} ADD COLUMNS (`a.b` STRING COMMENT 'x' FIRST, st STRUCT<u: INT> AFTER n)")
+    assert result.columns == []
     spark.sql(f"ALTER TABLE {name} ADD COLUMN st.v BIGINT FIRST")
     spark.sql(f"ALTER TABLE {name} ALTER COLUMN s COMMENT 'texts', st.u COMMENT 'inside', p FIRST")
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')")
@@ -598,7 +612,7 @@ def test_alter_that_cannot_be(spark: SparkSession, table: Path, statement: str, 
 def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str) -> None:
     spark.sql(f"CREATE TABLE {name} (id INT) USING pydelta")
     spark.sql(f"CACHE TABLE {name}")
-    held = spark.table(name).where("id > 1").cache()
+    cached_frame = spark.table(name).where("id > 1").cache()
     four, matches = spark.range(4, 5).selectExpr("cast(id as int) as id"), f"MERGE INTO {name} t USING {name} s ON t.id = s.id"
     changes: list[tuple[Callable[[], object], list[int]]] = [
         (lambda: spark.sql(f"INSERT INTO {name} VALUES (1), (2), (3)"), [1, 2, 3]),
@@ -618,7 +632,7 @@ def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str
             assert spark.table(name).where("id > 1").count() == sum(number > 1 for number in ids)
         assert spark.catalog.isCached(name)
     finally:
-        held.unpersist()
+        cached_frame.unpersist()
         spark.catalog.uncacheTable(name)
 
 
@@ -641,17 +655,17 @@ def test_table_that_is_held_by_its_other_names_has_the_rows_of_each_change(
         (lambda: spark.sql(f"INSERT INTO {name} VALUES (5)"), [4, 5]),
         (lambda: spark.sql(f"CREATE OR REPLACE TABLE {by_name} (id INT)"), []),
     ]
-    for held in names:
-        spark.sql(f"CACHE TABLE {held}")
+    for cached_name in names:
+        spark.sql(f"CACHE TABLE {cached_name}")
     try:
         for change, ids in changes:
             change()
-            for held in names:
-                assert sorted(row["id"] for row in spark.table(held).collect()) == ids
-        assert all(spark.catalog.isCached(held) for held in names)
+            for cached_name in names:
+                assert sorted(row["id"] for row in spark.table(cached_name).collect()) == ids
+        assert all(spark.catalog.isCached(cached_name) for cached_name in names)
     finally:
-        for held in names:
-            spark.catalog.uncacheTable(held)
+        for cached_name in names:
+            spark.catalog.uncacheTable(cached_name)
 
 
 def test_set_location_takes_a_table_of_the_same_columns(spark: SparkSession, tmp_path: Path, name: str) -> None:

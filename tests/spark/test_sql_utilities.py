@@ -1,4 +1,6 @@
-"""OPTIMIZE, VACUUM, DESCRIBE HISTORY and all else that Spark's own parser does not know, by `spark.sql` in a classic session."""
+"""OPTIMIZE, VACUUM, DESCRIBE HISTORY and other statements that Spark's own parser does not know, by `spark.sql` in a classic
+session.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,11 @@ def test_upkeep_by_path(spark: SparkSession, path: str, tmp_path: Path) -> None:
         spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
-        found = spark.sql("VACUUM :t RETAIN :hours HOURS DRY RUN", {"t": path, "hours": 0})
-        assert found.columns == ["path"] and found.count() > 0
+        removable = spark.sql("VACUUM :t RETAIN :hours HOURS DRY RUN", {"t": path, "hours": 0})
+        assert removable.columns == ["path"] and removable.count() > 0
         listed = "SELECT path, 1L AS length, false AS isDir, 0L AS modificationTime FROM {files} WHERE path LIKE '%.parquet'"
-        kept = spark.sql(f"VACUUM {name} USING INVENTORY ({listed}) RETAIN 0 HOURS DRY RUN", files=found.limit(1))
-        assert kept.count() == 1
+        removed_rows = spark.sql(f"VACUUM {name} USING INVENTORY ({listed}) RETAIN 0 HOURS DRY RUN", files=removable.limit(1))
+        assert removed_rows.count() == 1
         assert spark.sql(f"VACUUM {name} RETAIN 0 HOURS").first()["path"].endswith("t`")
     finally:
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
@@ -93,9 +95,9 @@ def test_restore_leaves_missing_files_out_where_the_session_says_so(
     path = str(tmp_path / "t")
     for start in (0, 5, 10):
         write_delta(path, pa.table({"id": range(start, start + 5)}), mode="append")
-    (gone,) = PlainTable(path, version=0).files()["path"].to_pylist()
+    (missing_path,) = PlainTable(path, version=0).files()["path"].to_pylist()
     PlainTable(path).delete("id < 10")
-    (Path(path) / gone).unlink()
+    (Path(path) / missing_path).unlink()
     statements = [
         f"RESTORE TABLE pydelta.`{path}` TO VERSION AS OF 2",
         f"CALL pydelta.system.restore(table => '{path}', version => 2)",
@@ -104,8 +106,8 @@ def test_restore_leaves_missing_files_out_where_the_session_says_so(
     for statement in statements:
         with pytest.raises(DeltaError, match="ignoreMissingFiles"):
             spark.sql(statement)
-    asked = f"CALL pydelta.system.restore(table => '{path}', version => 2, ignore_missing_files => true)"
-    assert spark.sql(asked).first()["num_restored_files"] == 1
+    call = f"CALL pydelta.system.restore(table => '{path}', version => 2, ignore_missing_files => true)"
+    assert spark.sql(call).first()["num_restored_files"] == 1
     for statement in statements[:2]:
         PlainTable(path).delete("id < 10")
         conf({IGNORE_MISSING_FILES: "true"})
@@ -117,8 +119,8 @@ def test_restore_leaves_missing_files_out_where_the_session_says_so(
 
 
 @pytest.fixture
-def others(spark: SparkSession, database: str, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """What is no Delta table, as statements name it."""
+def other_objects(spark: SparkSession, database: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Objects that are not Delta tables, as statements name them."""
     more = "PARTITIONED BY (day) COMMENT 'of days' TBLPROPERTIES (k = 'v')"
     spark.sql(f"CREATE TABLE {database}.p (id BIGINT, day INT) USING parquet {more}")
     spark.sql(f"CREATE TABLE {database}.c (id BIGINT) USING csv")
@@ -170,21 +172,21 @@ _REFUSED: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("statement", _REFUSED)
 def test_statement_about_what_is_no_delta_table_is_refused_as_by_delta_spark(
-    spark: SparkSession, others: dict[str, str], statement: str
+    spark: SparkSession, other_objects: dict[str, str], statement: str
 ) -> None:
-    found = {}
+    conditions = {}
     for kind in _REFUSED[statement]:
         with pytest.raises(AnalysisException) as raised:
-            spark.sql(statement.format(others[kind]))
-        found[kind] = raised.value.getCondition()
-        assert others[kind].strip("'").replace("`", "").removeprefix("pydelta.") in str(raised.value).replace("`", "")
-    assert found == _REFUSED[statement]
+            spark.sql(statement.format(other_objects[kind]))
+        conditions[kind] = raised.value.getCondition()
+        assert other_objects[kind].strip("'").replace("`", "").removeprefix("pydelta.") in str(raised.value).replace("`", "")
+    assert conditions == _REFUSED[statement]
 
 
 def test_detail_of_a_table_of_another_format_is_what_the_catalog_knows(
-    spark: SparkSession, others: dict[str, str], database: str
+    spark: SparkSession, other_objects: dict[str, str], database: str
 ) -> None:
-    row = spark.sql(f"DESCRIBE DETAIL {others['table']}").first().asDict()
+    row = spark.sql(f"DESCRIBE DETAIL {other_objects['table']}").first().asDict()
     created, location = row.pop("createdAt"), row.pop("location")
     assert created is not None and location.startswith("file:/") and location.endswith("/p")
     assert {name: value for name, value in row.items() if value is not None} == {
@@ -195,10 +197,10 @@ def test_detail_of_a_table_of_another_format_is_what_the_catalog_knows(
         "properties": {"k": "v"},
     }
     assert tuple(row) == tuple(name for name in VIEW_SCHEMAS["detail"].names if name not in ("createdAt", "location"))
-    assert spark.sql(f"CALL pydelta.system.detail('{others['csv']}')").first()["format"] == "csv"
-    directory = spark.sql(f"DESC DETAIL {others['directory']}").first().asDict()
+    assert spark.sql(f"CALL pydelta.system.detail('{other_objects['csv']}')").first()["format"] == "csv"
+    directory = spark.sql(f"DESC DETAIL {other_objects['directory']}").first().asDict()
     assert {name: value for name, value in directory.items() if value is not None} == {
-        "location": others["directory"].strip("'"),
+        "location": other_objects["directory"].strip("'"),
         "properties": {},
     }
 
@@ -223,7 +225,7 @@ def test_convert_and_what_a_table_is(spark: SparkSession, database: str, tmp_pat
 
 
 def test_settings_are_put_in_as_in_spark_s_own_statements(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """${...} was data: a constraint kept it, and an OPTIMIZE found no partition of this name."""
+    """${...} was data: a constraint kept it, and OPTIMIZE found no partition of this name."""
     spark.sql(f"CREATE TABLE {database}.t (id INT, p STRING) USING pydelta PARTITIONED BY (p)")
     for number in range(2):
         spark.sql(f"INSERT INTO {database}.t VALUES ({number}, 'x')")

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE INTO of temporary views: the table that a view shows is changed, or the statement is refused."""
+"""DELETE, UPDATE and MERGE INTO of temporary views: the statement changes the table that a view shows, or is refused."""
 
 from __future__ import annotations
 

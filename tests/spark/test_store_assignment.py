@@ -1,4 +1,4 @@
-"""Conversions of the gate beside Spark's own: which types go into which (ANSI store assignment), and the values."""
+"""Our conversions compared with Spark's: which types convert to which (ANSI store assignment), and the values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_py.errors import DeltaError
-from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, may_assign
+from delta_py.expressions.coercion import may_assign
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -55,7 +56,7 @@ VALUES: dict[DataType, list[str]] = {
     TIMESTAMP: TIMES,
     TIMESTAMP_NTZ: TIMES,
 }
-# Conversions to text that are refused here by name: Java's text of a double depends on the Java version.
+# Conversions to text that pydelta refuses by name: Java's text of a double depends on the Java version.
 NOT_HERE = {(FLOAT, STRING), (DOUBLE, STRING)}
 
 
@@ -70,11 +71,11 @@ def zoned(spark: SparkSession) -> Any:
 def test_types_that_go_into_each_other_are_those_of_ansi_store_assignment(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     cast, data_type = jvm.org.apache.spark.sql.catalyst.expressions.Cast, jvm.org.apache.spark.sql.types.DataType
-    known = {kind: data_type.fromDDL(type_name(kind)) for kind in (*VALUES, VOID)}
-    for source, spark_source in known.items():
-        for target, spark_target in known.items():
+    types = {kind: data_type.fromDDL(type_name(kind)) for kind in (*VALUES, VOID)}
+    for source, spark_source in types.items():
+        for target, spark_target in types.items():
             if VOID in (source, target) and source != target and source != VOID:
-                continue  # nothing but void goes into void, in either
+                continue  # only void converts to void, in both
             assert may_assign(source, target) == cast.canANSIStoreAssign(spark_source, spark_target), (source, target)
 
 
@@ -83,28 +84,28 @@ def test_values_are_those_of_sparks_cast_and_fail_where_it_fails(zoned: SparkSes
     for source, texts in VALUES.items():
         targets = [t for t in VALUES if may_assign(source, t) and (source, t) not in NOT_HERE]
         rows = zoned.createDataFrame([(text,) for text in [*texts, None]], "text string").coalesce(1)
-        given = rows.select(F.col("text").cast(type_name(source)).alias("given"))
+        source_texts = rows.select(F.col("text").cast(type_name(source)).alias("given"))
         tries = [F.expr(f"try_cast(given AS {type_name(target)})").alias(str(n)) for n, target in enumerate(targets)]
-        expected = given.select("given", *tries).toArrow().combine_chunks()
+        expected = source_texts.select("given", *tries).toArrow().combine_chunks()
         for n, target in enumerate(targets):
             wrong += differences(expected["given"].chunk(0), source, target, expected[str(n)].chunk(0))
     assert wrong == []
 
 
-def differences(given: pa.Array, source: DataType, target: DataType, expected: pa.Array) -> list[Any]:
-    """(source, target, value, expected, found) where one row's value is not Spark's; Spark's null for a value is a failure."""
-    found = []
-    given, expected = given.cast(to_arrow_type(source)), expected.cast(to_arrow_type(target))
-    for place in range(len(given)):
-        one, wanted = given.slice(place, 1), expected.slice(place, 1)
+def differences(source_values: pa.Array, source: DataType, target: DataType, expected: pa.Array) -> list[Any]:
+    """(source, target, value, expected, found) if one row's value differs from Spark's; Spark's null for a value is a failure."""
+    problems = []
+    source_values, expected = source_values.cast(to_arrow_type(source)), expected.cast(to_arrow_type(target))
+    for place in range(len(source_values)):
+        one, expected_value = source_values.slice(place, 1), expected.slice(place, 1)
         try:
             ours = assign(one, target, "c", TimeRules(ZONE))
         except DeltaError as error:
             assert error.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
-            ours = pa.nulls(1, wanted.type)
-        if not same(ours, wanted):
-            found.append((type_name(source), type_name(target), str(one[0]), str(wanted[0]), str(ours[0])))
-    return found
+            ours = pa.nulls(1, expected_value.type)
+        if not same(ours, expected_value):
+            problems.append((type_name(source), type_name(target), str(one[0]), str(expected_value[0]), str(ours[0])))
+    return problems
 
 
 def same(left: pa.Array, right: pa.Array) -> bool:
@@ -117,14 +118,14 @@ def test_whole_columns_are_converted_as_their_values_are(zoned: SparkSession) ->
         " if(id % 3 = 0, null, array(named_struct('a', id, 'b', date_add(date'2024-01-01', int(id))))) s FROM range(100)"
     ).coalesce(1)
     target = "array<struct<a:int,b:timestamp>>"
-    wanted = rows.selectExpr(
+    converted = rows.selectExpr(
         "cast(i AS string) i", "cast(d AS bigint) d", "cast(t AS date) t", f"cast(s AS {target}) s"
     ).toArrow()
     from delta_py.types.schema import from_arrow_schema
 
-    given = rows.toArrow().combine_chunks()
-    for f in from_arrow_schema(wanted.schema).fields:
-        column = given[f.name].chunk(0)
+    source_rows = rows.toArrow().combine_chunks()
+    for f in from_arrow_schema(converted.schema).fields:
+        column = source_rows[f.name].chunk(0)
         convert = converter(column.type, f.data_type, f.name, TimeRules(ZONE))
         assert convert is not None
-        assert convert(column).to_pylist() == wanted[f.name].to_pylist()
+        assert convert(column).to_pylist() == converted[f.name].to_pylist()

@@ -1,4 +1,4 @@
-"""Streams out of a table in the columns that their batches need: the rows and counts that Spark's own reading gives."""
+"""Streams from a table in the columns that their batches need: the rows and counts equal those of Spark's own reads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
-from tests.support.older_settings import NATIVE_CONF
-from tests.support.sampling import sampled
-from tests.support.small_table import WITH_VECTORS, append, append_file, make_table
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import NATIVE_CONF
+from tests.support.tables.small_table import WITH_VECTORS, append, append_file, make_table
 
 COLUMNAR = "spark.pydelta.columnarReader.enabled"
 PRUNING = "spark.pydelta.pruning.enabled"
@@ -48,14 +48,14 @@ def table(tmp_path: Path) -> str:
 
 
 class Run:
-    """Streams to memory until nothing is left."""
+    """Streams to memory until no rows remain."""
 
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self.spark, self.root, self.number = spark, root, 0
         self.plan, self.progress = "", list[dict[str, Any]]()
 
     def rows(self, frame: DataFrame, mode: str = "append") -> list[tuple[Any, ...]]:
-        """In order. Beside it the plan of the last batch, and what Spark says of those that had rows."""
+        """In order. It also notes the plan of the last batch, and Spark's progress of the batches that had rows."""
         self.number += 1
         name = f"streamed_{self.root.name.replace('-', '_')}_{self.number}"
         query = (
@@ -69,9 +69,9 @@ class Run:
         query.awaitTermination()
         self.plan = query._jsq.explainInternal(False)
         self.progress = [json.loads(each.json) for each in query.recentProgress if each.numInputRows]
-        found = self.spark.table(name).collect()
+        batch_rows = self.spark.table(name).collect()
         self.spark.catalog.dropTempView(name)
-        return sorted((tuple(row) for row in found), key=repr)
+        return sorted((tuple(row) for row in batch_rows), key=repr)
 
     def scanned(self) -> list[list[str]]:
         """The columns of each scan of the last batch."""
@@ -79,13 +79,13 @@ class Run:
 
     @property
     def comes_in_columns(self) -> bool:
-        """Whether all scans of the last batch that had rows give columns, of which Spark makes rows."""
+        """Whether all scans of the last batch with rows return columns, from which Spark makes rows."""
         assert "MicroBatchScan" in self.plan, self.plan
         return self.plan.count("ColumnarToRow") == self.plan.count("MicroBatchScan")
 
     @property
     def counted(self) -> list[tuple[int, str]]:
-        """Of each batch the rows and where it ended."""
+        """The rows of each batch, and its end."""
         return [(each["numInputRows"], each["sources"][0]["endOffset"]) for each in self.progress]
 
     def input_rows(self) -> int:
@@ -99,22 +99,26 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def columnar(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """How many scans were read in columns since."""
+    """The number of scans that were read in columns since, by Python or by Spark's Parquet reader."""
     before = pruning.status(spark)
-    yield lambda: pruning.status(spark)["columns"].used - before["columns"].used
+    yield lambda: scans_in_columns(pruning.status(spark)) - scans_in_columns(before)
     after = pruning.status(spark)
     assert after["pruning"].skipped == before["pruning"].skipped, after.last_error
 
 
 @pytest.fixture
 def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
-    """Has Spark's own Parquet reader read what it can; gives the number of batches that it had files of since."""
+    """Lets Spark's own Parquet reader read what it can; returns the number of batches for which it had files since."""
     before = pruning.status(spark)
     conf({NATIVE_CONF: "true", COLUMNAR: "true"})
     yield lambda: pruning.status(spark)["parquet"].used - before["parquet"].used
     after = pruning.status(spark)
     assert after["pruning"].skipped == before["pruning"].skipped, after
     assert after["parquet"].last_error == before["parquet"].last_error
+
+
+def scans_in_columns(status: pruning.PruningStatus) -> int:
+    return status["columns"].used + status["parquet"].used
 
 
 def stream(spark: SparkSession, path: str, **options: Any) -> DataFrame:
@@ -138,7 +142,7 @@ def nested(frame: DataFrame) -> DataFrame:
 
 
 def late(frame: DataFrame) -> DataFrame:
-    """Its last batch has no rows, and tells what is complete."""
+    """Its last batch has no rows, and returns the complete groups."""
     return frame.withWatermark("at", "1 hour").groupBy(F.window("at", "6 hours")).agg(F.sum("id"))
 
 
@@ -196,16 +200,16 @@ def test_a_batch_leaves_out_what_its_filter_rules_out(
     conf({NATIVE_CONF: native})
 
     def read(condition: str, frame: DataFrame | None = None) -> tuple[list[int], int]:
-        """The ids, and how many rows Spark was given."""
+        """The ids, and the number of rows that Spark got."""
         frame = stream(spark, table, maxFilesPerTrigger=2) if frame is None else frame
         return sorted(row[0] for row in run.rows(frame.filter(condition))), run.input_rows()
 
     assert read("part = 'b'") == ([*range(6, ROWS)], 6), "files of another partition"
     for condition in ("id < 2", "ID < 2", "id < 2 AND id * 2 < 9 AND rand() < 2"):
-        ids, given = read(condition)
-        assert ids == [0, 1] and given <= 4, "row groups of other ids; other conditions are Spark's alone"
-    ids, given = read("place.x < 2")
-    assert ids == [0, 1] and (given <= 4) == (native == "false"), "fields of structs are not told to Spark's reader"
+        ids, row_count = read(condition)
+        assert ids == [0, 1] and row_count <= 4, "row groups of other ids; other conditions are Spark's alone"
+    ids, row_count = read("place.x < 2")
+    assert ids == [0, 1] and (row_count <= 4) == (native == "false"), "fields of structs are not told to Spark's reader"
     assert read("id * 2 < 4") == ([0, 1], ROWS)
     assert read("id < 0") == ([], 0)
     both = stream(spark, table)
@@ -234,16 +238,16 @@ def test_changes_are_read_in_the_columns_that_are_needed(
 ) -> None:
     write_delta(table, pa.table({"id": pa.array([3], pa.int64()), "part": ["a"]}), mode="overwrite", replace_where="id = 3")
     feed = stream(spark, table, readChangeFeed="true", startingVersion="0").select("_change_type", "id").filter("id > 2")
-    found = run.rows(feed)
+    feed_rows = run.rows(feed)
     assert run.scanned() == [["id", "_change_type"]]
-    assert [row for row in found if row[1] < 5] == [("delete", 3), ("insert", 3), ("insert", 3), ("insert", 4)]
+    assert [row for row in feed_rows if row[1] < 5] == [("delete", 3), ("insert", 3), ("insert", 3), ("insert", 4)]
     assert (columnar(), native(), run.comes_in_columns) == (1, 0, True)
 
 
 def test_rows_in_the_order_of_their_time_are_read_in_the_columns_that_are_needed(
     spark: SparkSession, tmp_path: Path, run: Run, columnar: Callable[[], int], native: Callable[[], int]
 ) -> None:
-    """Each batch has a part of each file's rows, by a condition on a column that the query does not read."""
+    """Each batch has some of each file's rows, by a condition on a column that the query does not read."""
     path = str(tmp_path / "t")
     for first in range(3):
         ids = [*range(first, ROWS, 3)]
@@ -286,7 +290,7 @@ def test_streams_of_one_table_are_joined_with_each_other(
 
 
 def test_query_goes_on_where_spark_s_own_reading_stopped(spark: SparkSession, table: str, tmp_path: Path, conf: Any) -> None:
-    """With state that is kept: sums of a window."""
+    """With state: sums of a window."""
 
     def batch(enabled: str, natively: str) -> None:
         conf({PRUNING: enabled, NATIVE_CONF: natively})
@@ -355,7 +359,7 @@ def test_whole_table_of_plain_columns_comes_in_columns(spark: SparkSession, tmp_
 
 
 def test_rows_come_once_where_spark_is_told_to_cut_batches(spark: SparkSession, table: str, run: Run, conf: Any) -> None:
-    """Spark 4.2 would give them more than once by rows."""
+    """Spark 4.2 would return them more than once as rows."""
     conf({"spark.sql.execution.arrow.maxRecordsPerOutputBatch": "1", NATIVE_CONF: "false"})
     assert sorted(row[0] for row in run.rows(stream(spark, table).select("id"))) == list(range(ROWS))
 
@@ -363,8 +367,8 @@ def test_rows_come_once_where_spark_is_told_to_cut_batches(spark: SparkSession, 
 def test_deleted_rows_are_left_out(spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int]) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(100)}), pa.table({"id": range(100, 200)})], **WITH_VECTORS)
     DeltaTable.forPath(spark, path).delete("id % 3 = 1")
-    left = sorted([(n,) for n in range(200) if n % 3 != 1], key=repr)
-    assert run.rows(stream(spark, path, maxFilesPerTrigger=1)) == left
+    remaining_rows = sorted([(n,) for n in range(200) if n % 3 != 1], key=repr)
+    assert run.rows(stream(spark, path, maxFilesPerTrigger=1)) == remaining_rows
     assert (sorted(rows for rows, _ in run.counted), native()) == ([66, 67], 2)
 
 
@@ -381,7 +385,7 @@ def test_parts_of_a_file_have_each_row_once(
 def test_file_that_sparks_reader_does_not_take_is_read_in_python(
     more: tuple[str, ...], spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int], conf: Any
 ) -> None:
-    """One that stores numbers of 32 bits for BIGINT. Beside a struct Python gives rows, and not columns."""
+    """One that stores numbers of 32 bits for BIGINT. With a struct in the schema Python returns rows, and not columns."""
 
     def rows(first: int, kind: pa.DataType) -> pa.Table:
         columns = {"id": pa.array([first, first + 1], kind), "st": pa.array([{"n": first}, None])}
@@ -392,12 +396,12 @@ def test_file_that_sparks_reader_does_not_take_is_read_in_python(
     pq.write_table(rows(3, pa.int32()), root / "odd.parquet", store_schema=False)
     append_file(root, root / "odd.parquet")
     append(root, rows(5, pa.int64()))
-    found = run.rows(stream(spark, path, maxFilesPerTrigger=3))
-    assert [row[0] for row in found] == [1, 2, 3, 4, 5, 6]
+    read_rows = run.rows(stream(spark, path, maxFilesPerTrigger=3))
+    assert [row[0] for row in read_rows] == [1, 2, 3, 4, 5, 6]
     assert (native(), run.comes_in_columns) == (1, True)
     counted = run.counted
     conf({NATIVE_CONF: "false"})
-    assert (run.rows(stream(spark, path, maxFilesPerTrigger=3)), run.counted) == (found, counted)
+    assert (run.rows(stream(spark, path, maxFilesPerTrigger=3)), run.counted) == (read_rows, counted)
 
 
 def test_stream_passes_over_missing_files_where_the_session_says_so(
@@ -414,6 +418,6 @@ def test_stream_passes_over_missing_files_where_the_session_says_so(
 def test_what_scans_leave_to_python_streams_do_too(
     options: dict[str, str], spark: SparkSession, table: str, run: Run, native: Callable[[], int]
 ) -> None:
-    found = run.rows(stream(spark, table, **options).select("id"))
-    assert sorted(row[0] for row in found) == list(range(4 if "filter" in options else 0, ROWS))
+    read_rows = run.rows(stream(spark, table, **options).select("id"))
+    assert sorted(row[0] for row in read_rows) == list(range(4 if "filter" in options else 0, ROWS))
     assert (native(), run.comes_in_columns) == (0, True)

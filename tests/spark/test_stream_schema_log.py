@@ -1,4 +1,4 @@
-"""Spark runs a stream that follows changes of its table's schema (all else of it: tests/unit/spark_plugin)."""
+"""Spark runs a stream that follows changes of its table's schema (for the rest see tests/unit/spark_plugin)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable
 from delta_py.streaming.schema_evolution import ALLOW_CONFS, java_hash
 from spark_plugin import exceptions as errors
-from tests.support.changing_table import Table
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.tables.changing_table import Table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -91,8 +91,8 @@ def test_query_of_two_sources_follows_the_schema_of_each(spark: SparkSession, tm
             assert error.error_class == EVOLUTION and stops < 3
             stops += 1
     assert stops >= 1
-    found = sorted(DeltaTable(target).to_arrow(["id"])["id"].to_pylist())
-    assert found == ([1, 1, 2, 2, 3, 3] if alike else [1, 1, 2, 2, 3])
+    read_ids = sorted(DeltaTable(target).to_arrow(["id"])["id"].to_pylist())
+    assert read_ids == ([1, 1, 2, 2, 3, 3] if alike else [1, 1, 2, 2, 3])
 
 
 @pytest.mark.parametrize("text", ["", "sources/0", "file:/tmp/é\U0001f600", "x" * 99])

@@ -1,4 +1,4 @@
-"""Streams into a table: what each batch leaves in it, and what happens to one that runs twice."""
+"""Streams into a table: the effect of each batch, and of a batch that runs twice."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Input:
         self._count += 1
 
     def run(self, path: str | None, frame: DataFrame | None = None, **arguments: Any) -> Any:
-        """Run until the input is used up; the query."""
+        """Runs until the input is used up; returns the query."""
         writer = (self.frame if frame is None else frame).writeStream.format("pydelta").trigger(availableNow=True)
         query = writer.option("checkpointLocation", self.checkpoint).start(path, **arguments)
         query.awaitTermination()
@@ -57,9 +57,9 @@ class Input:
 
 @pytest.fixture
 def source(spark: SparkSession, tmp_path: Path) -> Input:
-    made = Input(spark, tmp_path)
-    made.put({"id": 1, "day": "mon"}, {"id": 2, "day": "tue"})
-    return made
+    new_input = Input(spark, tmp_path)
+    new_input.put({"id": 1, "day": "mon"}, {"id": 2, "day": "tue"})
+    return new_input
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def last_commit(path: str) -> dict[str, Any]:
 
 
 def transactions(path: str) -> dict[str, int]:
-    found = Snapshot.load(open_store(path)).set_transactions()
-    return {app_id: txn.version for app_id, txn in found.items()}
+    transactions = Snapshot.load(open_store(path)).set_transactions()
+    return {app_id: txn.version for app_id, txn in transactions.items()}
 
 
 # ---------------------------------------------------------------- append
@@ -107,7 +107,7 @@ def test_stream_restarted_goes_on_with_the_same_query_id(source: Input, path: st
 
 
 def test_stream_batch_that_is_recorded_changes_nothing(source: Input, path: str) -> None:
-    """Spark runs a batch again when its own record of it is missing, as after a kill between the two commits."""
+    """Spark runs a batch again if its own record of it is missing, as after a kill between the two commits."""
     source.run(path)
     files = sorted(Path(path).glob("*.parquet"))
     commits = Path(source.checkpoint, "commits")

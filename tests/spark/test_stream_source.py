@@ -1,4 +1,4 @@
-"""Streams out of a table, with Spark: what reaches a query, over restarts; the reader alone is in test_stream_reader."""
+"""Streams from a table, with Spark: what reaches a query, with restarts; test_stream_reader tests the reader alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from spark_plugin.exceptions import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.tables.streamed_tables import daily_table, rows
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> str:
 
 
 class Copy:
-    """Copies a stream into another table until nothing is left."""
+    """Copies a stream into another table until no rows remain."""
 
     def __init__(self, spark: SparkSession, table: str, root: Path) -> None:
         self.spark, self.table = spark, table
@@ -68,12 +68,12 @@ def test_stream_copies_a_table_and_goes_on_after_a_restart(copy: Copy, table: st
 
 
 def _as_dict(progress: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(progress.json)
-    return found
+    fields: dict[str, Any] = json.loads(progress.json)
+    return fields
 
 
 def test_stream_batch_whose_end_was_noted_is_run_again_as_it_was(copy: Copy, table: str) -> None:
-    """As after a kill between the note of a batch's offsets and its commit: later files do not slip into it."""
+    """As after a kill between recording a batch's offsets and its commit: later files do not join the batch."""
     copy.run(maxFilesPerTrigger=2)
     assert PlainTable(copy.target).version == 1
     commits = Path(copy.checkpoint, "commits")
@@ -92,8 +92,8 @@ def test_stream_of_changes_and_its_errors_reach_the_user(copy: Copy, spark: Spar
     assert caught.value.error_class == "DELTA_SOURCE_IGNORE_DELETE"
     feed = Copy(spark, table, tmp_path / "feed")
     feed.run(readChangeFeed=True, startingVersion=0)
-    found = PlainTable(feed.target).to_arrow(["id", "_change_type", "_commit_version"]).to_pylist()
-    assert sorted(tuple(row.values()) for row in found) == [
+    feed_rows = PlainTable(feed.target).to_arrow(["id", "_change_type", "_commit_version"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in feed_rows) == [
         (1, "insert", 0),
         (2, "insert", 0),
         (3, "delete", 3),
@@ -139,7 +139,7 @@ def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
     write_delta(other, rows(11, 12), mode="append")
 
     def run() -> None:
-        """The second table has nothing new where only the first is written to, and the other way round."""
+        """The second table has no new rows if only the first is written to, and the reverse."""
         reader = spark.readStream.format("pydelta").option("maxFilesPerTrigger", 1)
         copy.write(reader.load(table).union(reader.load(other)))
 
@@ -151,10 +151,10 @@ def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
     assert copy.ids() == [1, 2, 3, 4, 5, 11, 12, 13]
 
 
-def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_its_first_rows(
+def test_stream_from_the_next_commit_loses_no_commit_before_its_first_rows(
     copy: Copy, spark: SparkSession, table: str
 ) -> None:
-    """Spark asks for the place where a stream begins again and again until the first batch is noted."""
+    """Spark asks for the first offset of a stream repeatedly until the first batch is recorded."""
     frame = spark.readStream.format("pydelta").option("startingVersion", "latest").load(table)
     copy.write(frame)
     for id in (5, 6):
@@ -166,20 +166,20 @@ def test_stream_that_begins_with_the_next_commit_loses_none_that_comes_before_it
 
 
 def test_event_time_order_keeps_a_watermark_from_dropping_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """The files come in the opposite order of their times; the second query shows that the watermark would drop rows."""
+    """The files come in the reverse order of their times; the second query shows that the watermark would drop rows."""
     path = str(tmp_path / "late")
     for minute in (20, 10, 0):
         micros = [1_700_000_000_000_000 + minute * 60_000_000 + second * 1_000_000 for second in (0, 59)]
         at = pa.array(micros, pa.timestamp("us", "UTC"))
         write_delta(path, pa.table({"id": pa.array([minute, minute + 1], pa.int64()), "at": at}), mode="append")
-    found = {}
+    ids_by_name = {}
     for name, options in (("ordered", {"withEventTimeOrder": True, "eventTimeColumn": "at"}), ("by_age", {})):
         copy = Copy(spark, path, tmp_path / name)
         frame = spark.readStream.format("pydelta").options(maxFilesPerTrigger=1, **options).load(path)
         copy.write(frame.withWatermark("at", "0 seconds").dropDuplicates(["id", "at"]))
-        found[name] = copy.ids()
-    assert found["ordered"] == [0, 1, 10, 11, 20, 21]
-    assert set(found["by_age"]) < set(found["ordered"])
+        ids_by_name[name] = copy.ids()
+    assert ids_by_name["ordered"] == [0, 1, 10, 11, 20, 21]
+    assert set(ids_by_name["by_age"]) < set(ids_by_name["ordered"])
 
 
 def test_stream_joined_and_counted_gives_what_a_batch_gives(copy: Copy, spark: SparkSession, table: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_plugin.exceptions import InvalidOptionError, TimestampOutOfRangeError, VersionNotFoundError
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
@@ -103,9 +103,9 @@ def test_path_with_a_time_is_in_the_session_time_zone(spark: SparkSession, table
 
 def test_path_that_ends_like_a_version_and_is_a_table_is_that_table(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "t", [pa.table({"id": pa.array([1, 2], pa.int64())})])
-    own = make_table(tmp_path / "t@v0", [pa.table({"id": pa.array([7], pa.int64())})])
-    assert count(spark, own) == 1
-    assert count(spark, own, versionAsOf=0) == 1
+    own_table = make_table(tmp_path / "t@v0", [pa.table({"id": pa.array([7], pa.int64())})])
+    assert count(spark, own_table) == 1
+    assert count(spark, own_table, versionAsOf=0) == 1
 
 
 def test_path_with_a_version_and_an_option_is_refused(spark: SparkSession, table: str) -> None:

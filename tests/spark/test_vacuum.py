@@ -18,14 +18,14 @@ from delta_py.protocol.paths import LEASE_DIRECTORY
 from spark_plugin import DeltaTable
 from spark_plugin.maintenance.vacuum_job import FOUND, KEEP_CLONES, LITE, LOGGING, RESTORED, RETENTION_CHECK
 from spark_plugin.options.catalog_session_settings import READ_LEASE
-from tests.support.settings import restore
+from tests.support.spark.settings import restore
 
 pytestmark = pytest.mark.usefixtures("plain_plans")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A table of one file, another that was removed, and a stray one that is a year old."""
+    """A table of one file, another file that was removed, and a stray one that is a year old."""
     path = str(tmp_path / "table")
     write_delta(path, pa.table({"id": [1]}))
     write_delta(path, pa.table({"id": [2]}), mode="overwrite")
@@ -96,9 +96,9 @@ def test_quarantined_files_come_back(spark: SparkSession, path: str) -> None:
 
 
 def test_short_retention_needs_the_check_off(spark: SparkSession, path: str) -> None:
-    with pytest.raises(AnalysisException) as found:
+    with pytest.raises(AnalysisException) as raised:
         DeltaTable.forPath(spark, path).vacuum(1)
-    assert found.value.getCondition() == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    assert raised.value.getCondition() == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert (len(files(path)), PlainTable(path).version) == (3, 1)
 
 
@@ -134,9 +134,9 @@ def test_frame_of_files_in_place_of_a_listing(spark: SparkSession, path: str, un
     assert [row["path"] for row in table.vacuum(dryRun=True, inventory=listed).collect()] == [f"file:{path}/stray file"]
     table.vacuum(inventory=listed)
     assert "stray file" not in files(path) and len(files(path)) == 2
-    with pytest.raises(AnalysisException) as found:
+    with pytest.raises(AnalysisException) as raised:
         table.vacuum(inventory=listed.drop("isDir"))
-    assert found.value.getCondition() == "DELTA_INVALID_INVENTORY_SCHEMA"
+    assert raised.value.getCondition() == "DELTA_INVALID_INVENTORY_SCHEMA"
 
 
 def test_read_with_a_lease_goes_on_when_its_files_would_go(spark: SparkSession, path: str, unchecked: None) -> None:

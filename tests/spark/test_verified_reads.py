@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py import DeltaTable, write_delta
 from spark_plugin import pruning
 from spark_plugin.options.catalog_session_settings import VERIFY_CHECKSUMS
-from tests.support.flipped_bits import chunk_places, flipped
-from tests.support.older_settings import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
+from tests.support.spark.older_settings import COLUMNAR_CONF, NATIVE_CONF, PARTIAL_CONF
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 DRIVER_CONF = "spark.pydelta.driverReads.enabled"
 PYTHON = {NATIVE_CONF: "false", COLUMNAR_CONF: "true", DRIVER_CONF: "false", PARTIAL_CONF: "false"}
@@ -29,7 +29,8 @@ ROW_COUNT = 24
 
 @dataclass(frozen=True)
 class Road:
-    """confs: that make Spark take it. query: of the table. counter: of the rule's status that tells that it was taken."""
+    """confs: settings with which Spark takes the road. query: of the table. counter: of the rule's status; it shows that the road
+    was taken."""
 
     confs: dict[str, str]
     query: Callable[[DataFrame], DataFrame]
@@ -55,7 +56,7 @@ ROADS = {
 
 
 def make(path: Path, *, has_deleted_rows: bool) -> Path:
-    """A table of one file; the file."""
+    """A table of one file; returns the file."""
     rows = pa.table({"id": pa.array(range(ROW_COUNT), pa.int64()), "name": [f"name{number % 5}" for number in range(ROW_COUNT)]})
     write_delta(str(path), rows, mode="error", configuration={"delta.enableDeletionVectors": "true"})
     if has_deleted_rows:
@@ -69,7 +70,7 @@ def test_flipped_bit_gives_the_same_rows_or_an_error(name: str, spark: SparkSess
     road = ROADS[name]
     file = make(tmp_path / "t", has_deleted_rows=road.has_deleted_rows)
     conf(road.confs)
-    found = {"true": Counter[str](), "false": Counter[str]()}
+    outcomes = {"true": Counter[str](), "false": Counter[str]()}
 
     def read(verify: str) -> list[str]:
         table = spark.read.format("pydelta").option("verifyChecksums", verify).load(str(tmp_path / "t"))
@@ -79,7 +80,7 @@ def test_flipped_bit_gives_the_same_rows_or_an_error(name: str, spark: SparkSess
         try:
             return "same" if read(verify) == expected else "wrong"
         except (PySparkException, Py4JJavaError) as error:
-            # Spark decodes dictionaries of its own reader after the batch was handed on, where nobody knows the file.
+            # Spark decodes its own reader's dictionaries after it has passed the batch on, when the file is no longer known.
             is_lazy = road.counter == "parquet" and "ArrayIndexOutOfBoundsException" in str(error)
             assert verify == "false" or is_lazy or file.name in str(error)
             return "error of decoding" if is_lazy else "error"
@@ -92,11 +93,14 @@ def test_flipped_bit_gives_the_same_rows_or_an_error(name: str, spark: SparkSess
     places = chunk_places(file)
     for number, place in enumerate(sampled(places, len(places) // 4)):
         with flipped(file, place):
-            found["true"][outcome("true", expected)] += 1
+            outcomes["true"][outcome("true", expected)] += 1
             if number % 8 == 0:
-                found["false"][outcome("false", expected)] += 1
-    print(f"{name}: {found['true'].total()} of {len(places)} flips: {found['true']}; some without checksums: {found['false']}")
-    assert found["true"]["wrong"] == 0
+                outcomes["false"][outcome("false", expected)] += 1
+    print(
+        f"{name}: {outcomes['true'].total()} of {len(places)} flips: {outcomes['true']}; some without checksums: "
+        f"{outcomes['false']}"
+    )
+    assert outcomes["true"]["wrong"] == 0
 
 
 def test_setting_of_the_session_verifies_reads_and_sql(spark: SparkSession, tmp_path: Path, conf: Any) -> None:

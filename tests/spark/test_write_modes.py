@@ -1,4 +1,4 @@
-"""Overwrites and the options of writes through Spark: what they leave in the table. What they mean in detail is delta_py's."""
+"""Overwrites and the options of writes through Spark: their effect on the table. delta_py's tests have the details."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def overwrite_while_another_appends(spark: SparkSession, table: str, signals: Pa
         write.result(timeout=60)
 
 
-def test_overwrite_that_another_writer_crosses_is_refused_at_the_isolation_that_forbids_it(
+def test_overwrite_concurrent_with_an_append_is_refused_only_if_serializable(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConcurrentAppendException, match="WRITE") as caught:
@@ -226,7 +226,7 @@ def test_overwrite_that_another_writer_crosses_is_refused_at_the_isolation_that_
 
 
 def files_after(rows: DataFrame, path: str, **options: str) -> int:
-    """How many files the newest version has after an overwrite."""
+    """The number of files of the newest version after an overwrite."""
     rows.write.format("pydelta").mode("overwrite").options(**options).save(path)
     return int(PlainTable(path).snapshot.num_files)
 
@@ -284,8 +284,8 @@ def test_null_variants_are_appended_updated_and_copied(spark: SparkSession, tmp_
     table.update("id = 2", {"v": "parse_json('{\"a\": 2}')"})
     table.update("id = 1", {"v": null})
     table.delete("id = 3")
-    found = spark.read.format("pydelta").load(path).selectExpr("id", "to_json(v)", "l[0] is null", "size(l)").orderBy("id")
-    assert [tuple(row) for row in found.collect()] == [(1, None, True, 1), (2, '{"a":2}', True, None)]
+    variants = spark.read.format("pydelta").load(path).selectExpr("id", "to_json(v)", "l[0] is null", "size(l)").orderBy("id")
+    assert [tuple(row) for row in variants.collect()] == [(1, None, True, 1), (2, '{"a":2}', True, None)]
 
 
 # ---------------------------------------------------------------- void
@@ -306,8 +306,8 @@ def test_void_columns_and_fields_of_structs_are_written_and_read(
     path = str(tmp_path / "t")
 
     def read(condition: str = "true") -> list[dict[str, Any]]:
-        found = spark.read.format("pydelta").load(path).filter(condition).sort("id")
-        return [row.asDict(recursive=True) for row in found.collect()]
+        matching = spark.read.format("pydelta").load(path).filter(condition).sort("id")
+        return [row.asDict(recursive=True) for row in matching.collect()]
 
     spark.sql(f"{VOID_ROWS} from range(1, 4)").coalesce(1).write.format("pydelta").save(path)
     spark.sql(f"{VOID_ROWS} from range(4, 5)").write.format("pydelta").mode("append").save(path)

@@ -14,16 +14,16 @@ from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
-from tests.support.emulators import DYNAMODB, KINDS, Emulator, running
-from tests.support.memory_store import MemoryStore
+from tests.support.servers.emulators import DYNAMODB, KINDS, Emulator, running
+from tests.support.stores.memory_store import MemoryStore
 
 CONTAINER = "tests"
 
 
 @contextlib.contextmanager
 def started_emulators() -> Iterator[Callable[[str], Emulator]]:
-    """By name (those of KINDS and dynamodb), each started when it is first asked for, with the container `tests`. One that is not
-    installed fails the test."""
+    """By name (those of KINDS and dynamodb). Each starts on first use, with the container `tests`. A missing emulator fails the
+    test."""
     running_ones: dict[str, Emulator] = {}
     kinds = {**KINDS, DYNAMODB.name: DYNAMODB}
     with contextlib.ExitStack() as stack:
@@ -49,7 +49,7 @@ def emulator(request: pytest.FixtureRequest, emulators: Callable[[str], Emulator
 
 
 def new_url(emulator: Emulator) -> str:
-    """Of a table that nobody else uses."""
+    """The URL of a new table."""
     return f"{emulator.kind.scheme}://{CONTAINER}/{uuid.uuid4().hex}/t"
 
 
@@ -70,7 +70,7 @@ def remote_settings(name: str, emulators: Callable[[str], Emulator]) -> dict[str
 
 @pytest.fixture(params=REMOTE_STORES)
 def remote_store(request: pytest.FixtureRequest, emulators: Callable[[str], Emulator]) -> ObjectStore:
-    """As users open one; its commits may be decided in DynamoDB."""
+    """As users open one; DynamoDB may decide its commits."""
     options = StorageOptions.of(remote_settings(request.param, emulators))
     return open_store(new_url(emulators(request.param)), options)
 

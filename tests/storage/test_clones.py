@@ -1,4 +1,4 @@
-"""Shallow clones in object stores: VACUUM beside them, and clones of Parquet files."""
+"""Shallow clones in object stores: VACUUM of their sources, and clones of Parquet files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_py.storage.store_options import StorageOptions
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumKind, VacuumRequest, vacuum
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
+from tests.support.servers.emulators import Emulator
 
 
 @pytest.mark.parametrize("kind", VacuumKind)
@@ -64,7 +64,7 @@ def test_parquet_files_in_a_store_are_cloned_there_and_on_this_machine(emulator:
 
 
 def test_clone_on_this_machine_leaves_no_note(emulator: Emulator, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """VACUUM would not look there: what lies in a store names nothing of the machine that cleans up."""
+    """VACUUM would not look there: a file in a store names no path on the machine that runs VACUUM."""
     url, settings = new_url(emulator), emulator.settings()
     write_delta(url, pa.table({"id": [1]}), storage_options=settings)
     with caplog.at_level(logging.WARNING):

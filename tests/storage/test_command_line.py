@@ -1,4 +1,4 @@
-"""Every command of the command line on tables in object stores, with their options; none says what is secret."""
+"""Every command of the command line on tables in object stores, with their options; none prints a secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store_options import is_secret_option
 from pydelta_cli.main import COMMANDS, app
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
+from tests.support.servers.emulators import Emulator
 
 
 def rows(*ids: int) -> pa.Table:
@@ -58,11 +58,11 @@ def parquet(table: pa.Table) -> bytes:
 def test_every_command_works_on_tables_of_a_store(emulator: Emulator, tmp_path: Path) -> None:
     url = new_url(emulator)
     root = url.rpartition("/")[0]
-    done: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
 
     def does(command: str, *arguments: str, code: int = 0) -> Any:
-        done[command] = answer(emulator, command, *arguments, code=code)
-        return done[command]
+        answers[command] = answer(emulator, command, *arguments, code=code)
+        return answers[command]
 
     put(f"{root}/in/rows.csv", b"id,name\n1,n1\n2,n2\n", emulator)
     put(f"{root}/in/rows.jsonl", b'{"id": 3, "name": "n3"}\n', emulator)
@@ -79,8 +79,8 @@ def test_every_command_works_on_tables_of_a_store(emulator: Emulator, tmp_path: 
     assert does("files", url, "--filter", "id = 4")["files_read"] == 1
     assert does("diff", f"{url}@v0", url, code=1)["differs"]
     lines = invoke(emulator, "cat", url, "--format", "json").stdout.splitlines()
-    done["cat"] = sorted(json.loads(line)["id"] for line in lines)
-    assert done["cat"] == [1, 2, 3, 4]
+    answers["cat"] = sorted(json.loads(line)["id"] for line in lines)
+    assert answers["cat"] == [1, 2, 3, 4]
     assert does("optimize", url)["metrics"]["numFilesRemoved"] == 3
     does("zorder", url, "--by", "id")
     assert does("checkpoint", url)["files"] == 1
@@ -92,11 +92,11 @@ def test_every_command_works_on_tables_of_a_store(emulator: Emulator, tmp_path: 
     assert does("convert", f"{root}/plain", "--partitioned-by", "day int") == {"version": 0, "files": 1}
     page = tmp_path / "page.html"
     assert does("report", url, "-o", str(page))["identity"]["version"] >= 7 and page.read_text().startswith("<!DOCTYPE")
-    done["metrics"] = invoke(emulator, "metrics", url).stdout
-    assert "pydelta_table_version" in done["metrics"]
+    answers["metrics"] = invoke(emulator, "metrics", url).stdout
+    assert "pydelta_table_version" in answers["metrics"]
     for path in (url, f"{root}/flat", f"{root}/deep"):
         assert sorted(DeltaTable(path, storage_options=emulator.settings()).to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
-    assert done.keys() == {command.__name__.rstrip("_") for command in COMMANDS}
+    assert answers.keys() == {command.__name__.rstrip("_") for command in COMMANDS}
 
 
 @pytest.mark.parametrize("more", [[], ["--debug"]])

@@ -11,7 +11,7 @@ import pytest
 from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import OtherSizeError, copy_object, move_object
 from delta_py.storage.store import ObjectStore
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 
 def names(store: ObjectStore, directory: str, start: str = "") -> list[str]:
@@ -174,25 +174,25 @@ def test_list_after_a_write_has_it_at_once(store: ObjectStore) -> None:
         assert names(store, "log", str(number)) == [f"log/{number}"]
     for number in range(10):
         store.delete(f"log/{number}")
-        assert names(store, "log") == [f"log/{left}" for left in range(number + 1, 10)]
+        assert names(store, "log") == [f"log/{rest_start}" for rest_start in range(number + 1, 10)]
 
 
 def test_list_of_more_objects_than_a_page_holds_gives_each_once(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of S3 is the largest, and what it is at other stores is made smaller."""
+    """S3 has the largest pages; the pages of other stores are made smaller."""
     monkeypatch.setattr("delta_py.object_stores.azure._PAGE", 100)
     monkeypatch.setattr("delta_py.object_stores.gcs._PAGE", 100)
     count = 1100 if store.root.startswith("s3:") else 230
-    wanted = [f"log/{number:05d}.json" for number in range(count)]
+    expected_names = [f"log/{number:05d}.json" for number in range(count)]
     with ThreadPoolExecutor(16) as threads:
-        list(threads.map(lambda path: store.put(path, b"{}"), wanted))
+        list(threads.map(lambda path: store.put(path, b"{}"), expected_names))
         store.put("log/_sidecars/x", b"1")
         store.put("log-2/x", b"1")
-    assert names(store, "log") == wanted
+    assert names(store, "log") == expected_names
     for start in (1, 99, 100, 101, 150, 199, 200, count - 1, count):
-        assert names(store, "log", f"{start:05d}.json") == wanted[start:]
-        assert names(store, "log", f"{start:05d}") == wanted[start:], "a start that is no name"
-    assert names(store, "log", f"{150:05d}.jsonl") == wanted[151:]
-    assert sorted(info.path for info in store.list_recursive("log")) == sorted([*wanted, "log/_sidecars/x"])
+        assert names(store, "log", f"{start:05d}.json") == expected_names[start:]
+        assert names(store, "log", f"{start:05d}") == expected_names[start:], "a start that is no name"
+    assert names(store, "log", f"{150:05d}.jsonl") == expected_names[151:]
+    assert sorted(info.path for info in store.list_recursive("log")) == sorted([*expected_names, "log/_sidecars/x"])
 
 
 def test_list_recursive_goes_to_any_depth(store: ObjectStore) -> None:
@@ -226,7 +226,7 @@ def test_list_of_a_directory_in_which_only_directories_are_gives_nothing(store: 
 
 
 def test_listed_times_are_those_of_the_write(store: ObjectStore) -> None:
-    """Stores have clocks of their own, some of whole seconds; those in memory are told the time."""
+    """Stores have their own clocks, some with whole seconds; those in memory get the time from the test."""
     before = time.time() * 1000
     store.put("a", b"1")
     if not isinstance(store, MemoryStore):
@@ -288,12 +288,12 @@ def test_absolute_path_below_the_root_is_the_same_object(store: ObjectStore) -> 
 
 def test_store_that_was_pickled_has_the_same_root_and_objects(store: ObjectStore) -> None:
     store.put("a", b"1")
-    again = pickle.loads(pickle.dumps(store))
-    assert again.root == store.root
-    assert again.read("a") == b"1"
+    copy = pickle.loads(pickle.dumps(store))
+    assert copy.root == store.root
+    assert copy.read("a") == b"1"
 
 
 def test_store_equals_another_of_the_same_root_and_options(store: ObjectStore) -> None:
-    again = pickle.loads(pickle.dumps(store))
-    assert again == store
-    assert again.options == store.options
+    copy = pickle.loads(pickle.dumps(store))
+    assert copy == store
+    assert copy.options == store.options

@@ -1,4 +1,4 @@
-"""What writers leave in a store that die in the midst of a file: nothing that anyone sees, and nothing for long."""
+"""What writers leave in a store if they die in the middle of a file: nothing visible, and nothing for long."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ import pyarrow as pa
 
 from delta_py.definition.request import WriteRequest
 from delta_py.object_stores.open_store import open_store
-from delta_py.row_changes.write import WritePlan, abort_write, plan_write
+from delta_py.row_changes.write import abort_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.types.schema import DOUBLE, StructField, StructType
 from delta_py.write.data_files import write_files
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.emulators import Emulator, boto3_client
+from tests.support.servers.emulators import Emulator, boto3_client
 
 SCHEMA = StructType((StructField("x", DOUBLE),))
 
 
 def write_and_die(plan: WritePlan) -> None:
-    """Some megabytes of one file are sent when the process dies."""
+    """The process dies after it has sent some megabytes of a file."""
 
     def batches() -> Any:
         for seed in range(40):
@@ -60,7 +61,7 @@ def test_upload_of_a_writer_that_died_is_given_up_with_the_write(emulators: Call
 
     before = uploads()
     plan = begun_by_a_writer_that_died(emulator)
-    (left,) = [key for key in uploads() if key not in before]
-    assert plan.state.write_id in left
+    (upload_key,) = [key for key in uploads() if key not in before]
+    assert plan.state.write_id in upload_key
     abort_write(plan.state.store, plan)
     assert uploads() == before

@@ -14,9 +14,9 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
-from tests.support.rows import difference
-from tests.support.store_peers import append_ours, append_theirs, peer_options, rows
+from tests.support.oracles.rows import difference
+from tests.support.peers.store_peers import append_ours, append_theirs, peer_options, rows
+from tests.support.servers.emulators import Emulator
 
 COMMITS_EACH = 12
 
@@ -35,14 +35,14 @@ class Peers:
     def theirs(self) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(self.url, storage_options=peer_options(self.settings))
 
-    def check(self, wanted: set[int], what: object) -> None:
+    def check(self, expected_ids: set[int], what: object) -> None:
         """Both read these rows."""
         ours = self.our_table()
         ours.snapshot.check_integrity()
         read = ours.to_arrow(["id", "name"])
         query = deltalake.QueryBuilder().register("t", self.theirs()).execute("select id, name from t")
         assert difference(pa.table(query.read_all()).cast(read.schema), read) is None, what
-        assert sorted(read["id"].to_pylist()) == sorted(wanted), what
+        assert sorted(read["id"].to_pylist()) == sorted(expected_ids), what
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def test_deltalake_and_we_take_turns_in_s3(peers: Peers) -> None:
 def test_deltalake_and_we_append_at_once_in_s3(peers: Peers) -> None:
     peers.ours(rows([0]))
     with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
-        done = [
+        futures = [
             pool.submit(append, peers.url, dict(peers.settings), range(1000 * number, 1000 * number + COMMITS_EACH))
             for number, append in enumerate((append_ours, append_theirs, append_ours, append_theirs), 1)
         ]
-        for future in done:
+        for future in futures:
             future.result(timeout=300)
     ids = {0, *(1000 * number + place for number in range(1, 5) for place in range(COMMITS_EACH))}
     peers.check(ids, "all have appended")

@@ -1,4 +1,4 @@
-"""Commits in S3 that are decided in DynamoDB: the layout of delta-spark's log store, and what others left half done."""
+"""Commits in S3 that DynamoDB decides: the layout of delta-spark's log store, and commits that other writers left incomplete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_py.object_stores.s3_dynamodb import CommitEntry, CommitTable, DynamoD
 from delta_py.remote_requests import NotAnswered
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, remote_settings
-from tests.support.emulators import Emulator, boto3_client
+from tests.support.servers.emulators import Emulator, boto3_client
 
 TABLE = CONTAINER
 
@@ -44,16 +44,16 @@ def commit_path(version: int) -> str:
 
 
 def items(store: DynamoDbStore, server: Emulator) -> dict[str, dict[str, Any]]:
-    """Of the table in DynamoDB, by fileName, as another program sees them."""
+    """The items of the table in DynamoDB, by fileName, as another program sees them."""
     client: Any = boto3_client("dynamodb", server.endpoint)
-    found = client.query(
+    response = client.query(
         TableName=TABLE, KeyConditionExpression="tablePath = :p", ExpressionAttributeValues={":p": {"S": store.root}}
     )
-    return {item["fileName"]["S"]: item for item in found["Items"]}
+    return {item["fileName"]["S"]: item for item in response["Items"]}
 
 
 def leave_half_done(store: DynamoDbStore, version: int, data: bytes) -> CommitEntry:
-    """What a writer leaves that dies once its commit is decided."""
+    """The state after a writer that died after its commit was decided."""
     entry = CommitEntry(f"{version:020}.json", f".tmp/{version:020}.json.{uuid.uuid4()}", is_complete=False)
     store.put(f"_delta_log/{entry.temp_path}", data)
     CommitTable(store.root, store.options).add(entry)
@@ -74,8 +74,8 @@ def test_commit_leaves_the_item_that_delta_spark_knows(store: DynamoDbStore, com
 
 
 def test_items_are_those_of_delta_sparks_log_store_field_by_field(store: DynamoDbStore, commits_server: Emulator) -> None:
-    """Its class ExternalCommitEntry: an undecided one has no time, one that is at its place may go after a day; the bytes lie
-    below the log as `.tmp/<name>.<uuid>`."""
+    """The fields of its class ExternalCommitEntry: an incomplete entry has no time, a complete one may be deleted after a day;
+    the bytes are below the log as `.tmp/<name>.<uuid>`."""
     entry = CommitEntry(f"{0:020}.json", f".tmp/{0:020}.json.{uuid.uuid4()}", is_complete=False)
     table = CommitTable(store.root, store.options)
     table.add(entry)
@@ -104,7 +104,7 @@ def test_temporary_name_is_as_delta_spark_makes_it(store: DynamoDbStore, commits
 
 @pytest.mark.parametrize("spelled", ["a b", "a%20b", "ä+b=c"])
 def test_key_is_the_path_as_it_is_spelled(options: StorageOptions, commits_server: Emulator, spelled: str) -> None:
-    """As Hadoop's Path, whose text is the key, nothing of it escaped or unescaped, and without `/` at its end."""
+    """Like Hadoop's Path, whose text is the key: nothing is escaped or unescaped, and there is no `/` at its end."""
     root = f"s3a://{CONTAINER}/{uuid.uuid4().hex}/{spelled}"
     store = DynamoDbStore(f"{root}/", options)
     store.put_if_absent(commit_path(0), b"first")
@@ -125,7 +125,8 @@ def test_items_of_other_files_of_the_log_are_passed_by(store: DynamoDbStore, com
 def test_commit_that_another_has_overwritten_unasked_is_lost_and_not_confirmed(
     store: DynamoDbStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a writer whose item takes the place of ours: some versions of delta-spark's log store put theirs unconditionally."""
+    """As if another writer's item had replaced ours: some versions of delta-spark's log store write theirs without the
+    condition."""
     store.put_if_absent(commit_path(0), b"first")
     original = CommitTable.add
 
@@ -186,7 +187,7 @@ def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(
         store.put_if_absent(commit_path(0), b"another table")
 
 
-def test_commit_half_done_of_a_table_that_was_deleted_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
+def test_half_done_commit_of_a_deleted_table_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
     store.delete(f"_delta_log/{leave_half_done(store, 0, b'old').temp_path}")
     assert names(store) == []
     with pytest.raises(TableNotFoundError):
@@ -234,10 +235,10 @@ def test_writer_that_dies_between_the_steps_has_committed(store: DynamoDbStore, 
 
 def test_many_writers_at_once_have_one_winner_a_version(store: DynamoDbStore) -> None:
     def write(number: int) -> list[int]:
-        mine, own = [], DynamoDbStore(store.root, store.options)
+        mine, same_store = [], DynamoDbStore(store.root, store.options)
         for version in range(10):
             try:
-                own.put_if_absent(commit_path(version), b"%d" % number)
+                same_store.put_if_absent(commit_path(version), b"%d" % number)
                 mine.append(version)
             except FileExistsError:
                 continue
@@ -250,8 +251,8 @@ def test_many_writers_at_once_have_one_winner_a_version(store: DynamoDbStore) ->
 
 
 def test_table_is_written_and_read_through_it(options: StorageOptions) -> None:
-    url, given = f"s3a://{CONTAINER}/{uuid.uuid4().hex}/t", dict(options.values)
+    url, settings = f"s3a://{CONTAINER}/{uuid.uuid4().hex}/t", dict(options.values)
     for number in range(12):
-        write_delta(url, pa.table({"id": [number]}), mode="append", storage_options=given)
-    table = DeltaTable(url, storage_options=given)
+        write_delta(url, pa.table({"id": [number]}), mode="append", storage_options=settings)
+    table = DeltaTable(url, storage_options=settings)
     assert table.version == 11 and sorted(table.to_arrow()["id"].to_pylist()) == list(range(12))

@@ -1,4 +1,4 @@
-"""The contract of ledgers, on DynamoDB; and what only a ledger there meets."""
+"""The contract of ledgers, on DynamoDB; and cases that only a ledger there has."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from delta_py.coordinator.ledger import (
     Tail,
 )
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, UnsupportedOperationError
-from tests.support.coordination import clock_ahead
-from tests.support.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
-from tests.support.ledger_contract import *  # noqa: F403
-from tests.support.ledger_contract import DAY, HOUR, commit, proposed
+from tests.support.servers.emulators import _ACCESS_KEY, _SECRET_KEY, Emulator, dynamodb_ledger_url
+from tests.support.stores.coordination import clock_ahead
+from tests.support.stores.ledger_contract import *  # noqa: F403
+from tests.support.stores.ledger_contract import DAY, HOUR, commit, proposed
 
 
 @pytest.fixture
 def url(emulators: Callable[[str], Emulator]) -> str:
-    """Of a ledger that is empty."""
+    """The URL of an empty ledger."""
     return dynamodb_ledger_url(emulators("dynamodb"))
 
 
 def lose_replies(database: DynamoDbLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The first reply of each transaction that is written is lost; returns the tokens of requests as they come."""
+    """The first reply to each written transaction is lost. Returns the tokens of requests as they come."""
     database.moment()
     assert database.items._made is not None
     client, tokens = database.items._made[1], list[str]()
     write = client.transact_write_items
 
-    def losing(**asked: Any) -> Any:
-        tokens.append(asked["ClientRequestToken"])
-        answer = write(**asked)
+    def losing(**request: Any) -> Any:
+        tokens.append(request["ClientRequestToken"])
+        answer = write(**request)
         if tokens.count(tokens[-1]) == 1:
             raise ReadTimeoutError(endpoint_url="the emulator")
         return answer
@@ -67,7 +67,7 @@ def test_write_whose_reply_is_lost_is_done_once_and_succeeds(url: str, monkeypat
 
 
 def test_ratification_of_which_a_late_try_was_carried_out_is_recognised(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The write is reported as cancelled, and has been carried out: as a try does that arrives late."""
+    """The write is reported as cancelled, but has been carried out, as a late try can do."""
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     write, answers = database.items.write, list[bool]()
@@ -104,7 +104,7 @@ def test_ratification_that_others_are_always_before_is_known_not_to_be(url: str,
 def test_ratification_of_which_a_try_may_be_under_way_when_time_is_over_is_in_doubt(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger is as it was at the last try: that would still be taken, should it arrive late."""
+    """The ledger is unchanged since the last try: that try would still succeed if it arrived late."""
     monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.1)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
@@ -153,7 +153,7 @@ def test_registration_and_end_of_which_late_tries_were_carried_out_are_recognise
 
 
 class FailingFrom:
-    """Requests of a ledger, of which those from a number on fail, before they are carried out. `count`: how many were made."""
+    """The requests of a ledger. Those from a number on fail before they are carried out. `count`: how many were made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, database: DynamoDbLedger, first: float = float("inf")) -> None:
         self.count, self._first, self._run = 0, first, database.items._run
@@ -214,8 +214,8 @@ def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: p
     assert [database.version_at("/a", moment) for moment in (0, *moments)] == [None, None, None, None, 4, 5, 6]
 
 
-def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_proposed_or_nothing(url: str) -> None:
-    """Whose own clock says that there is time; whatever request of the one who gives it up is the last before that one dies."""
+def test_transaction_given_up_by_a_clock_ahead_has_all_its_proposals_or_none(url: str) -> None:
+    """By its own clock there is still time. The writer that gives it up dies after any of its requests."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     seen, now = set[int](), dynamodb_ledger._now_ms
     for number in range(100):
@@ -228,7 +228,7 @@ def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_propos
             with contextlib.suppress(CoordinatorUnavailableError):
                 other.begin(-4_000)
         seen.add(len(owner.proposed(begun.identity)))
-        with pytest.MonkeyPatch.context() as patch:  # whoever comes next finishes it
+        with pytest.MonkeyPatch.context() as patch:  # the next writer finishes it
             patch.setattr(dynamodb_ledger, "_now_ms", lambda: now() + 3_600_000)
             owner.begin(-4_000)
         assert owner.state_of(begun.identity) is None
@@ -239,7 +239,7 @@ def test_transaction_that_is_given_up_by_a_clock_that_is_ahead_has_all_it_propos
 
 
 def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a machine whose clock is ahead, which has read it before."""
+    """By a machine whose clock is ahead, and which has read it before."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     owner.register("/a", 0, "a")
     begun = owner.begin(60)
@@ -300,7 +300,7 @@ def test_table_that_is_made_known_anew_while_it_is_read_has_no_gap(url: str, mon
 
 
 def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is made, the table behind those that are found already takes the place of one of these."""
+    """While the inventory is made, a table that comes later replaces one that was already listed."""
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     for table in ("/a", "/c"):
         database.register(table, 0, table)
@@ -326,13 +326,13 @@ def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: st
     client, asked_for = database.items._made[1], list[str]()
     write = client.transact_write_items
 
-    def under_way(**asked: Any) -> Any:
-        asked_for.append(asked["ClientRequestToken"])
+    def under_way(**request: Any) -> Any:
+        asked_for.append(request["ClientRequestToken"])
         if len(asked_for) == 1:
-            said = {"Code": "TransactionInProgressException", "Message": "it is in progress"}
-            answer: Any = {"Error": said, "ResponseMetadata": {"HTTPStatusCode": 400}}
+            cancellation = {"Code": "TransactionInProgressException", "Message": "it is in progress"}
+            answer: Any = {"Error": cancellation, "ResponseMetadata": {"HTTPStatusCode": 400}}
             raise ClientError(answer, "TransactWriteItems")
-        return write(**asked)
+        return write(**request)
 
     monkeypatch.setattr(client, "transact_write_items", under_way)
     assert database.ratify([commit("/a", 1)]) == 1
@@ -340,7 +340,7 @@ def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: st
 
 
 def test_tables_whose_places_are_longer_than_a_key_are_not_known(url: str) -> None:
-    """A table that lies deep and has no coordinator is opened through one all the same."""
+    """A table with a long path and without a coordinator is still opened through one."""
     database, place = DynamoDbLedger(url), "/" + "x" * 1100
     assert database.tail(place) is None and database.version_at(place, 0) is None and database.forget(place)
     assert database.tail_in(database.begin(60).identity, place) is None
@@ -379,7 +379,7 @@ def test_database_that_never_answers_is_given_up_in_time(url: str, monkeypatch: 
     database = DynamoDbLedger(f"{url}&retry_timeout=0.2")
     assert database.items._made is not None
 
-    def silent(**asked: Any) -> Any:
+    def silent(**request: Any) -> Any:
         raise ReadTimeoutError(endpoint_url="the emulator")
 
     monkeypatch.setattr(database.items._made[1], "get_item", silent)
@@ -389,7 +389,7 @@ def test_database_that_never_answers_is_given_up_in_time(url: str, monkeypatch: 
 
 
 def test_items_that_are_not_wanted_any_more_say_when(url: str) -> None:
-    """Seconds since 1970, by which DynamoDB deletes them where the table's time to live is the attribute expireTime."""
+    """Seconds since 1970, after which DynamoDB deletes them if the table's time to live is the attribute expireTime."""
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     database.ratify([commit("/a", 1)], token="x")

@@ -1,5 +1,6 @@
 """Transactions over a ledger in DynamoDB whose requests are cut, answered late or not at all, and whose processes are killed.
-PYDELTA_SEED chooses what is spoiled, PYDELTA_FAULTS_N how many transfers or transactions each writer makes."""
+PYDELTA_SEED chooses the faults, PYDELTA_FAULTS_N the number of transfers or transactions of each writer.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.cut_bank import check, open_bank, transfers
-from tests.support.cutting_proxy import CuttingProxy, FaultPlan
-from tests.support.emulators import Emulator, dynamodb_ledger_url
-from tests.support.killed_transactions import history_of_processes
-from tests.support.seeds import seed_of
+from tests.support.faults.cut_bank import check, open_bank, transfers
+from tests.support.faults.killed_transactions import history_of_processes
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, FaultPlan
+from tests.support.servers.emulators import Emulator, dynamodb_ledger_url
 
 EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 6)
 SHARE = 0.1
@@ -39,10 +40,10 @@ def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_pat
     seed, direct = seed_of("cut requests to DynamoDB"), dynamodb_ledger_url(server)
     bank = open_bank(tmp_path, direct)
     with CuttingProxy(server.port, plan=FaultPlan(seed, SHARE)) as proxy:
-        told = transfers(bank, spoiled(server, direct, proxy), seed, EACH)
-    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {faults_of(proxy)} of {len(proxy.exchanges)}; {told}")
+        reports = transfers(bank, spoiled(server, direct, proxy), seed, EACH)
+    print(f"PYDELTA_SEED={seed} PYDELTA_FAULTS_N={EACH}: {faults_of(proxy)} of {len(proxy.exchanges)}; {reports}")
     assert any(name.endswith("AFTER") for name in faults_of(proxy)), "no reply was lost"
-    check(bank, told)
+    check(bank, reports)
 
 
 def test_transactions_of_processes_that_may_be_killed_are_isolated(tmp_path: Path, server: Emulator) -> None:

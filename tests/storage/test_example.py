@@ -1,4 +1,4 @@
-"""The tour of an object store runs, with a server of its own and with one that is there."""
+"""The tour of an object store runs, with its own server and with an existing one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.storage.conftest import CONTAINER
-from tests.support.emulator_programs import VERSITYGW
-from tests.support.emulators import Emulator
-from tests.support.settings import restore
+from tests.support.servers.emulator_programs import VERSITYGW
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.settings import restore
 
 TOUR = Path(__file__).parents[2] / "examples" / "object_store.py"
 
 
 @pytest.fixture(autouse=True)
 def settings(spark: SparkSession, emulators: Callable[[str], Emulator]) -> Iterator[None]:
-    """The tour takes the session that is there, and leaves it as it was."""
+    """The tour uses the existing session, and does not change it."""
     before = {name: spark.conf.get(name, None) for name in (f"spark.pydelta.{name}" for name in emulators("s3").settings())}
     yield
     restore(spark, before)
@@ -38,8 +38,8 @@ def test_tour_shows_commits_of_both_writers_pruning_versions_and_rows(
     monkeypatch.setattr(sys, "argv", [str(TOUR)])
     text = tour(capsys)
     assert re.findall(r"\|(\d) +\|WRITE", text) == [str(version) for version in range(8, -1, -1)]
-    kept, total = re.findall(r"(\d+) of (\d+) files", text)[0]
-    assert int(kept) == 1 and int(total) >= 10
+    read_count, total = re.findall(r"(\d+) of (\d+) files", text)[0]
+    assert int(read_count) == 1 and int(total) >= 10
     assert "version 0 has 731 rows, 87 of them fog\nthe newest version has 1,050 rows, 0 of them fog\n23 days of snow\n" in text
     assert "pydelta: version 9, 1,050 rows\ndeltalake: version 9, 1,050 rows\n" in text
 

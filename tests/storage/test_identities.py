@@ -1,6 +1,6 @@
 """Credentials that the options do not name: the machine's identity, which the SDKs find by themselves and renew in time.
 
-Each table is written and read by a process of its own, whose environment has nothing but where identities are told.
+A separate process writes and reads each table. Its environment only has the variables that name the identity.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator, running, secure_azurite, signed_headers
-from tests.support.identity_servers import IdentityServer
-from tests.support.spark_script import run_script
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator, running, secure_azurite, signed_headers
+from tests.support.servers.identity_servers import IdentityServer
+from tests.support.spark.spark_script import run_script
 
 WORKLOAD = """
 import json, sys
@@ -49,7 +49,7 @@ OTHERS = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "IDENTITY_", "MSI_", "IMDS_", "CL
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Sets variables, in an environment without others that SDKs look at for credentials."""
+    """Sets variables, in an environment without other variables that SDKs check for credentials."""
     for name in list(os.environ):
         if name.startswith(OTHERS):
             monkeypatch.delenv(name)
@@ -63,9 +63,9 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]
 
 
 def run(url: str, options: Mapping[str, str]) -> dict[str, Any]:
-    found = run_script(WORKLOAD, url, json.dumps(options), timeout_seconds=120)
-    del found["stderr"]
-    return found
+    result = run_script(WORKLOAD, url, json.dumps(options), timeout_seconds=120)
+    del result["stderr"]
+    return result
 
 
 def without(settings: Mapping[str, str], *names: str) -> dict[str, str]:
@@ -76,10 +76,10 @@ def without(settings: Mapping[str, str], *names: str) -> dict[str, str]:
 
 
 def without_session_token(request: Request) -> Request:
-    """versitygw knows no keys for a time."""
+    """versitygw does not support temporary keys."""
     signed = ("authorization", "x-amz-security-token", "x-amz-date", "x-amz-content-sha256")
-    kept = {name: value for name, value in request.headers.items() if name not in signed}
-    return replace(request, headers=signed_headers(request.method, request.target, kept, request.body))
+    unsigned_headers = {name: value for name, value in request.headers.items() if name not in signed}
+    return replace(request, headers=signed_headers(request.method, request.target, unsigned_headers, request.body))
 
 
 @pytest.mark.parametrize("of", ["machine", "container"])
@@ -93,11 +93,11 @@ def test_key_that_the_machine_tells_opens_s3(emulators: Callable[[str], Emulator
         else:
             place = f"{server.endpoint}/container"
             bare(AWS_CONTAINER_CREDENTIALS_FULL_URI=place, AWS_CONTAINER_AUTHORIZATION_TOKEN="from-the-agent")
-        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "s3.access_key_id", "s3.secret_access_key"))
-    assert found == {"ids": [0, 1, 2]}
+        result = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "s3.access_key_id", "s3.secret_access_key"))
+    assert result == {"ids": [0, 1, 2]}
     sent = [exchange.request.headers.get("x-amz-security-token") for exchange in proxy.exchanges]
     assert len(sent) > 10 and set(sent) <= set(server.told)
-    if of == "container":  # boto3 takes what a machine tells for good somewhat longer than it says
+    if of == "container":  # boto3 treats the machine's keys as valid somewhat longer than their expiry says
         assert len(set(sent)) > 5, "a key that runs out in minutes is asked for again"
 
 
@@ -115,9 +115,9 @@ def test_profile_of_shared_files_opens_s3(
 # ---------------------------------------------------------------- Google
 
 
-@pytest.mark.parametrize("given", ["file", "json"])
+@pytest.mark.parametrize("key_form", ["file", "json"])
 def test_key_of_a_service_account_is_given_for_tokens(
-    emulators: Callable[[str], Emulator], bare: Callable[..., None], tmp_path: Path, given: str
+    emulators: Callable[[str], Emulator], bare: Callable[..., None], tmp_path: Path, key_form: str
 ) -> None:
     emulator, file = emulators("gcs"), tmp_path / "key.json"
     private = rsa.generate_private_key(65_537, 2048)
@@ -132,9 +132,9 @@ def test_key_of_a_service_account_is_given_for_tokens(
         }
         file.write_text(json.dumps(account))
         bare(NO_PROXY="127.0.0.1")
-        named = {f"gcs.service_account_{given}": str(file) if given == "file" else json.dumps(account)}
-        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous") | named)
-    assert found == {"ids": [0, 1, 2]}
+        named = {f"gcs.service_account_{key_form}": str(file) if key_form == "file" else json.dumps(account)}
+        result = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous") | named)
+    assert result == {"ids": [0, 1, 2]}
     sent = {exchange.request.headers.get("authorization") for exchange in proxy.exchanges}
     assert len(sent) > 5 and sent <= {f"Bearer {token}" for token in server.told}
 
@@ -143,8 +143,8 @@ def test_token_that_the_machine_tells_opens_gcs(emulators: Callable[[str], Emula
     emulator = emulators("gcs")
     with IdentityServer(life_seconds=60) as server, CuttingProxy(emulator.port) as proxy:
         bare(GCE_METADATA_HOST=server.host, GCE_METADATA_IP=server.host, NO_PROXY="127.0.0.1")
-        found = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous"))
-    assert found == {"ids": [0, 1, 2]}
+        result = run(new_url(emulator), without(emulator.settings(proxy.endpoint), "gcs.anonymous"))
+    assert result == {"ids": [0, 1, 2]}
     sent = [exchange.request.headers.get("authorization") for exchange in proxy.exchanges]
     assert len(sent) > 10 and set(sent) <= {f"Bearer {token}" for token in server.told}
     assert len(set(sent)) > 5, "a token that runs out in minutes is asked for again"
@@ -155,7 +155,7 @@ def test_token_that_the_machine_tells_opens_gcs(emulators: Callable[[str], Emula
 
 @pytest.fixture(scope="module")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Emulator, Path]]:
-    """Over TLS, as tokens are sent in no other way; and the certificate that is to be trusted."""
+    """Over TLS, because tokens are sent in no other way; and the certificate to trust."""
     place = tmp_path_factory.mktemp("tls")
     certificate, key = place / "certificate.pem", place / "key.pem"
     make_certificate(certificate, key)
@@ -167,7 +167,7 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Emulator
 
 
 def make_certificate(certificate: Path, key: Path) -> None:
-    """Of 127.0.0.1, for a day, signed by itself."""
+    """For 127.0.0.1, valid for a day, self-signed."""
     private, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pydelta tests")])
     number, end = x509.random_serial_number(), now + dt.timedelta(days=1)
@@ -181,7 +181,7 @@ def make_certificate(certificate: Path, key: Path) -> None:
 
 
 def azure_token(number: int) -> str:
-    """As Azurite takes it, which looks at times, issuer and audience, and not at the signature."""
+    """A token that Azurite accepts: it checks times, issuer and audience, and not the signature."""
     now = int(time.time())
     times = {"iat": now, "nbf": now, "exp": now + 600}
     claims = {"aud": "https://storage.azure.com", "iss": "https://sts.windows.net/tenant/", **times}
@@ -206,9 +206,9 @@ def test_managed_identity_opens_azure(
         chosen = {} if client_id is None else {"azure.client_id": client_id}
         settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true", **chosen}
         assert run(new_url(emulator), settings) == {"ids": [0, 1, 2]}
-    asked = [one.query for one in server.asked if "resource" in one.query]
-    assert {query["resource"] for query in asked} == {"https://storage.azure.com"}
-    assert {query.get("client_id") for query in asked} == {client_id}
+    queries = [one.query for one in server.asked if "resource" in one.query]
+    assert {query["resource"] for query in queries} == {"https://storage.azure.com"}
+    assert {query.get("client_id") for query in queries} == {client_id}
     assert len(server.told) > 3, "a token that runs out in minutes is asked for again"
 
 
@@ -218,8 +218,8 @@ def test_machine_without_identity_is_told_at_once_what_to_do(azurite: tuple[Emul
         bare(REQUESTS_CA_BUNDLE=str(certificate), AZURE_POD_IDENTITY_AUTHORITY_HOST=server.endpoint)
         settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true"}
         begin = time.monotonic()
-        found = run(new_url(emulator), settings)
-    assert found["error"] == "StorageError" and "Give one of the options azure.account_key" in found["message"]
+        result = run(new_url(emulator), settings)
+    assert result["error"] == "StorageError" and "Give one of the options azure.account_key" in result["message"]
     assert time.monotonic() - begin < 30
 
 
@@ -228,8 +228,8 @@ def test_token_is_not_sent_without_tls(emulators: Callable[[str], Emulator], bar
     with IdentityServer(token_of=azure_token) as server:
         bare(AZURE_POD_IDENTITY_AUTHORITY_HOST=server.endpoint)
         settings = without(emulator.settings(), "azure.account_key") | {"azure.managed_identity": "true"}
-        found = run(new_url(emulator), settings)
-    assert found["error"] == "StorageError" and "only supported with HTTPS" in found["message"]
+        result = run(new_url(emulator), settings)
+    assert result["error"] == "StorageError" and "only supported with HTTPS" in result["message"]
 
 
 def test_connection_string_opens_azure(emulators: Callable[[str], Emulator], bare: Callable[..., None]) -> None:
@@ -253,6 +253,6 @@ def test_sas_token_of_a_container_opens_azure(emulators: Callable[[str], Emulato
     )
     bare()
     with CuttingProxy(emulator.port) as proxy:
-        given = without(emulator.settings(proxy.endpoint), "azure.account_key") | {"azure.sas_token": f"?{token}"}
-        assert run(new_url(emulator), given) == {"ids": [0, 1, 2]}
+        sas_settings = without(emulator.settings(proxy.endpoint), "azure.account_key") | {"azure.sas_token": f"?{token}"}
+        assert run(new_url(emulator), sas_settings) == {"ids": [0, 1, 2]}
     assert all("sig=" in exchange.request.target for exchange in proxy.exchanges)

@@ -149,8 +149,8 @@ def test_names_are_listed_in_the_order_of_their_bytes_from_a_start_on(tmp_path: 
     names = ["a", "b", "é", "\uffff", "\U0001f600", "\udcff", "b\udc80"]
     for name in names:
         (tmp_path / name).write_bytes(b"")
-    wanted = [name for name in sorted(names, key=os.fsencode) if os.fsencode(name) >= os.fsencode(start)]
-    assert [info.path for info in LocalStore(str(tmp_path)).list_from("", start)] == wanted
+    expected_names = [name for name in sorted(names, key=os.fsencode) if os.fsencode(name) >= os.fsencode(start)]
+    assert [info.path for info in LocalStore(str(tmp_path)).list_from("", start)] == expected_names
 
 
 def test_file_uri_of_another_host_is_refused_by_name(tmp_path: Path) -> None:

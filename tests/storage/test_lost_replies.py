@@ -1,7 +1,7 @@
-"""Eight processes commit to one table while requests and answers get lost: no commit is lost, none is there twice, and none is
-there whose writer was told that it is not.
+"""Eight processes commit to one table while requests and answers get lost: no commit is lost or doubled, and no commit exists
+whose writer got a refusal.
 
-PYDELTA_STORAGE_ROUNDS (make storage ROUNDS=) is how many commits each process tries; PYDELTA_SEED chooses the faults.
+PYDELTA_STORAGE_ROUNDS (make storage ROUNDS=) is the number of commits that each process tries; PYDELTA_SEED chooses the faults.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import REMOTE_STORES, new_url, remote_settings, started_emulators
-from tests.support.cutting_proxy import CuttingProxy, Fault, FaultPlan, Request
-from tests.support.emulators import Emulator
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, Fault, FaultPlan, Request
+from tests.support.servers.emulators import Emulator
 
 WRITERS = 8
 ROUNDS = int(os.environ.get("PYDELTA_STORAGE_ROUNDS") or 6)
 ROUNDS_OF_A_TABLE = 25  # a table of very many commits takes longer to open than to write to
-# Every ten minutes Azurite looks through all that it has had, and answers nobody for longer than a client waits.
+# Every ten minutes Azurite scans all its data, and answers no request for longer than a client waits.
 ROUNDS_OF_AN_EMULATOR = 100
-# A client waits for an answer that does not come.
+# The client waits for an answer that does not come.
 TIMEOUTS = {"storage.request_timeout": "1", "storage.retry_timeout": "60"}
 
 
@@ -51,7 +51,7 @@ def is_any(request: Request) -> bool:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a writer knows of one commit. version: None where it was not confirmed. error: what was said instead."""
+    """What a writer knows about one commit. version: None if it was not confirmed. error: the message instead."""
 
     row_id: int
     version: int | None
@@ -59,8 +59,8 @@ class Attempt:
     error: str = ""
 
 
-def append_rows(store: ObjectStore, row_ids: list[int], start: Any, done: Any) -> None:
-    os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "mistakes"  # what the proxy spoils after a commit is no error of the commit
+def append_rows(store: ObjectStore, row_ids: list[int], start: Any, finished: Any) -> None:
+    os.environ["PYDELTA_POST_COMMIT_ERRORS"] = "mistakes"  # faults after a commit are not errors of the commit
     attempts = []
     start.wait(60)
     for row_id in row_ids:
@@ -71,19 +71,19 @@ def append_rows(store: ObjectStore, row_ids: list[int], start: Any, done: Any) -
             attempts.append(Attempt(row_id, None, is_unknown=True, error=str(error)))
         except (DeltaError, OSError) as error:
             attempts.append(Attempt(row_id, None, error=repr(error)))
-    done.put(attempts)
+    finished.put(attempts)
 
 
 def commit_at_once(store: ObjectStore, rounds: int) -> list[Attempt]:
-    """What all writers know, each of `rounds` commits."""
+    """The reports of all writers, each of `rounds` commits."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["delta_py", "boto3", "google.cloud.storage", "azure.storage.blob"])
-    start, done = context.Barrier(WRITERS), context.SimpleQueue()
+    start, finished = context.Barrier(WRITERS), context.SimpleQueue()
     row_ids = [[turn * WRITERS + writer for turn in range(rounds)] for writer in range(WRITERS)]
-    processes = [context.Process(target=append_rows, args=(store, mine, start, done)) for mine in row_ids]
+    processes = [context.Process(target=append_rows, args=(store, mine, start, finished)) for mine in row_ids]
     for process in processes:
         process.start()
-    attempts = [attempt for _ in processes for attempt in done.get()]
+    attempts = [attempt for _ in processes for attempt in finished.get()]
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * WRITERS
@@ -91,21 +91,21 @@ def commit_at_once(store: ObjectStore, rounds: int) -> list[Attempt]:
 
 
 def check_table(store: ObjectStore, attempts: list[Attempt]) -> None:
-    """store: that reaches the table without faults."""
+    """store: reaches the table without faults."""
     table = DeltaTable(store.root, store=store)
     table.snapshot.check_integrity()
-    found = Counter(table.to_arrow()["id"].to_pylist())
-    assert max(found.values()) == 1, f"doubled: {[row_id for row_id, count in found.items() if count > 1]}"
+    id_counts = Counter(table.to_arrow()["id"].to_pylist())
+    assert max(id_counts.values()) == 1, f"doubled: {[row_id for row_id, count in id_counts.items() if count > 1]}"
     confirmed = {attempt.row_id: attempt.version for attempt in attempts if attempt.version is not None}
-    assert confirmed.keys() <= found.keys(), f"lost: {sorted(confirmed.keys() - found.keys())}"
+    assert confirmed.keys() <= id_counts.keys(), f"lost: {sorted(confirmed.keys() - id_counts.keys())}"
     refused = {attempt.row_id: attempt for attempt in attempts if attempt.version is None and not attempt.is_unknown}
-    phantoms = [refused[row_id] for row_id in refused.keys() & found.keys()]
+    phantoms = [refused[row_id] for row_id in refused.keys() & id_counts.keys()]
     assert not phantoms, f"there, and said not to be: {phantoms}"
-    assert found.keys() <= {-1, *(attempt.row_id for attempt in attempts)}
+    assert id_counts.keys() <= {-1, *(attempt.row_id for attempt in attempts)}
 
     versions = history(store)["version"].to_pylist()
     assert versions == list(range(table.version, -1, -1))
-    assert table.version == len(found) - 1, "one row a version, and the row of the first"
+    assert table.version == len(id_counts) - 1, "one row a version, and the row of the first"
     assert len(set(confirmed.values())) == len(confirmed), "each was told a version of its own"
     for row_id, version in list(confirmed.items())[::7]:
         assert count_at(store, version, row_id) == 1
@@ -113,7 +113,7 @@ def check_table(store: ObjectStore, attempts: list[Attempt]) -> None:
 
 
 def count_at(store: ObjectStore, version: int, row_id: int) -> int:
-    """How often a row is in a version: only the files that may have it are read."""
+    """How often a version has a row: only the files that may have it are read."""
     return DeltaTable(store.root, store=store, version=version).to_arrow(filter=f"id = {row_id}").num_rows
 
 
@@ -121,7 +121,7 @@ def count_at(store: ObjectStore, version: int, row_id: int) -> int:
 def proxies(
     name: str, emulators: Callable[[str], Emulator], plan: FaultPlan
 ) -> Iterator[tuple[dict[str, str], list[CuttingProxy]]]:
-    """The settings that reach a store through proxies, of which one is before each of its servers; and the proxies."""
+    """The settings that reach a store through proxies, one before each of its servers; and the proxies."""
     with contextlib.ExitStack() as stack:
         settings, started = dict[str, str](), list[CuttingProxy]()
         for server in ("s3", name) if name == "dynamodb" else (name,):
@@ -136,9 +136,9 @@ def run_rounds(rounds: int, url: str, direct: StorageOptions, spoiled: StorageOp
     for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_TABLE)):
         root = f"{url}/{number}"
         write_delta(root, pa.table({"id": [-1]}), store=open_store(root, direct))
-        made = commit_at_once(open_store(root, spoiled), min(ROUNDS_OF_A_TABLE, rounds - first))
-        check_table(open_store(root, direct), made)
-        attempts += made
+        reports = commit_at_once(open_store(root, spoiled), min(ROUNDS_OF_A_TABLE, rounds - first))
+        check_table(open_store(root, direct), reports)
+        attempts += reports
     return attempts
 
 
@@ -154,8 +154,8 @@ def test_no_commit_is_lost_or_doubled_while_answers_get_lost(
     attempts, faults = list[Attempt](), Counter[str]()
     for number, first in enumerate(range(0, rounds, ROUNDS_OF_AN_EMULATOR)):
         plan = FaultPlan(seed + number, share, tuple(Fault), chosen)
-        others = started_emulators() if number else contextlib.nullcontext(emulators)
-        with others as servers, proxies(name, servers, plan) as (settings, started):
+        emulators_of_round = started_emulators() if number else contextlib.nullcontext(emulators)
+        with emulators_of_round as servers, proxies(name, servers, plan) as (settings, started):
             attempts += run_rounds(
                 min(ROUNDS_OF_AN_EMULATOR, rounds - first),
                 new_url(servers(name)),

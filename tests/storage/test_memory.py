@@ -1,4 +1,4 @@
-"""Memory that reading takes does not grow with the file."""
+"""The memory of a read does not grow with the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.common import HERE, run_json
 from benchmarks.make_store_tables import make_file_table
 from delta_py.object_stores.open_store import open_store
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
+from tests.support.servers.emulators import Emulator
 
 COLUMNS, GROUPS, GROUP_ROWS = 8, 16, 1_000_000  # row groups of 64 MB
 # 128 of them are a row group and the next one, 150 the libraries.

@@ -1,4 +1,4 @@
-"""Buckets whose readers pay: every request says who does, or the store refuses it."""
+"""Buckets whose readers pay: every request names the payer, otherwise the store refuses it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from delta_py.storage.arrow_files import discard
 from delta_py.storage.copying import copy_object
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator
 
 PART_BYTES = 9 * 1024 * 1024
 
@@ -39,20 +39,20 @@ def test_every_request_to_s3_names_the_payer(emulators: Callable[[str], Emulator
     emulator = emulators("s3")
     with CuttingProxy(emulator.port) as proxy:
         do_everything(open_store(new_url(emulator), emulator.options(proxy.endpoint, s3_requester_pays="true")))
-    asked = [exchange.request for exchange in proxy.exchanges]
-    assert {request.method for request in asked} == {"GET", "HEAD", "PUT", "POST", "DELETE"} and len(asked) > 15
-    silent = [request for request in asked if request.headers.get("x-amz-request-payer") != "requester"]
+    requests = [exchange.request for exchange in proxy.exchanges]
+    assert {request.method for request in requests} == {"GET", "HEAD", "PUT", "POST", "DELETE"} and len(requests) > 15
+    silent = [request for request in requests if request.headers.get("x-amz-request-payer") != "requester"]
     assert [(request.method, request.target) for request in silent] == []
 
 
 def test_every_request_to_gcs_names_the_project_that_pays(emulators: Callable[[str], Emulator]) -> None:
-    """But those that go on with an upload that was begun so."""
+    """Except requests that continue an upload, because the upload began with the name."""
     emulator = emulators("gcs")
     with CuttingProxy(emulator.port) as proxy:
         do_everything(open_store(new_url(emulator), emulator.options(proxy.endpoint, gcs_user_project="payer-of-all")))
-    asked = [exchange.request for exchange in proxy.exchanges]
+    requests = [exchange.request for exchange in proxy.exchanges]
 
     def names_payer(request: Request) -> bool:
         return "userProject=payer-of-all" in request.target or "upload_id=" in request.target
 
-    assert len(asked) >= 15 and [(one.method, one.target) for one in asked if not names_payer(one)] == []
+    assert len(requests) >= 15 and [(one.method, one.target) for one in requests if not names_payer(one)] == []

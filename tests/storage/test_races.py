@@ -1,4 +1,6 @@
-"""Of writers that put one name at once exactly one succeeds, which commits rest on; a store where that is not so is refused."""
+"""If several writers put one name at the same time, exactly one succeeds. Commits depend on this. A store without this guarantee
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from delta_py.errors import StorageError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, Request
-from tests.support.emulators import Emulator, boto3_client, signed_headers
+from tests.support.servers.cutting_proxy import CuttingProxy, Request
+from tests.support.servers.emulators import Emulator, boto3_client, signed_headers
 
 WRITERS = 8
 
@@ -67,20 +69,20 @@ def test_put_if_absent_by_eight_threads_has_one_winner_a_name(store: ObjectStore
     check_wins(store, names, wins, 1000)
 
 
-def put_in_process(store: ObjectStore, writer: int, names: list[str], size: int, start: Any, done: Any) -> None:
-    done.put((writer, put_all(store, writer, names, size, start)))
+def put_in_process(store: ObjectStore, writer: int, names: list[str], size: int, start: Any, finished: Any) -> None:
+    finished.put((writer, put_all(store, writer, names, size, start)))
 
 
 def race_of_processes(store: ObjectStore, names: list[str], size: int) -> dict[int, list[str]]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["delta_py.object_stores.remote", "boto3", "google.cloud.storage", "azure.storage.blob"])
-    start, done = context.Barrier(WRITERS), context.SimpleQueue()
+    start, finished = context.Barrier(WRITERS), context.SimpleQueue()
     processes = [
-        context.Process(target=put_in_process, args=(store, writer, names, size, start, done)) for writer in range(WRITERS)
+        context.Process(target=put_in_process, args=(store, writer, names, size, start, finished)) for writer in range(WRITERS)
     ]
     for process in processes:
         process.start()
-    wins = dict(done.get() for _ in processes)
+    wins = dict(finished.get() for _ in processes)
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * WRITERS
@@ -93,7 +95,7 @@ def test_put_if_absent_by_eight_processes_has_one_winner_a_name(remote_store: Ob
 
 
 def test_put_if_absent_of_large_commits_has_one_winner_a_name(remote_store: ObjectStore) -> None:
-    """So large that an SDK may send them in parts by itself."""
+    """Large enough that an SDK may send them in parts by itself."""
     names, size = [commit_path(version) for version in range(3)], 12 * 1024 * 1024
     check_wins(remote_store, names, race_of_processes(remote_store, names, size), size)
 
@@ -125,7 +127,8 @@ def test_dynamodb_decides_for_one_of_many_writers(emulators: Callable[[str], Emu
 
 
 def without_condition(request: Request) -> Request:
-    """What a server makes of it that does not know the header: a plain write. The header is signed, so it is signed anew."""
+    """The effect on a server that does not know the header: a plain write. The header is part of the signature, so the request is
+    signed again."""
     if "if-none-match" not in request.headers:
         return request
     headers = {name: value for name, value in request.headers.items() if name not in ("if-none-match", "authorization")}
@@ -164,7 +167,7 @@ def test_condition_is_tried_once_a_process_and_endpoint(emulator: Emulator) -> N
 
 
 def test_emulator_keeps_the_condition(remote: RemoteStore, emulator: Emulator) -> None:
-    """Else none of the other tests says anything: by the store's own words, without pydelta's clients."""
+    """Otherwise the other tests would prove nothing: the store's own answers, without pydelta's clients."""
     remote.put("taken", b"first")
     with CuttingProxy(emulator.port) as proxy:
         store = RemoteStore(remote.root, emulator.options(proxy.endpoint))

@@ -1,4 +1,4 @@
-"""Stores that cannot be reached or refuse what they are asked: an error in bounded time, which says what to do and no secret."""
+"""Stores that cannot be reached or refuse requests: the error comes in bounded time, says what to do, and contains no secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from delta_py.errors import DeltaError, StorageError, StoreUnavailableError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.store_options import StorageOptions
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.emulators import KINDS, Emulator, EmulatorKind
+from tests.support.servers.emulators import KINDS, Emulator, EmulatorKind
 
 SECRETS = {
     "s3": {
@@ -54,7 +54,7 @@ def written(store: RemoteStore, length: int) -> None:
 
 
 def secret_options(credentials: str, endpoint: str) -> StorageOptions:
-    """An endpoint that is asked with credentials that nobody has."""
+    """Options for an endpoint, with invalid credentials."""
     kind = credentials.partition(" ")[0]
     values = {**KINDS[kind].settings(endpoint), **SECRETS[credentials], **QUICK}
     for name in ("gcs.anonymous",) if kind == "gcs" else ("azure.account_key",) if credentials == "azure by SAS" else ():
@@ -68,11 +68,11 @@ def secret_store(credentials: str, endpoint: str) -> RemoteStore:
 
 
 def check_has_no_secret(error: BaseException, credentials: str, log: str) -> None:
-    """Neither its text, nor what a traceback prints of it and of its causes, nor the log."""
-    said = "".join(traceback.format_exception(error)) + repr(error) + str(vars(error)) + log
+    """Neither its text, nor its traceback and those of its causes, nor the log."""
+    printed = "".join(traceback.format_exception(error)) + repr(error) + str(vars(error)) + log
     for name, secret in SECRETS[credentials].items():
         parts = [part for part in (secret, secret.partition("sig=")[2]) if part]
-        assert name == SHOWN or all(part not in said for part in parts), said
+        assert name == SHOWN or all(part not in printed for part in parts), printed
 
 
 @contextlib.contextmanager
@@ -93,10 +93,10 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 @pytest.fixture
 def closed_endpoint() -> Iterator[str]:
-    """A port that nobody listens to, and that nobody else gets meanwhile."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    """A port on which no process listens, and which no other process gets during the test."""
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -106,7 +106,7 @@ def test_endpoint_where_nobody_is(closed_endpoint: str, credentials: str, call: 
     with bounded_time(), pytest.raises(OSError) as caught:
         CALLS[call](store)
     check_has_no_secret(caught.value, credentials, debug_log.text)
-    if call != "put_if_absent":  # whose error is for the commit, which looks again
+    if call != "put_if_absent":  # its error is for the commit, which checks the log again
         assert isinstance(caught.value, StoreUnavailableError)
         assert "Check the endpoint and the network" in str(caught.value)
 
@@ -121,7 +121,7 @@ def test_host_that_does_not_exist(kind: EmulatorKind) -> None:
 
 @pytest.fixture
 def silent_endpoint() -> Iterator[str]:
-    """Takes connections, and says nothing."""
+    """Accepts connections, and sends nothing."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -143,7 +143,7 @@ def test_endpoint_that_is_silent(silent_endpoint: str, credentials: str, call: s
 
 @contextlib.contextmanager
 def answering(status: int, body: bytes = b"", **headers: str) -> Iterator[str]:
-    """The endpoint of a server that answers everything so."""
+    """The endpoint of a server that answers every request like this."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -178,7 +178,7 @@ def answering(status: int, body: bytes = b"", **headers: str) -> Iterator[str]:
 def test_credentials_that_the_store_refuses(
     credentials: str, call: str, status: int, debug_log: pytest.LogCaptureFixture
 ) -> None:
-    """As gateways and stores say it, without a body."""
+    """As gateways and stores send it, without a body."""
     with answering(status) as endpoint:
         store = secret_store(credentials, endpoint)
         with bounded_time(), pytest.raises(StorageError, match=r"[Cc]redentials") as caught:
@@ -199,7 +199,7 @@ def test_store_that_throttles_is_asked_again_until_the_time_is_over(credentials:
 
 @pytest.mark.parametrize("credentials", SECRETS)
 def test_answers_that_are_no_answers_of_a_store_are_errors(credentials: str) -> None:
-    """A proxy's page for people, in the place of a listing."""
+    """A proxy's page for people, instead of a listing."""
     with answering(200, b"<html><body>Sign in</body></html>", **{"Content-Type": "text/html"}) as endpoint:
         store = secret_store(credentials, endpoint)
         with bounded_time(), pytest.raises((StorageError, OSError)):
@@ -230,7 +230,7 @@ def test_container_that_is_missing_is_named(emulator: Emulator, call: str) -> No
 
 
 def test_table_in_a_container_that_is_missing_is_no_empty_place(emulator: Emulator) -> None:
-    """Neither is it said that there is no table, nor is one begun."""
+    """The error does not say that there is no table, and no table is created."""
     store = RemoteStore(f"{emulator.kind.scheme}://no-such-bucket/t", emulator.options(storage_retry_timeout="2"))
     actions: list[Callable[[], Any]] = [
         lambda: DeltaTable(store.root, store=store),
@@ -245,5 +245,5 @@ def test_errors_of_the_store_survive_pickling(emulator: Emulator) -> None:
     store = RemoteStore(f"{emulator.kind.scheme}://no-such-bucket/t", emulator.options(storage_retry_timeout="1"))
     with pytest.raises(StorageError) as caught:
         store.put("a", b"1")
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (str(again), again.error_class) == (str(caught.value), caught.value.error_class)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.error_class) == (str(caught.value), caught.value.error_class)

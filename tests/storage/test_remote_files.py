@@ -1,4 +1,4 @@
-"""Objects of remote stores as files: what ranges fetch is what plain reads give; what is not closed never appears."""
+"""Objects of remote stores as files: ranges return the same bytes as plain reads, and an unclosed file never appears."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from delta_py.errors import StorageError, StoreUnavailableError
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.storage.arrow_files import ByteRange, discard, expect_ranges
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
-from tests.support.emulators import KINDS, Emulator, boto3_client
-from tests.support.gcs_uploads import ResumableUploads
-from tests.support.seeds import seed_of
+from tests.support.runs.seeds import seed_of
+from tests.support.servers.cutting_proxy import CuttingProxy, FailingFrom, Fault, FaultPlan, Plan, Request
+from tests.support.servers.emulators import KINDS, Emulator, boto3_client
+from tests.support.servers.gcs_uploads import ResumableUploads
 
 MB = 1024 * 1024
-SIZE = 9 * MB + 12_345  # longer than one request is
+SIZE = 9 * MB + 12_345  # longer than one request
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -38,7 +38,7 @@ def large(request: pytest.FixtureRequest, emulators: Callable[[str], Emulator]) 
 
 
 def ranges() -> st.SearchStrategy[ByteRange]:
-    """Short ones and long ones; those that begin or end beyond the object too."""
+    """Short ones and long ones; also those that begin or end beyond the object."""
     offsets = st.one_of(st.integers(0, SIZE + MB), st.sampled_from([0, 1, SIZE - 65_536, SIZE - 1, SIZE]))
     return st.tuples(offsets, st.one_of(st.integers(0, 2000), st.integers(0, 5 * MB)))
 
@@ -92,11 +92,11 @@ def test_object_that_was_replaced_while_it_is_read_is_an_error(remote: RemoteSto
 
 def pieces(count_bytes: int) -> Iterator[bytes]:
     """Of many lengths, as an encoder writes them."""
-    source, left = random.Random(11), count_bytes
-    while left:
-        length = min(left, source.choice([1, 100, 70_000, 1_500_000, 9 * MB]))
+    source, remaining = random.Random(11), count_bytes
+    while remaining:
+        length = min(remaining, source.choice([1, 100, 70_000, 1_500_000, 9 * MB]))
         yield source.randbytes(length)
-        left -= length
+        remaining -= length
 
 
 def test_large_object_is_written_in_parts(remote: RemoteStore) -> None:
@@ -137,7 +137,7 @@ def test_memory_of_a_writer_does_not_grow_with_the_object(emulator: Emulator) ->
 
 
 def is_part_of_upload(request: Request) -> bool:
-    """Also what begins an upload, and what ends it."""
+    """Also the requests that begin an upload and end it."""
     return request.method in ("PUT", "POST", "DELETE")
 
 
@@ -147,12 +147,12 @@ def spoiling(emulator: Emulator, plan: Plan) -> CuttingProxy:
     return CuttingProxy(emulator.port, plan=plan)
 
 
-UPLOAD_FAULTS = [fault for fault in Fault if fault not in (Fault.SILENT_AFTER, Fault.SLOW_AFTER)]  # which take their time
+UPLOAD_FAULTS = [fault for fault in Fault if fault not in (Fault.SILENT_AFTER, Fault.SLOW_AFTER)]  # these take longer
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_large_object_is_whole_however_many_answers_are_lost(emulator: Emulator, seed: int) -> None:
-    """A part that is sent again is in it once."""
+    """A part that is sent again is in the object once."""
     plan = FaultPlan(seed_of(f"upload {seed}"), 0.5, UPLOAD_FAULTS, is_part_of_upload)
     content = random.Random(seed).randbytes(27 * MB + seed)
     with spoiling(emulator, plan) as proxy:
@@ -167,7 +167,7 @@ def test_large_object_is_whole_however_many_answers_are_lost(emulator: Emulator,
 
 @pytest.mark.parametrize("seed", range(3))
 def test_object_whose_upload_fails_for_good_is_not_there(emulator: Emulator, seed: int) -> None:
-    """The store stops to answer midway: what was to be an object is none, now and when the writer is gone."""
+    """The store stops answering in the middle: the object does not exist, now and after the writer has ended."""
     with spoiling(emulator, FailingFrom(2 + seed)) as proxy:
         options = emulator.options(proxy.endpoint, storage_request_timeout="1", storage_retry_timeout="1")
         store = RemoteStore(new_url(emulator), options)
@@ -180,7 +180,7 @@ def test_object_whose_upload_fails_for_good_is_not_there(emulator: Emulator, see
 
 
 def unfinished(store: RemoteStore, emulator: Emulator) -> list[str]:
-    """The keys of uploads that were begun and neither finished nor given up. The other stores tell nobody."""
+    """The keys of uploads that were begun and neither finished nor given up. The other stores do not list them."""
     if emulator.kind.name != "s3":
         return []
     client: Any = boto3_client("s3", emulator.endpoint)

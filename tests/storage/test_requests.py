@@ -1,4 +1,4 @@
-"""How often a store is asked: each request takes longer than all that is done with its answer."""
+"""The number of requests to a store: each request takes longer than all processing of its answer."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage import content_identity
+from delta_py.storage.cache import content_identity
 from delta_py.storage.store import ObjectStore
 from tests.storage.conftest import new_url
-from tests.support.cutting_proxy import CuttingProxy
-from tests.support.emulators import Emulator
-from tests.support.store_requests import Operation, operations
+from tests.support.servers.cutting_proxy import CuttingProxy
+from tests.support.servers.emulators import Emulator
+from tests.support.stores.store_requests import Operation, operations
 
 HINT = "_delta_log/_last_checkpoint"
 CHECKPOINT = 10
 
 # How many requests may be made at most.
 CHECKPOINT_READS = 1  # of a small one: its end has all of it
-CHECKSUM_READS = 2  # the version's, which is compared with what was replayed, and the checkpoint's, with which that is compared
-COLUMN_READS = 1  # neighbouring pages, by one request
+CHECKSUM_READS = 2  # the version's, which is compared with the replay, and the checkpoint's, with which that is compared
+COLUMN_READS = 1  # neighbouring pages, with one request
 FOOTER_READS = 1
 
 
 class Watched:
-    """A table's store behind a proxy, and what is asked of it."""
+    """A table's store behind a proxy, and the requests to it."""
 
     def __init__(self, emulator: Emulator, proxy: CuttingProxy) -> None:
         self.root = new_url(emulator)
@@ -38,19 +38,19 @@ class Watched:
         self.proxy = proxy
 
     def asked(self, action: Callable[[], object]) -> list[Operation]:
-        """What an action asks of the store, all of it below the table's root: no SDK asks on its own."""
+        """The requests of an action, all of them below the table's root: no SDK sends requests of its own."""
         with self.proxy.counted() as exchanges:
             action()
-        found = operations(exchanges, self.root)
-        assert len(found) == len(exchanges), [exchange.request.target for exchange in exchanges]
-        return found
+        requests = operations(exchanges, self.root)
+        assert len(requests) == len(exchanges), [exchange.request.target for exchange in exchanges]
+        return requests
 
     def append(self, store: ObjectStore, count: int) -> None:
         for number in range(count):
             write_delta(self.root, pa.table({"id": [number]}), mode="append", store=store)
 
     def open(self) -> DeltaTable:
-        """With all that reading its rows needs of the log."""
+        """Including all that reading its rows needs of the log."""
         table = DeltaTable(self.root, store=self.store)
         table.snapshot.files()
         return table
@@ -71,67 +71,67 @@ def commit_path(version: int) -> str:
     return f"_delta_log/{version:020}.json"
 
 
-def at(found: list[Operation], path: str) -> list[str]:
-    """The verbs of requests for one object, or one kind of them by the end of its name."""
-    return [one.verb for one in found if one.path.endswith(path)]
+def at(requests: list[Operation], path: str) -> list[str]:
+    """The verbs of requests for one object, or for objects with this end of their name."""
+    return [one.verb for one in requests if one.path.endswith(path)]
 
 
 @pytest.mark.parametrize("commits", [0, 1, 5])
 def test_opening_a_table_reads_its_checkpoint_and_each_commit_behind_it_once(watched: Watched, commits: int) -> None:
     watched.append(watched.direct, CHECKPOINT + 1 + commits)
-    found = watched.asked(watched.open)
-    assert len(at(found, HINT)) == 1
-    assert [one.path for one in found if one.verb == "LIST"] == ["_delta_log"]
-    read = [one.path for one in found if one.path.endswith(".json")]
-    if commits < 5:  # which are compacted
+    requests = watched.asked(watched.open)
+    assert len(at(requests, HINT)) == 1
+    assert [one.path for one in requests if one.verb == "LIST"] == ["_delta_log"]
+    read = [one.path for one in requests if one.path.endswith(".json")]
+    if commits < 5:  # these are compacted
         assert sorted(read) == [commit_path(version) for version in range(CHECKPOINT + 1, CHECKPOINT + 1 + commits)]
     assert len(set(read)) == len(read) <= commits
-    assert len(at(found, ".checkpoint.parquet")) <= CHECKPOINT_READS
-    assert len(at(found, ".crc")) <= CHECKSUM_READS
-    assert len(found) <= 2 + commits + CHECKPOINT_READS + CHECKSUM_READS
+    assert len(at(requests, ".checkpoint.parquet")) <= CHECKPOINT_READS
+    assert len(at(requests, ".crc")) <= CHECKSUM_READS
+    assert len(requests) <= 2 + commits + CHECKPOINT_READS + CHECKSUM_READS
 
 
 def test_second_opening_with_the_cache_looks_for_what_is_new_only(watched: Watched, cache: None) -> None:
     watched.append(watched.direct, CHECKPOINT + 4)
     watched.open()
-    found = watched.asked(watched.open)
-    assert sorted(one.path for one in found) == ["_delta_log", HINT]
-    assert at(found, "_delta_log") == ["LIST"]
+    requests = watched.asked(watched.open)
+    assert sorted(one.path for one in requests) == ["_delta_log", HINT]
+    assert at(requests, "_delta_log") == ["LIST"]
 
 
 def test_opening_with_the_cache_after_another_commit_reads_that_one_only(watched: Watched, cache: None) -> None:
     watched.append(watched.direct, CHECKPOINT + 4)
     watched.open()
     watched.append(watched.direct, 1)
-    found = watched.asked(watched.open)
-    read = [one.path for one in found if one.path not in ("_delta_log", HINT)]
+    requests = watched.asked(watched.open)
+    read = [one.path for one in requests if one.path not in ("_delta_log", HINT)]
     assert sorted(read) == [f"_delta_log/{CHECKPOINT + 4:020}.crc", commit_path(CHECKPOINT + 4)]
 
 
 def test_commit_is_one_conditional_write_when_nobody_else_writes(watched: Watched) -> None:
-    watched.append(watched.store, 3)  # which also tries the endpoint, once a process
-    found = watched.asked(lambda: watched.append(watched.store, 1))
-    (commit,) = [place for place, one in enumerate(found) if one.path == commit_path(3)]
-    (data,) = [place for place, one in enumerate(found) if one.path.endswith(".parquet")]
-    assert found[commit].verb == "PUT NEW"
-    assert found[data].verb == "PUT"
-    assert found[data + 1 : commit] == []
-    assert len([one for one in found[:data] if one.verb == "LIST"]) == 1, "the table is opened once"
+    watched.append(watched.store, 3)  # which also tests the endpoint, once per process
+    requests = watched.asked(lambda: watched.append(watched.store, 1))
+    (commit,) = [place for place, one in enumerate(requests) if one.path == commit_path(3)]
+    (data,) = [place for place, one in enumerate(requests) if one.path.endswith(".parquet")]
+    assert requests[commit].verb == "PUT NEW"
+    assert requests[data].verb == "PUT"
+    assert requests[data + 1 : commit] == []
+    assert len([one for one in requests[:data] if one.verb == "LIST"]) == 1, "the table is opened once"
 
 
 def test_what_follows_a_commit_asks_for_little(watched: Watched) -> None:
-    """The version checksum, made of the one before."""
+    """The version checksum, made from the previous one."""
     watched.append(watched.store, 3)
-    found = watched.asked(lambda: watched.append(watched.store, 1))
-    (commit,) = [place for place, one in enumerate(found) if one.path == commit_path(3)]
-    after = found[commit + 1 :]
+    requests = watched.asked(lambda: watched.append(watched.store, 1))
+    (commit,) = [place for place, one in enumerate(requests) if one.path == commit_path(3)]
+    after = requests[commit + 1 :]
     assert [one.path for one in after if one.verb.startswith("PUT")] == [f"_delta_log/{3:020}.crc"]
     assert [one for one in after if one.verb == "LIST"] == []
     assert len(after) <= 2
 
 
 def write_columns(watched: Watched) -> None:
-    """One file of ten columns, each far from the footer and longer than a request is worth."""
+    """One file of ten columns, each far from the footer and longer than an extra request is worth."""
     random = np.random.default_rng(1)
     columns = {f"c{number}": random.random(200_000) for number in range(10)}
     write_delta(watched.root, pa.table(columns), store=watched.direct)
@@ -140,20 +140,20 @@ def write_columns(watched: Watched) -> None:
 def test_scan_of_one_column_reads_the_footer_and_that_column(watched: Watched) -> None:
     write_columns(watched)
     table = watched.open()
-    found = watched.asked(lambda: table.to_arrow(["c3"]))
-    assert at(found, ".parquet") == ["RANGE"] * (FOOTER_READS + COLUMN_READS)
-    assert at(found, "_delta_log") == []
+    requests = watched.asked(lambda: table.to_arrow(["c3"]))
+    assert at(requests, ".parquet") == ["RANGE"] * (FOOTER_READS + COLUMN_READS)
+    assert at(requests, "_delta_log") == []
 
 
 def test_second_scan_with_the_cache_reads_the_column_only(
     watched: Watched, cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content_identity, "_SETTLED_MS", -60_000)  # a file without an etag is kept from its second minute on
+    monkeypatch.setattr(content_identity, "_SETTLED_MS", -60_000)  # a file without an etag is cached from its second minute on
     write_columns(watched)
     watched.open().to_arrow(["c3"])
     table = watched.open()
-    found = watched.asked(lambda: table.to_arrow(["c3"]))
-    assert [one.verb for one in found] == ["RANGE"] * COLUMN_READS
+    requests = watched.asked(lambda: table.to_arrow(["c3"]))
+    assert [one.verb for one in requests] == ["RANGE"] * COLUMN_READS
 
 
 def test_scan_of_one_column_fetches_little_more_than_its_bytes(watched: Watched) -> None:

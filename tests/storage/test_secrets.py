@@ -1,5 +1,6 @@
 """An application that writes, changes, streams and fails leaves its secrets in no file: not in the event log, the checkpoint,
-Spark's directories, the table's log, nor in what it prints."""
+Spark's directories or the table's log, nor in its output.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from pathlib import Path
 
 from delta_py.object_stores.remote import RemoteStore
 from tests.storage.conftest import new_url
-from tests.support.emulators import Emulator
-from tests.support.spark_script import run_script
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.spark_script import run_script
 
 APPLICATION = """
 import json, sys

@@ -1,4 +1,4 @@
-"""Tables in object stores through Spark: reads, writes, DML, streams, names, clones; and secrets that stay where they are."""
+"""Tables in object stores through Spark: reads, writes, DML, streams, names, clones; and secrets that do not leak."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_py.errors import DeltaError
 from spark_plugin import DeltaTable
 from tests.storage.conftest import CONTAINER, new_url
-from tests.support import pages
-from tests.support.emulators import Emulator
-from tests.support.settings import restore
+from tests.support.documents import pages
+from tests.support.servers.emulators import Emulator
+from tests.support.spark.settings import restore
 
 SCHEMA = "id bigint, part bigint, text string"
 
 
 @pytest.fixture
 def url(spark: SparkSession, emulator: Emulator) -> Iterator[str]:
-    """Of a new table; the session's settings open its store."""
+    """The URL of a new table; the session's settings open its store."""
     settings = {f"spark.pydelta.{name}": value for name, value in emulator.settings().items()}
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
@@ -36,8 +36,8 @@ def numbers(spark: SparkSession, first: int, last: int) -> DataFrame:
     return spark.range(first, last).selectExpr("id", "id % 3 AS part", "concat('t', id) AS text")
 
 
-def check(found: DataFrame, expected: DataFrame) -> None:
-    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+def check(actual: DataFrame, expected: DataFrame) -> None:
+    assert_df_equality(actual, expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
@@ -50,8 +50,8 @@ def test_rows_are_written_read_pruned_and_travelled(spark: SparkSession, url: st
     check(load(spark, url), numbers(spark, 0, 150))
     check(load(spark, url).filter("part = 1 AND id < 20"), numbers(spark, 0, 20).filter("part = 1"))
     plan = load(spark, url).filter("part = 1")._jdf.queryExecution().toString()
-    kept, total = (int(number) for number in re.findall(r"(\d+) of (\d+) files", plan)[0])
-    assert kept * 3 == total
+    read_count, total = (int(number) for number in re.findall(r"(\d+) of (\d+) files", plan)[0])
+    assert read_count * 3 == total
     check(load(spark, url, versionAsOf=0), numbers(spark, 0, 100))
     check(load(spark, f"{url}@v0"), numbers(spark, 0, 100))
 

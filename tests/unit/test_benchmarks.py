@@ -1,4 +1,4 @@
-"""The tables that the benchmarks measure are what they say, so that a number is the number of the right thing."""
+"""The tables that the benchmarks measure are what they claim to be, so that each number measures the right thing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.object_stores.open_store import open_store
-from tests.support.cutting_proxy import Exchange, Request
-from tests.support.memory_store import MemoryStore
+from tests.support.servers.cutting_proxy import Exchange, Request
+from tests.support.stores.memory_store import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,10 +73,10 @@ def test_state_run_prints_what_it_measured(reader: str, tmp_path: Path) -> None:
     assert set(bench.STATE_READERS) == set(state_run.READERS)
     make_log_table.make_table(str(tmp_path / "t"), files=300, columns=10, commits=2)
     command = [sys.executable, "benchmarks/state_run.py", reader, str(tmp_path / "t"), "150500"]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
-    result = json.loads(done.stdout)
+    result = json.loads(process.stdout)
     assert result["files"] == 1
     assert result["seconds"] > 0
     assert result["peak_mb"] > 20
@@ -84,27 +84,27 @@ def test_state_run_prints_what_it_measured(reader: str, tmp_path: Path) -> None:
 
 def test_index_run_prints_what_it_measured() -> None:
     command = [sys.executable, "benchmarks/index_run.py", "--files", "20", "--rows", "50", "--lookups", "3"]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
-    result = json.loads(done.stdout)
+    result = json.loads(process.stdout)
     assert (result["files"], result["segments"], result["most_files_opened"]) == (20, 1, 1)
 
 
 def test_scan_table_loses_a_tenth_of_its_rows_to_deletion_vectors(tmp_path: Path) -> None:
     left = make_scan_table.make_table(str(tmp_path / "t"), rows=16_000)
     assert 14_000 < left < 14_800
-    whole = DeltaTable(str(tmp_path / "t"), version=0).to_arrow()
-    assert whole.num_rows == 16_000
-    assert pc.count_distinct(whole["id"]).as_py() == 16_000
+    full_rows = DeltaTable(str(tmp_path / "t"), version=0).to_arrow()
+    assert full_rows.num_rows == 16_000
+    assert pc.count_distinct(full_rows["id"]).as_py() == 16_000
     assert DeltaTable(str(tmp_path / "t")).to_arrow().num_rows == left
 
 
 def test_report_names_the_ratios_and_their_targets() -> None:
     ours = {"files": 1, "seconds": 0.5, "cpu_seconds": 0.6, "peak_mb": 300.0, "import_seconds": 0.3}
     peers = {**ours, "seconds": 1.0, "peak_mb": 400.0}
-    found = {reader: ours if reader.startswith("pydelta") else peers for reader in bench.STATE_READERS}
-    text = bench.state_text(300_000, found)
+    results = {reader: ours if reader.startswith("pydelta") else peers for reader in bench.STATE_READERS}
+    text = bench.state_text(300_000, results)
     assert "Time 0.50x of deltalake (target: at most 0.45x), memory 0.75x" in text
 
 
@@ -120,10 +120,10 @@ def test_checkpoint_run_writes_a_checkpoint_and_prints_what_it_measured(writer: 
     path = str(tmp_path / "t")
     make_log_table.make_table(path, files=200, commits=3)
     command = [sys.executable, "benchmarks/checkpoint_run.py", writer, path, "--both-forms"]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
-    result = json.loads(done.stdout)
+    result = json.loads(process.stdout)
     assert result["files"] == 200 + 3 * make_log_table.ADDS_PER_COMMIT and result["seconds"] > 0
     assert os.path.exists(os.path.join(path, "_delta_log", f"{4:020d}.checkpoint.parquet"))
 
@@ -167,14 +167,14 @@ def test_sum_of_the_warehouses_queries_is_said_beside_both_peers() -> None:
         "TPC-H 1": {"parquet": 1.0, "delta": 3.0, "pydelta": 2.0},
         "TPC-H 6": {"parquet": 1.0, "delta": 1.0, "pydelta": 1.0},
     }
-    said = "All TPC-H-like queries: 1.50x of Spark's Parquet reader (target: at most 1.05x)"
-    assert query_part._sum_text(medians) == f"{said}, 0.75x of delta-spark."
+    sum_text = "All TPC-H-like queries: 1.50x of Spark's Parquet reader (target: at most 1.05x)"
+    assert query_part._sum_text(medians) == f"{sum_text}, 0.75x of delta-spark."
     assert "delta-spark" not in query_part._sum_text({"TPC-H 1": {"parquet": 1.0, "pydelta": 2.0}})
 
 
 def test_lookups_of_threads_are_told_with_their_tail() -> None:
-    found = {"seconds": [5.0, 5.0], "latencies": [0.1] * 980 + [2.0] * 20}
-    assert query_part._lookups_row("pydelta", found) == ["pydelta", "100.0", "0.10 s", "2.00 s"]
+    times = {"seconds": [5.0, 5.0], "latencies": [0.1] * 980 + [2.0] * 20}
+    assert query_part._lookups_row("pydelta", times) == ["pydelta", "100.0", "0.10 s", "2.00 s"]
 
 
 def test_every_target_names_a_query_that_is_measured() -> None:
@@ -206,11 +206,11 @@ def test_operation_is_measured_alone_beside_the_tuned_peer(
 
 
 def test_first_queries_take_turns_and_must_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, odd = list[tuple[str, str]](), dict[str, int]()
+    runs, odd = list[tuple[str, str]](), dict[str, int]()
 
     def run(command: Sequence[str], environment: dict[str, str]) -> dict[str, Any]:
         source, query = (command[command.index(option) + 1] for option in ("--format", "--query"))
-        asked.append((source, query))
+        runs.append((source, query))
         seconds = {"spark": 100, "pydelta": 300, "delta": 600}[source]
         return {"rows": [[query, odd.get(source)]], "at": time.time() + seconds, "spark": "4.2.0"}
 
@@ -219,7 +219,7 @@ def test_first_queries_take_turns_and_must_give_the_same_rows(tmp_path: Path, mo
     monkeypatch.setattr("benchmarks.first_part.peer_python", lambda peer: peer)
     sizes = replace(bench.QUICK, runs=1)
     part = bench.PARTS["first"](tmp_path, sizes, tmp_path)
-    assert len(asked) == 16 and asked[:8] == asked[8:], "two rounds, the first one to warm up"
+    assert len(runs) == 16 and runs[:8] == runs[8:], "two rounds, the first one to warm up"
     assert {name: round(ratio, 2) for name, ratio in part.ratios.items()} == {
         "first query, point lookup": 0.5,
         "first query, count": 0.5,
@@ -253,13 +253,13 @@ def test_line_charts_have_a_line_for_each_name_and_larger_values_higher() -> Non
 def test_logs_of_the_stores_part_have_the_same_columns_and_prune_to_one(tmp_path: Path) -> None:
     make_log_table.make_table(str(tmp_path / "others"), files=1_000, commits=make_store_tables.COMMITS)
     make_store_tables.make_log_of_pydelta(str(tmp_path / "own"), files=510)
-    others, own = (DeltaTable(str(tmp_path / name)) for name in ("others", "own"))
-    assert own.schema().names == others.schema().names and own.schema().types == others.schema().types
-    for table in (others, own):
+    log_of_others, own_log = (DeltaTable(str(tmp_path / name)) for name in ("others", "own"))
+    assert own_log.schema().names == log_of_others.schema().names and own_log.schema().types == log_of_others.schema().types
+    for table in (log_of_others, own_log):
         segment = table.snapshot.segment
         assert segment.checkpoint is not None and len(segment.commits) == make_store_tables.COMMITS
         assert table.scan(filter=f"id = {stores_run.WANTED_ID}").report.files_kept == 1
-    assert others.snapshot.checksum is None and own.snapshot.checksum is not None
+    assert log_of_others.snapshot.checksum is None and own_log.snapshot.checksum is not None
 
 
 def test_file_table_has_the_row_groups_and_the_bytes() -> None:
@@ -276,7 +276,7 @@ def test_file_table_has_the_row_groups_and_the_bytes() -> None:
         ([], 0),
         ([(0, 1), (1, 2), (2, 3)], 3),
         ([(0, 1), (1, 2), (1, 2.5), (1.1, 1.9), (3, 4)], 3),
-        ([(0, 10), (0, 1), (1, 2)], 2),  # the long one goes beside a row of two
+        ([(0, 10), (0, 1), (1, 2)], 2),  # the long one runs at the same time as a row of two
     ],
 )
 def test_round_trips_are_the_longest_row_of_requests(spans: list[tuple[float, float]], expected: int) -> None:
@@ -293,19 +293,19 @@ def test_requests_of_a_commit_are_told_apart() -> None:
         ("GET", "/bench/t/_delta_log/00000000000000000004.json"),
     ]
     exchanges = [Exchange(Request(method, target, {}, b"12"), 200, 5, None) for method, target in targets]
-    asked = bench_store.Asked.of([bench_store.TimedExchange(exchange, n, n + 1) for n, exchange in enumerate(exchanges)])
-    assert (asked.log, asked.data) == ({"LIST": 1, "GET": 1}, {"PUT": 1})
-    assert (asked.commit, asked.afterwards) == ({"PUT": 1}, {"PUT": 1, "GET": 1})
-    assert (asked.down_bytes, asked.up_bytes, asked.round_trips) == (30, 12, 6)
-    text = stores_part.requests_text([stores_part.Measured("append", "pydelta", "few", asked, (0.1, 0.25))])
+    requests = bench_store.Asked.of([bench_store.TimedExchange(exchange, n, n + 1) for n, exchange in enumerate(exchanges)])
+    assert (requests.log, requests.data) == ({"LIST": 1, "GET": 1}, {"PUT": 1})
+    assert (requests.commit, requests.afterwards) == ({"PUT": 1}, {"PUT": 1, "GET": 1})
+    assert (requests.down_bytes, requests.up_bytes, requests.round_trips) == (30, 12, 6)
+    text = stores_part.requests_text([stores_part.Measured("append", "pydelta", "few", requests, (0.1, 0.25))])
     row = "| append | pydelta | 1 GET, 1 LIST | 1 PUT | 1 PUT | 1 GET, 1 PUT | 6 | 30 | 12 | 100 ms | 250 ms | few |"
     assert row in "\n".join(text)
 
 
 def test_sources_are_compared_with_the_quicker_of_pyarrows() -> None:
     run = {"seconds": 0.1, "cpu_seconds": 0.01}
-    found = {"one column": {"sdk": [run], "file": [{**run, "seconds": 0.4}], "dataset": [{**run, "seconds": 0.2}]}}
-    text = "\n".join(stores_part.sources_text({0.02: found}))
+    sources = {"one column": {"sdk": [run], "file": [{**run, "seconds": 0.4}], "dataset": [{**run, "seconds": 0.2}]}}
+    text = "\n".join(stores_part.sources_text({0.02: sources}))
     assert "| one column | 20 ms | 100 ms | 10 ms | 400 ms | 10 ms | 200 ms | 10 ms | 0.50x |" in text
 
 
@@ -315,9 +315,9 @@ def test_roads_are_compared_with_the_session_that_has_all_else() -> None:
         "scan": {"defaults": [1.0, 1.0, 7.0], "parquet": [1.05], "columns": [2.1]},
         "whole": {"defaults": [1.0], "columns": [8.0]},
     }
-    roads, _, said, _, queries = roads_part.road_lines(seconds)
+    roads, _, verdicts, _, queries = roads_part.road_lines(seconds)
     assert "| driver | 1 | 2.00x | 2.00x (lookup) | 2.00x (lookup) | stays |" in roads
     assert "| parquet | 1 | 1.05x | 1.05x (scan) | 1.05x (scan) | to be deleted |" in roads
     assert "| columns | 2 | 4.00x | 2.00x (scan) | 8.00x (whole) | stays |" in roads
-    assert "from 1.10x on" in said
+    assert "from 1.10x on" in verdicts
     assert "| lookup | 0.100 s | 0.200 s |  | 0.900 s |" in queries

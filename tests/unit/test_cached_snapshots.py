@@ -1,4 +1,4 @@
-"""Snapshots that keep what they read: only where the log is listed as it was, and within a bound of memory."""
+"""Snapshots that cache what they read: only if the listing of the log is unchanged, and within a limit of memory."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import FileId, ObjectInfo
 from delta_py.types.schema import LONG
-from tests.support.small_table import append, make_table, reproducible_table
+from tests.support.tables.small_table import append, make_table, reproducible_table
 
 LEAVES = {("id",): LONG}
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotCache]:
-    """What is kept, by a test alone. Tables of any age are kept."""
-    own = SnapshotCache()
-    monkeypatch.setattr(cached_snapshots, "KEPT", own)
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
-    yield own
-    own.forget()
-    assert own.memory_bytes == 0
+def snapshot_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotCache]:
+    """The cache, for one test alone. Tables of any age are cached."""
+    cache = SnapshotCache()
+    monkeypatch.setattr(cached_snapshots, "KEPT", cache)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
+    yield cache
+    cache.forget()
+    assert cache.memory_bytes == 0
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files of logs that are read, listings aside."""
+    """The files of logs that are read, without listings."""
     from delta_py.storage.local import LocalStore
 
-    found: list[str] = []
+    paths_read: list[str] = []
     read = LocalStore.read
 
     def noted(self: LocalStore, path: str) -> bytes:
-        found.append(path)
+        paths_read.append(path)
         return read(self, path)
 
     monkeypatch.setattr(LocalStore, "read", noted)
-    return found
+    return paths_read
 
 
 def rows(*numbers: int) -> pa.Table:
@@ -69,7 +69,7 @@ def paths(snapshot: Snapshot, leaves: Any = LEAVES) -> list[str]:
 
 
 def age(path: Path, seconds: float) -> None:
-    """Let the log say that it was modified so long ago. When it was changed nobody can set."""
+    """Set the modification time of the log to this long ago. Its change time cannot be set."""
     for file in (path / "_delta_log").iterdir():
         os.utime(file, (time.time() - seconds,) * 2)
 
@@ -126,19 +126,19 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of the log, in a store that is taken for a remote one."""
+    """Of the log, in a store that is treated as remote."""
     from delta_py.storage.local import LocalStore
 
-    found: list[str] = []
+    listed_from: list[str] = []
     list_from = LocalStore.list_from
 
     def noted(self: LocalStore, directory: str, start: str = "") -> Any:
-        found.append(start)
+        listed_from.append(start)
         return list_from(self, directory, start)
 
     monkeypatch.setattr(LocalStore, "list_from", noted)
     monkeypatch.setattr(LocalStore, "is_remote", True)
-    return found
+    return listed_from
 
 
 # ---------------------------------------------------------------- what is kept
@@ -150,9 +150,9 @@ def test_second_load_reads_nothing_of_the_log_and_gives_the_same(tmp_path: Path,
     files = paths(first)
     assert reads, "the first one reads"
     reads.clear()
-    again = load(path)
-    assert (paths(again), again.num_files, again.version, again.schema) == (files, 2, 1, first.schema)
-    assert paths(CachedSnapshot.of(pickle.loads(pickle.dumps(again)))) == files
+    reloaded = load(path)
+    assert (paths(reloaded), reloaded.num_files, reloaded.version, reloaded.schema) == (files, 2, 1, first.schema)
+    assert paths(CachedSnapshot.of(pickle.loads(pickle.dumps(reloaded)))) == files
     assert reads == []
     assert sorted(files) == sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist())
 
@@ -183,13 +183,13 @@ def test_new_commit_is_seen_and_old_versions_stay(tmp_path: Path) -> None:
     assert [len(paths(load(path))), len(paths(load(path, version=0)))] == [2, 1]
 
 
-def test_list_that_was_not_taken_whole_is_not_kept(tmp_path: Path, kept: SnapshotCache) -> None:
+def test_list_that_was_not_taken_whole_is_not_kept(tmp_path: Path, snapshot_cache: SnapshotCache) -> None:
     path = make_table(tmp_path / "t", [rows(1), rows(2)])
     reading = load(path).file_batches(LEAVES)
     next(reading)
-    assert kept.memory_bytes > 0, "what is being read counts"
+    assert snapshot_cache.memory_bytes > 0, "what is being read counts"
     reading.close()
-    assert kept.memory_bytes == 0
+    assert snapshot_cache.memory_bytes == 0
     assert len(paths(load(path))) == 2
 
 
@@ -201,9 +201,9 @@ def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another
     seen = []
     for _ in range(3):
         path = make_table(root, [rows(1)])
-        found = load(path)
-        seen.append((found.metadata.id, *paths(found)))
-        time.sleep(0.01)  # more than the steps in which this machine's disks tell times
+        snapshot = load(path)
+        seen.append((snapshot.metadata.id, *paths(snapshot)))
+        time.sleep(0.01)  # longer than the clock resolution of this machine's disks
         shutil.rmtree(root)
     assert len(set(seen)) == 3
 
@@ -232,22 +232,22 @@ def test_table_of_the_same_names_sizes_and_times_in_its_place_is_another(
 
 
 def test_held_table_reads_the_log_that_is_there_now(tmp_path: Path) -> None:
-    """A table that says that it is the same one, with the same schema."""
+    """A table that claims to be the same one, with the same schema."""
     one, two = (reproducible_table(tmp_path / str(day), [rows(day, day + 1)]) for day in (10, 50))
     live = tmp_path / "live"
     shutil.copytree(one, live)
-    held = DeltaTable(str(live))
-    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == []
+    held_table = DeltaTable(str(live))
+    assert held_table.to_arrow(filter="id >= 50")["id"].to_pylist() == []
     replace_by(live, two, "copied")
-    assert held.to_arrow(filter="id >= 50")["id"].to_pylist() == [50, 51]
-    assert held.to_arrow(filter="id < 50")["id"].to_pylist() == []
+    assert held_table.to_arrow(filter="id >= 50")["id"].to_pylist() == [50, 51]
+    assert held_table.to_arrow(filter="id < 50")["id"].to_pylist() == []
 
 
 def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    """A copy that keeps old times is young: within one step of the clock, another copy may take its place and its inode."""
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    """A copy with old times is young: within one step of the clock, another copy may replace it and get its inode."""
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 60_000)
     path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
     age(tmp_path / "t", 1000)
     for seconds, is_kept in ((0, False), (50, False), (70, True)):
@@ -259,12 +259,12 @@ def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
 
 
 def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path, reads: list[str]) -> None:
-    """A backup by links sets the time of the last change."""
+    """A backup by links changes the change time."""
     path = make_table(tmp_path / "t", [rows(1)])
-    held = load(path)
-    files = paths(held)
+    held_snapshot = load(path)
+    files = paths(held_snapshot)
     os.link(tmp_path / "t" / "_delta_log" / f"{0:020d}.json", tmp_path / "backup")
-    assert paths(held) == files
+    assert paths(held_snapshot) == files
     assert paths(load(path)) == files
     reads.clear()
     assert paths(load(path)) == files and reads == []
@@ -273,7 +273,7 @@ def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path
 def test_young_log_is_not_kept_as_another_could_have_the_same_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 60_000)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 60_000)
     path, now = make_table(tmp_path / "t", [rows(1)]), time.time()
     age(tmp_path / "t", 0)
     for seconds, is_kept in ((0, False), (50, False), (70, True)):
@@ -307,11 +307,11 @@ def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads:
 def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table is moved away after its log was checked, another takes its place and is read, and the first one comes back."""
+    """A table is moved away after its log was checked, another one replaces it and is read, and the first one comes back."""
     root, other = tmp_path / "t", tmp_path / "other"
     path, aside = make_table(root, [rows(1)], times_ms=[1_700_000_000_000]), tmp_path / "aside"
     make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
-    own = Snapshot.load(open_store(path)).files()["path"].to_pylist()
+    own_paths = Snapshot.load(open_store(path)).files()["path"].to_pylist()
     pinned = CachedSnapshot.of(pickle.loads(pickle.dumps(load(path))))
 
     def swapped(_: Snapshot) -> None:
@@ -320,17 +320,17 @@ def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
 
     with monkeypatch.context() as patched:
         patched.setattr(Snapshot, "check_log", swapped)
-        assert paths(pinned) != own, "as a plain snapshot does"
+        assert paths(pinned) != own_paths, "as a plain snapshot does"
     root.rename(other)
     aside.rename(root)
-    assert paths(load(path)) == own
+    assert paths(load(path)) == own_paths
 
 
 def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, other, aside = tmp_path / "t", tmp_path / "other", tmp_path / "aside"
     path = make_table(root, [rows(1)], times_ms=[1_700_000_000_000])
     make_table(other, [rows(2)], times_ms=[1_700_000_000_001])
-    own = Snapshot.load(open_store(path)).metadata.id
+    own_id = Snapshot.load(open_store(path)).metadata.id
     original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
 
     def in_between(cls: type[Snapshot], store: Any, segment: Any) -> Snapshot:
@@ -340,27 +340,27 @@ def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Pat
 
     with monkeypatch.context() as patched:
         patched.setattr(Snapshot, "of_segment", classmethod(in_between))
-        assert load(path).metadata.id != own
+        assert load(path).metadata.id != own_id
     root.rename(other)
     aside.rename(root)
-    assert load(path).metadata.id == own
+    assert load(path).metadata.id == own_id
 
 
 # ---------------------------------------------------------------- the bound of memory
 
 
 def test_memory_is_bounded_and_what_was_used_last_stays(
-    tmp_path: Path, kept: SnapshotCache, reads: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, snapshot_cache: SnapshotCache, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = [make_table(tmp_path / name, [rows(1)]) for name in "abc"]
     paths(load(tables[0]))
-    one = kept.memory_bytes
+    one = snapshot_cache.memory_bytes
     assert one > 0
-    kept.most_bytes = int(2.5 * one)
+    snapshot_cache.most_bytes = int(2.5 * one)
     paths(load(tables[1]))
     paths(load(tables[0]))
-    paths(load(tables[2]))  # in the place of the second
-    assert kept.memory_bytes <= kept.most_bytes
+    paths(load(tables[2]))  # replaces the second
+    assert snapshot_cache.memory_bytes <= snapshot_cache.most_bytes
     for table, is_read in zip(tables, (False, True, False), strict=True):
         reads.clear()
         CachedSnapshot.load(open_store(table))
@@ -368,14 +368,14 @@ def test_memory_is_bounded_and_what_was_used_last_stays(
         if not is_read:
             paths(load(table))
             assert reads == []
-    kept.most_bytes_of_one = one - 1
-    kept.forget()
+    snapshot_cache.most_bytes_of_one = one - 1
+    snapshot_cache.forget()
     assert len(paths(load(tables[0]))) == 1
-    assert kept.memory_bytes == 0
+    assert snapshot_cache.memory_bytes == 0
 
 
-def test_versions_are_bounded(tmp_path: Path, kept: SnapshotCache, reads: list[str]) -> None:
-    kept.most_versions = 2
+def test_versions_are_bounded(tmp_path: Path, snapshot_cache: SnapshotCache, reads: list[str]) -> None:
+    snapshot_cache.most_versions = 2
     path = make_table(tmp_path / "t", [rows(number) for number in range(4)])
     for version in range(4):
         load(path, version=version)
@@ -386,33 +386,33 @@ def test_versions_are_bounded(tmp_path: Path, kept: SnapshotCache, reads: list[s
     assert reads
 
 
-def test_lists_that_are_read_at_once_count_together(tmp_path: Path, kept: SnapshotCache) -> None:
+def test_lists_that_are_read_at_once_count_together(tmp_path: Path, snapshot_cache: SnapshotCache) -> None:
     path = make_table(tmp_path / "t", [rows(1)])
     paths(load(path))
-    one = kept.memory_bytes
-    kept.forget()
-    kept.most_bytes = int(1.5 * one)
+    one = snapshot_cache.memory_bytes
+    snapshot_cache.forget()
+    snapshot_cache.most_bytes = int(1.5 * one)
     first, second = load(path).file_batches(LEAVES), load(path).file_batches(LEAVES)
     next(first), next(second)
-    assert kept.memory_bytes == one, "the second one is not kept"
+    assert snapshot_cache.memory_bytes == one, "the second one is not kept"
     assert [list(first), list(second)] == [[], []]
-    assert kept.memory_bytes == one
+    assert snapshot_cache.memory_bytes == one
 
 
 def test_threads_share_what_is_kept(tmp_path: Path) -> None:
     path = make_table(tmp_path / "t", [rows(number) for number in range(20)])
-    wanted, found = sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist()), []
+    expected_paths, path_lists = sorted(Snapshot.load(open_store(path)).files()["path"].to_pylist()), []
 
     def work() -> None:
         for _ in range(10):
-            found.append(sorted(paths(load(path))) == wanted)
+            path_lists.append(sorted(paths(load(path))) == expected_paths)
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 60
+    assert path_lists == [True] * 60
 
 
 # ---------------------------------------------------------------- whether the log is still the one that was listed
@@ -439,7 +439,7 @@ def test_reading_the_log_for_long_is_not_listing_it(
     tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, other, now = make_table(tmp_path / "t", [rows(1)]), make_table(tmp_path / "other", [rows(1)]), time.monotonic()
-    age(tmp_path / "other", 5)  # both may be made within one step in which this machine's disks tell times
+    age(tmp_path / "other", 5)  # both may be made within one step of the disk's clock
     monkeypatch.setattr("time.monotonic", lambda: now)
     original = Snapshot.of_segment.__func__  # type: ignore[attr-defined]
 
@@ -473,19 +473,19 @@ def test_log_that_went_on_otherwise_is_another_one(tmp_path: Path) -> None:
     write_delta(path, rows(1))
     shutil.copytree(path, backup)
     write_delta(path, rows(2), mode="append")
-    held, info = load(path), Path(path, "_delta_log", f"{1:020}.json").stat()
+    held_snapshot, info = load(path), Path(path, "_delta_log", f"{1:020}.json").stat()
     shutil.rmtree(path)
     backup.rename(path)
     write_delta(path, rows(3), mode="append")
     assert Path(path, "_delta_log", f"{1:020}.json").stat().st_size == info.st_size
     with pytest.raises(SchemaMismatchError, match="replaced by another"):
-        paths(held)
+        paths(held_snapshot)
 
 
 def test_log_that_was_found_alike_is_not_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_table(tmp_path / "t", [rows(1)])
-    held = Snapshot.load(open_store(path))
+    held_snapshot = Snapshot.load(open_store(path))
     age(Path(path), 10)
-    assert len(paths(held)) == 1
+    assert len(paths(held_snapshot)) == 1
     monkeypatch.setattr("delta_py.snapshot.load_segment", lambda *_: pytest.fail("the log was loaded again"))
-    assert len(paths(held)) == 1
+    assert len(paths(held_snapshot)) == 1

@@ -1,4 +1,4 @@
-"""The classes of delta.tables 4.4: whoever uses them there changes one import. More arguments than there are our own."""
+"""The classes of delta.tables 4.4: users change only one import. Additional arguments are pydelta's own."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def found(name: str) -> Any:
 def test_method_takes_the_arguments_of_delta_tables(name: str) -> None:
     parameters = [p for p in inspect.signature(found(name)).parameters.values() if p.name != "self"]
     assert tuple(p.name for p in parameters[: len(METHODS[name])]) == METHODS[name]
-    own = parameters[len(METHODS[name]) :]
-    assert all(p.default is not p.empty for p in own), "arguments of ours may be left out"
+    own_parameters = parameters[len(METHODS[name]) :]
+    assert all(p.default is not p.empty for p in own_parameters), "arguments of ours may be left out"
 
 
 @pytest.mark.parametrize("name", ["DeltaTable", "DeltaTableBuilder", "DeltaColumnBuilder", "DeltaMergeBuilder"])

@@ -1,4 +1,4 @@
-"""What README and docs/ say of the code: links, options, settings, names of errors. The code in them runs in tests/spark."""
+"""Statements of README and docs/ about the code: links, options, settings, names of errors. tests/spark runs the code in them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 import delta_py
 import spark_plugin
+from delta_py import as_deltalake
 from delta_py.errors import DeltaError
 from delta_py.storage.store_options import OPTION_NAMES
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
@@ -22,8 +23,8 @@ from spark_plugin.options import read_options, streaming_options, write_options
 from spark_plugin.options.read_options import read_options as parse_read
 from spark_plugin.options.write_options import write_options as parse_write
 from spark_plugin.pruning import status
-from tests.support import pages
-from tests.support.pages import ROOT
+from tests.support.documents import pages
+from tests.support.documents.pages import ROOT
 
 TEXTS = [*pages.PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
 OPTIONS = (ROOT / "docs" / "options.md").read_text()
@@ -54,7 +55,7 @@ def test_block_says_whether_it_runs(page: Path) -> None:
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
 def test_page_has_no_code_that_no_test_runs(page: Path) -> None:
-    """Indented blocks have no mark; the two commands at the top of README are the only ones."""
+    """Indented blocks have no mark; only the two commands at the top of README are indented."""
     indented = re.findall(r"^    \S.*$", pages.without_blocks(page), re.MULTILINE)
     assert [line for line in indented if not line.startswith("    make ")] == []
 
@@ -71,28 +72,28 @@ def test_link_points_at_a_file_and_a_heading(page: Path) -> None:
 
 def files_and_folders() -> set[str]:
     """Every file and folder of this repository by its path, and by each end of its path."""
-    found = subprocess.run(
+    process = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
-    if found.returncode:
+    if process.returncode:
         pytest.skip("this is no clone of the repository")
-    files = [PurePosixPath(name) for name in found.stdout.splitlines() if (ROOT / name).exists()]
+    files = [PurePosixPath(name) for name in process.stdout.splitlines() if (ROOT / name).exists()]
     paths = {path for file in files for path in (file, *file.parents)}
     return {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
 
 
-def is_path(text: str, known: set[str]) -> bool:
+def is_path(text: str, known_paths: set[str]) -> bool:
     """Whether a text in backticks names a file or a folder of this repository, such as `log/log_writer.py` or `delta_py/log`."""
     if not re.fullmatch(r"\.?\w[\w.-]*(/[\w.-]+)*/?", text):
         return False
-    return text.endswith(OUR_SUFFIXES) or ("/" in text and text.partition("/")[0] in known)
+    return text.endswith(OUR_SUFFIXES) or ("/" in text and text.partition("/")[0] in known_paths)
 
 
 @pytest.mark.parametrize("page", [*TEXTS, ROOT / "SECURITY.md"], ids=name_of)
 def test_path_that_a_page_names_exists(page: Path) -> None:
-    known = files_and_folders()
-    named = [text for text in spans(page) if is_path(text, known)]
-    assert [text for text in named if text.rstrip("/") not in known] == []
+    known_paths = files_and_folders()
+    named = [text for text in spans(page) if is_path(text, known_paths)]
+    assert [text for text in named if text.rstrip("/") not in known_paths] == []
 
 
 @pytest.mark.parametrize("page", [*TEXTS, ROOT / "SECURITY.md"], ids=name_of)
@@ -106,15 +107,15 @@ def spans(page: Path) -> list[str]:
 
 
 def is_importable(name: str) -> bool:
-    """Whether a dotted name is a module, or what a module has."""
+    """Whether a dotted name is a module, or an attribute of one."""
     module, _, rest = name.partition(".")
-    found: object = importlib.import_module(module)
+    value: object = importlib.import_module(module)
     for part in rest.split("."):
         module = f"{module}.{part}"
-        if hasattr(found, part):
-            found = getattr(found, part)
-        elif inspect.ismodule(found) and importlib.util.find_spec(module):
-            found = importlib.import_module(module)
+        if hasattr(value, part):
+            value = getattr(value, part)
+        elif inspect.ismodule(value) and importlib.util.find_spec(module):
+            value = importlib.import_module(module)
         else:
             return False
     return True
@@ -151,15 +152,17 @@ def public_objects() -> list[Any]:
     return [*objects, status, *COMMANDS]
 
 
-@pytest.mark.parametrize("found", public_objects(), ids=lambda found: f"{found.__module__}.{found.__qualname__}")
-def test_public_name_is_on_an_api_page(found: Any) -> None:
+@pytest.mark.parametrize(
+    "public_object", public_objects(), ids=lambda public_object: f"{public_object.__module__}.{public_object.__qualname__}"
+)
+def test_public_name_is_on_an_api_page(public_object: Any) -> None:
     text = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "api").glob("*.md")))
     documented = set()
     for name, options in re.findall(r"^::: (\S+)\n((?:    .+\n)*)", text, re.MULTILINE):
         members = re.search(r"members: \[(.+)\]", options)
         documented |= {f"{name}.{member}" for member in members[1].split(", ")} if members else {name}
-    name = f"{found.__module__}.{found.__qualname__}"
-    assert name in documented or (found.__module__ in documented and issubclass(found, DeltaError))
+    name = f"{public_object.__module__}.{public_object.__qualname__}"
+    assert name in documented or (public_object.__module__ in documented and issubclass(public_object, DeltaError))
 
 
 PAGE = """
@@ -184,14 +187,14 @@ def test_page_with_a_value_that_is_wrong_fails(tmp_path: Path) -> None:
 
 
 def documented(place: str) -> set[str]:
-    """The options that the table in options.md gives to a place, such as `stream read`."""
+    """The options that the table in options.md lists for a place, such as `stream read`."""
     section = OPTIONS.partition("\n## All options\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", section, re.MULTILINE)
     return {name for names, where in rows if place in where.split(", ") for name in re.findall(r"`([\w.]+)`", names)}
 
 
 def public(*names: str) -> set[str]:
-    """Without what pydelta and Spark say to themselves."""
+    """Without the options that pydelta and Spark only pass internally."""
     return {name for name in names if not name.startswith("pydelta.") and name != "paths"}
 
 
@@ -248,7 +251,7 @@ def test_read_option_is_taken_in_any_case_of_letters(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(documented("write")))
 def test_write_option_is_taken(name: str) -> None:
     beside = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "loader"}}.get(name, {})
-    overwrite = name not in write_options._MATCHING  # what overwrites do of these, saves do (test_replace_matching.py)
+    overwrite = name not in write_options._MATCHING  # overwrites support these as saves do (test_replace_matching.py)
     assert parse_write({"path": "/t", **beside, name: SAMPLES.get(name, "true")}, overwrite=overwrite).path == "/t"
 
 
@@ -289,4 +292,4 @@ def test_condition_that_a_page_names_is_raised_by_the_code(page: Path) -> None:
 @pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
 def test_exception_that_a_page_names_exists(page: Path) -> None:
     named = re.findall(r"`((?:Concurrent|Metadata|Protocol|Delta|Commit)\w*(?:Exception|Error))`", page.read_text())
-    assert [name for name in named if not hasattr(exceptions, name)] == []
+    assert [name for name in named if not hasattr(exceptions, name) and not hasattr(as_deltalake.exceptions, name)] == []

@@ -60,3 +60,14 @@ def test_error_is_the_same_after_pickling() -> None:
     error = DataFileError("a\nb", path="a\nb")
     again = pickle.loads(pickle.dumps(error))
     assert (again.message, str(again), again.message_parameters) == (error.message, str(error), {"path": "a\nb"})
+
+
+def test_subclass_has_the_condition_of_its_first_line_or_of_its_base() -> None:
+    class Unreadable(DataFileError, error_class="UNREADABLE"): ...
+
+    class Unreachable(Unreadable, sql_state="08001"): ...
+
+    assert (Unreadable.error_class, Unreadable.sql_state) == ("UNREADABLE", DataFileError.sql_state)
+    assert (Unreachable.error_class, Unreachable.sql_state) == ("UNREADABLE", "08001")
+    assert DataFileError.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
+    assert str(Unreachable("gone")) == "[UNREADABLE] gone"

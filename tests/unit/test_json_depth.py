@@ -1,4 +1,4 @@
-"""JSON that is nested deep, wherever a table has JSON: the rows, or an error of ours, in whatever is done with the table."""
+"""Deeply nested JSON, wherever a table has JSON: every operation on the table returns the rows, or raises our error."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.schema_log import SchemaLog
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamStart
-from tests.support.sampling import sampled
-from tests.support.table_builder import TableBuilder, add
+from tests.support.runs.sampling import sampled
+from tests.support.tables.table_builder import TableBuilder, add
 
 DEPTHS = {"deeper than is written": 300, "as deep as is parsed": 1000, "deeper than the stack": 200_000}
-DEEP = "a value that is nested"  # stands for the nested value in what json.dumps writes
+DEEP = "a value that is nested"  # a placeholder for the nested value in the output of json.dumps
 LAST = 5
 PROPERTIES = {"delta.checkpointInterval": "3", "delta.enableChangeDataFeed": "true"}
 
@@ -54,7 +54,7 @@ def _change(path: Path, change: Callable[[list[dict[str, Any]]], None], deep: st
     actions = _lines(path)
     change(actions)
     text = "".join(json.dumps(action) + "\n" for action in actions)
-    quoted = json.dumps(json.dumps(deep)[1:-1])[1:-1]  # inside of a text, once and twice
+    quoted = json.dumps(json.dumps(deep)[1:-1])[1:-1]  # within a text, once and twice
     path.write_text(text.replace(f'\\\\\\"{DEEP}\\\\\\"', quoted).replace(f'\\"{DEEP}\\"', quoted).replace(f'"{DEEP}"', deep))
 
 
@@ -63,7 +63,7 @@ def _body(actions: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _of_commit(name: str, field: str, value: Any = DEEP) -> Callable[[Path, str], None]:
-    """In the newest commit; protocol and metadata of the first one are repeated there."""
+    """In the newest commit, which repeats protocol and metadata of the first one."""
 
     def put(table: Path, deep: str) -> None:
         log = table / "_delta_log"

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ LONE_MODULES = ("pyspark_pydelta.py",)
 
 # Never in delta_py: Spark is spark_plugin's; the other two cost more to import than a small read takes.
 FOREIGN_TO_DELTA_PY = ("pyspark", "py4j", "pandas", "pyarrow.dataset", "spark_plugin")
+# The only module of delta_py that imports datasets, in the function that makes one.
+MAKES_DATASETS = "delta_py/exchange/arrow_dataset.py"
 # Never in the rooms of the protocol's own formats: bytes and values in, bytes and values out; no I/O and no clock.
 FOREIGN_TO_PROTOCOL = ("os", "io", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time")
 
@@ -39,6 +42,13 @@ JVM_METHODS = (
     *("experimental", "extraOptimizations", "statusTracker", "unpersistRDD", "getClass", "java_exception", "newJavaObject"),
 )
 BEHIND_THE_API = ("py4j", "pyspark.java_gateway", "pyspark.errors.exceptions", "pyspark.sql.classic", "pyspark.sql.connect")
+# The modules that ask whether a session is a client of Spark Connect. All others use an adapter, an analyzer or a parser.
+SESSION_KIND_MODULES = {
+    "spark_plugin/internals/session_adapter.py",
+    "spark_plugin/sql_internals.py",
+    "spark_plugin/dml/analyzer.py",
+    "spark_plugin/session.py",
+}
 # (module, import): what is imported of these all the same, because it is the public name of an error that users catch too.
 PUBLIC_NAMES = {("spark_plugin/merge/merge_job.py", "py4j.protocol.Py4JJavaError")}
 # (module, name): of the standard library, how a process ends.
@@ -88,7 +98,7 @@ def drawn_imports() -> dict[str, set[str]]:
 def room(module: str) -> str | None:
     """The folder of a module in the diagram; None for a file outside of folders."""
     package, *rest = Path(module).parts
-    return f"{package}/{rest[0]}" if len(rest) > 1 else "pydelta_cli" if package == "pydelta_cli" else None
+    return package if package == "pydelta_cli" else f"{package}/{rest[0]}" if len(rest) > 1 else None
 
 
 def test_diagram_has_each_folder_and_a_way_for_each_import() -> None:
@@ -117,6 +127,7 @@ def test_java_package_says_what_it_does(folder: Path) -> None:
     said, _, declared = (folder / "package-info.java").read_text().partition(" */\n")
     assert declared == f"package pydelta.{folder.name};\n"
     assert said.startswith("/**\n * ") and len(said.splitlines()) >= 3
+    assert len(list(folder.glob("*.java"))) <= 20
 
 
 @pytest.mark.parametrize("path", JAVA_SOURCES, ids=lambda path: path.stem)
@@ -127,10 +138,16 @@ def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: P
     assert re.sub(r"^@.*\n", "", before, flags=re.MULTILINE).rstrip().endswith("*/")
 
 
-def test_rooms_stand_together_in_the_list_so_that_they_cannot_import_in_circles() -> None:
-    rooms = [tuple(Path(module).parts[:2]) for module in listed_modules()]
-    changes = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
+@pytest.mark.parametrize("depth", [2, 3])
+def test_folders_stand_together_in_the_list_so_that_they_cannot_import_in_circles(depth: int) -> None:
+    folders = [tuple(Path(module).parts[:depth]) for module in listed_modules()]
+    changes = [folder for before, folder in zip([None, *folders], folders, strict=False) if folder != before]
     assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in layers.txt"
+
+
+def test_folder_has_at_most_fifteen_modules() -> None:
+    counts = Counter(str(Path(module).parent) for module in MODULES)
+    assert {folder: count for folder, count in counts.items() if count > 15} == {}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -148,7 +165,8 @@ def test_module_imports_only_modules_listed_above_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith("delta_py/")])
 def test_delta_py_module_imports_neither_spark_nor_pandas_nor_datasets(name: str) -> None:
-    assert foreign_imports(name, FOREIGN_TO_DELTA_PY) == []
+    imported = foreign_imports(name, FOREIGN_TO_DELTA_PY)
+    assert imported == (["pyarrow.dataset"] if name == MAKES_DATASETS else [])
 
 
 PROTOCOL = ("delta_py/protocol/", "delta_py/types/", "delta_py/statistics/")
@@ -166,6 +184,11 @@ def test_only_the_internals_reach_behind_the_public_api_of_spark(name: str) -> N
     imported = [found for found in foreign_imports(name, BEHIND_THE_API) if (name, found) not in PUBLIC_NAMES]
     private = [found for found in foreign_imports(name, ("pyspark",)) if is_private(found.rpartition(".")[2])]
     assert imported + private == [], f"what Spark keeps to itself is imported by {INTERNALS}"
+
+
+def test_few_modules_ask_for_the_kind_of_a_session() -> None:
+    question = "spark_plugin.internals.spark_internals.is_connect"
+    assert {name for name in SOURCES if question in imported_names(name, typing_too=True)} == SESSION_KIND_MODULES
 
 
 def test_imports_that_are_excepted_are_still_there() -> None:

@@ -1,4 +1,4 @@
-"""Progress of long commands: on a terminal, when it takes a while, and nowhere else."""
+"""Progress of long commands: shown on a terminal, if the command takes a while, and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """In whose place stderr is while `seen` runs: pytest takes it away from a fixture."""
-    found = Terminal()
+    """Replaces stderr while `seen` runs: pytest replaces stderr after a fixture has set it."""
+    new_terminal = Terminal()
     monkeypatch.setattr(module, "_SHOWN_AFTER_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
-    yield found
+    yield new_terminal
     assert module._shown.acquire(blocking=False), "the bar has ended"
     module._shown.release()
 
@@ -98,6 +98,6 @@ def test_vacuum_shows_its_files(terminal: Terminal, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     for number in range(3):
         write_delta(path, pa.table({"id": [number]}), mode="overwrite")
-    gone = partial(DeltaTable(path).vacuum, 0, dry_run=False, enforce_retention_duration=False)
+    vacuum = partial(DeltaTable(path).vacuum, 0, dry_run=False, enforce_retention_duration=False)
     time.sleep(0.01)
-    assert "2/2" in seen(terminal, gone)
+    assert "2/2" in seen(terminal, vacuum)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEADINGS = ROOT / "tests" / "support" / "protocol_headings.txt"
+HEADINGS = ROOT / "tests" / "support" / "documents" / "protocol_headings.txt"
 SOURCES = sorted(path for package in ("delta_py", "spark_plugin") for path in (ROOT / package).rglob("*.py"))
 
 
@@ -20,7 +20,7 @@ def known_headings() -> set[str]:
 
 
 def named_headings(path: Path) -> Iterator[str]:
-    """What follows `Protocol:` in docstrings, up to a full stop or the end of the line; several are parted by `;`."""
+    """The headings after `Protocol:` in docstrings, up to a full stop or the end of the line, separated by `;`."""
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for sections in re.findall(r"\bProtocol: ([^.\n]+)", ast.get_docstring(node) or ""):
@@ -29,8 +29,8 @@ def named_headings(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_docstring_headings_are_headings_of_the_protocol(path: Path) -> None:
-    known = known_headings()
-    unknown = [heading for heading in named_headings(path) if heading.lower() not in known]
+    headings = known_headings()
+    unknown = [heading for heading in named_headings(path) if heading.lower() not in headings]
     assert unknown == [], f"not in {HEADINGS.relative_to(ROOT)}"
 
 

@@ -1,4 +1,4 @@
-"""The names that users' code is built on: whoever changes one of them changes this list knowingly."""
+"""The names that users' code depends on: a change of one of them needs a change of this list."""
 
 from __future__ import annotations
 
@@ -39,7 +39,15 @@ PARAMETERS = {
     delta_py.DeltaTable.restore: ["self", "target", "ignore_missing_files"],
     delta_py.DeltaTable.delete: ["self", "predicate"],
     delta_py.DeltaTable.update: ["self", "updates", "new_values", "predicate"],
-    delta_py.DeltaTable.merge: ["self", "source", "predicate", "source_alias", "target_alias", "truncate_nanoseconds"],
+    delta_py.DeltaTable.merge: [
+        "self",
+        "source",
+        "predicate",
+        "source_alias",
+        "target_alias",
+        "truncate_nanoseconds",
+        "merge_schema",
+    ],
     TableMerger.when_matched_update: ["self", "updates", "predicate"],
     TableMerger.when_matched_update_all: ["self", "predicate", "except_cols"],
     TableMerger.when_matched_delete: ["self", "predicate"],
@@ -52,6 +60,7 @@ PARAMETERS = {
         *("path", "data", "mode", "partition_by", "name", "description", "configuration", "store"),
         "storage_options",
         *("cluster_by", "merge_schema", "overwrite_schema", "replace_where", "partition_overwrite_mode"),
+        *("schema_mode", "predicate"),
         *("txn_app_id", "txn_version", "user_metadata", "data_change", "max_records_per_file", "target_file_bytes"),
         *("compression", "isolation_level", "time_zone", "truncate_nanoseconds"),
     ],

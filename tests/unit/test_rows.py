@@ -1,4 +1,4 @@
-"""The comparison of rows that the acceptance tests rest on tells apart what differs."""
+"""The comparison of rows in the acceptance tests finds every difference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.rows import difference
+from tests.support.oracles.rows import difference
 
 MAP = pa.map_(pa.string(), pa.int32())
 STRUCT = pa.struct([("x", pa.int32())])

@@ -1,10 +1,10 @@
-"""Samples of like cases: none is left out for ever, and the run says what it took."""
+"""Samples of similar cases: each case runs at some time, and the run reports what it sampled."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support import sampling
+from tests.support.runs import sampling
 
 
 @pytest.fixture(autouse=True)
@@ -14,21 +14,21 @@ def own_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def slices(cases: list[int], every: int, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    found = []
+    samples = []
     for number in range(every):
         monkeypatch.setattr(sampling, "sample_number", lambda number=number: number)
-        found.append(sampling.sampled(cases, every))
-    return found
+        samples.append(sampling.sampled(cases, every))
+    return samples
 
 
 def test_slices_of_all_numbers_hold_each_case_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = slices(list(range(23)), 5, monkeypatch)
-    assert sorted(case for part in found for case in part) == list(range(23))
+    samples = slices(list(range(23)), 5, monkeypatch)
+    assert sorted(case for part in samples for case in part) == list(range(23))
 
 
 def test_slice_of_few_cases_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = slices([1, 2], 5, monkeypatch)
-    assert all(found) and {case for part in found for case in part} == {1, 2}
+    samples = slices([1, 2], 5, monkeypatch)
+    assert all(samples) and {case for part in samples for case in part} == {1, 2}
 
 
 def test_all_cases_are_taken_where_the_run_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The checker of histories: it finds what each isolation forbids, and nothing in what it allows."""
+"""The checker of histories: it finds what each isolation level forbids, and nothing in what it allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serialisability import (
+from tests.support.oracles.serialisability import (
     History,
     Read,
     Row,
@@ -28,7 +28,7 @@ Versions = Mapping[str, int] | int
 
 
 def tx(name: str, *steps: Step, base: Versions = 0, at: Versions | None = None, **more: object) -> Transaction:
-    """base: of both tables, or of each. at: the version of `t` that it is, or of each; None where it is none."""
+    """base: of both tables, or of each. at: the version of `t` that it becomes, or of each; None if it becomes none."""
     bases = {"t": base, "u": base} if isinstance(base, int) else base
     versions = {"t": at} if isinstance(at, int) else at or {}
     return Transaction(name, steps, bases, versions=versions, **more)  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def both(*, t: int, u: int) -> dict[str, int]:
     return {"t": t, "u": u}
 
 
-# What is wrong with each if it is to be serializable, and with snapshot isolation.
+# The anomalies of each history under serializable and under snapshot isolation.
 HISTORIES: dict[str, tuple[list[Transaction], list[str], list[str]]] = {
     "one after the other": (
         [tx("a", read(X), write(1, 11), at=1), tx("b", read((1, 0, 11)), write(1, 12), base=1, at=2)],
@@ -165,9 +165,9 @@ HISTORIES: dict[str, tuple[list[Transaction], list[str], list[str]]] = {
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_what_an_isolation_forbids_is_found_and_nothing_else(name: str) -> None:
-    transactions, *wanted = HISTORIES[name]
+    transactions, *expected_anomalies = HISTORIES[name]
     history = History(INITIAL, transactions)
-    assert [[one.kind for one in history.anomalies(each)] for each in ("serializable", "snapshot")] == wanted
+    assert [[one.kind for one in history.anomalies(each)] for each in ("serializable", "snapshot")] == expected_anomalies
 
 
 def test_cycle_says_why() -> None:

@@ -1,4 +1,4 @@
-"""Snapshots: which files are live, where protocol and metadata come from, and going over to older checkpoints."""
+"""Snapshots: which files are live, where protocol and metadata come from, and the use of older checkpoints."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import pytest
 
 from delta_py.commit.post_commit import checkpoint
 from delta_py.errors import CorruptTableError, LogIntegrityError, UnsupportedTableFeatureError, VersionNotFoundError
-from delta_py.log import checkpoint_reader, parquet_part, reconciliation
+from delta_py.log import reconciliation
+from delta_py.log.checkpoint_content import checkpoint_reader, parquet_part
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.protocol.actions import DomainMetadata, SetTransaction
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, key, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, key, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)
@@ -47,13 +48,13 @@ def table(store: MemoryStore) -> TableBuilder:
 
 
 def live(snapshot: Snapshot) -> dict[tuple[str, str | None], int]:
-    """Key -> size of every file that the snapshot gives; a file given twice fails."""
+    """Key -> size of every file that the snapshot returns; a repeated file fails the test."""
     rows = snapshot.files().to_pylist()
-    found = {
+    sizes = {
         key({"path": row["path"].replace("%", "%25"), "deletionVector": row["deletion_vector"]}): row["size"] for row in rows
     }
-    assert len(found) == len(rows)
-    return found
+    assert len(sizes) == len(rows)
+    return sizes
 
 
 def expected(table: TableBuilder, version: int | None = None) -> dict[tuple[str, str | None], int]:
@@ -104,15 +105,15 @@ def test_damaged_compaction_is_replaced_by_its_commits(
 
 @pytest.mark.parametrize("damaged", [b"{]", b"", b"[]\n", b'{"metaData":{}\n', b'"x"\n{}'])
 def test_damaged_compaction_is_out_for_metadata_too(table: TableBuilder, store: MemoryStore, damaged: bytes) -> None:
-    """What its lines lack is not taken for what the commits say."""
+    """If its lines lack something, the commits may still have it."""
     table.commit(table.metadata(configuration={"delta.appendOnly": "true"}))
-    wanted = Snapshot.load(store).metadata
+    expected_metadata = Snapshot.load(store).metadata
     newest = len(table.commits) - 1
     name = table.compact(1, newest)
     lines = store.read(f"_delta_log/{name}").splitlines(keepends=True)
     table.write(name, b"".join(line for line in lines if b'"metaData"' not in line) + damaged if damaged else b"")
-    assert wanted.configuration == {"delta.appendOnly": "true"}
-    assert Snapshot.load(store).metadata == wanted
+    assert expected_metadata.configuration == {"delta.appendOnly": "true"}
+    assert Snapshot.load(store).metadata == expected_metadata
 
 
 def test_file_of_a_remove_that_names_no_vector_stays(table: TableBuilder, store: MemoryStore) -> None:
@@ -158,14 +159,16 @@ def test_absolute_path_in_two_spellings_is_one_file(table: TableBuilder, store: 
 
 def test_batches_have_the_schema_and_statistics_of_the_leaves(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(2, batch=4)
-    found: dict[str, Any] = {}
+    bounds_by_path: dict[str, Any] = {}
     for batch in Snapshot.load(store).file_batches({ID: LONG, ("no",): STRING}):
         assert batch.files.schema == FILE_SCHEMA
         assert batch.files["stats"].null_count == batch.files.num_rows
         assert batch.stats is not None and batch.stats.file_count == batch.files.num_rows
         low, high = batch.stats.minimum[ID], batch.stats.maximum[ID]
-        found.update(zip(batch.files["path"].to_pylist(), zip(low.to_pylist(), high.to_pylist(), strict=True), strict=True))
-    assert found == {
+        bounds_by_path.update(
+            zip(batch.files["path"].to_pylist(), zip(low.to_pylist(), high.to_pylist(), strict=True), strict=True)
+        )
+    assert bounds_by_path == {
         "0": (None, None),
         "1": (None, None),
         "2": (None, None),
@@ -217,10 +220,10 @@ def test_add_without_partition_values_in_a_partitioned_table_is_refused(store: M
     table.checkpoint()
     assert Snapshot.load(store).num_files == 1
     name = f"_delta_log/{1:020d}.checkpoint.parquet"
-    whole = pq.read_table(pa.BufferReader(store.read(name)))
-    adds = whole["add"].combine_chunks()
-    kept = [f for f in adds.type if f.name != "partitionValues"]
-    without = pa.StructArray.from_arrays([adds.field(f.name) for f in kept], fields=kept, mask=adds.is_null())
+    full_table = pq.read_table(pa.BufferReader(store.read(name)))
+    adds = full_table["add"].combine_chunks()
+    kept_fields = [f for f in adds.type if f.name != "partitionValues"]
+    without = pa.StructArray.from_arrays([adds.field(f.name) for f in kept_fields], fields=kept_fields, mask=adds.is_null())
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"add": without}), sink)
     store.put(name, sink.getvalue().to_pybytes())
@@ -269,16 +272,21 @@ def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: Tab
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
-        patch.setattr("delta_py.log.parquet_part.ParquetPart.files", lambda self, wanted: pytest.fail("files were read"))
+        patch.setattr(
+            "delta_py.log.checkpoint_content.parquet_part.ParquetPart.files",
+            lambda self, wanted: pytest.fail("files were read"),
+        )
         assert Snapshot.load(store).schema.names == ("id",)
     assert len(names) == 3
 
 
-@pytest.mark.parametrize("lacking, kept", [("metadata", "protocol"), ("protocol", "metadata")])
+@pytest.mark.parametrize("lacking, kept_action", [("metadata", "protocol"), ("protocol", "metadata")])
 @pytest.mark.parametrize("checkpoint", [True, False])
-def test_log_without_protocol_or_metadata_is_refused(store: MemoryStore, lacking: str, kept: str, checkpoint: bool) -> None:
+def test_log_without_protocol_or_metadata_is_refused(
+    store: MemoryStore, lacking: str, kept_action: str, checkpoint: bool
+) -> None:
     table = TableBuilder(store)
-    table.commit(getattr(table, kept)(), add("x"))
+    table.commit(getattr(table, kept_action)(), add("x"))
     if checkpoint:
         table.checkpoint()
     with pytest.raises(CorruptTableError, match=f"{lacking} of version 0") as caught:
@@ -340,14 +348,14 @@ def test_unreadable_checkpoint_of_a_cleaned_log_is_refused_by_name(table: TableB
 
 
 def doubled(data: bytes, rows: int | None = None) -> bytes:
-    """A checkpoint's rows twice, or only the first ones."""
+    """A checkpoint with its rows twice, or with only the first rows."""
     table, sink = pq.read_table(pa.BufferReader(data)), io.BytesIO()
     pq.write_table(pa.concat_tables([table, table]) if rows is None else table.slice(0, rows), sink)
     return sink.getvalue()
 
 
 def record_counts(table: TableBuilder, version: int, where: str) -> None:
-    """Write what says how many files a version has: its checksum, or the hint with or without that number."""
+    """Write the number of a version's files: into its checksum, or into the hint, with or without that number."""
     if where == "checksum":
         table.checksum(version)
     elif where == "hint":
@@ -422,7 +430,7 @@ def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuil
 
 @pytest.mark.parametrize("where", ["checksum", "hint", "older hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
-def test_checkpoint_that_a_record_agrees_with_is_not_searched_for_files_that_come_twice(
+def test_checkpoint_that_agrees_with_a_record_is_not_searched_for_duplicate_files(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kind: str, where: str
 ) -> None:
     names = table.checkpoint(5, kind=kind, sidecars=1 if kind.startswith("v2") else 0)
@@ -479,17 +487,17 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
-    from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-    from delta_py.log.checkpoint_reader import CheckpointReader
+    from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+    from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 
     if older:
         table.checkpoint(1)
     table.checkpoint(4, kind="multipart", parts=3)
-    whole = CheckpointReader.files
+    original_files = CheckpointReader.files
 
-    def broken(self: CheckpointReader, wanted: StatsWanted) -> Iterator[RawFiles]:
-        for number, raw in enumerate(whole(self, wanted)):
-            if self.checkpoint.version == 4 and wanted.whole and number == gives:
+    def broken(self: CheckpointReader, wanted_stats: StatsWanted) -> Iterator[RawFiles]:
+        for number, raw in enumerate(original_files(self, wanted_stats)):
+            if self.checkpoint.version == 4 and wanted_stats.whole and number == gives:
                 raise CheckpointUnreadableError.of("part", "cut short")
             yield raw
 
@@ -568,18 +576,18 @@ def test_transactions_and_domains_of_the_checksum_are_used(table: TableBuilder, 
 def test_pickled_snapshot_gives_the_same_files_and_lists_its_last_commit_alone(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(3)
     snapshot = Snapshot.load(store)
-    again = pickle.loads(pickle.dumps(snapshot))
-    again.store.calls.clear()
-    assert (again.version, again.schema, again.timestamp_ms) == (snapshot.version, snapshot.schema, snapshot.timestamp_ms)
-    assert live(again) == live(snapshot)
-    listed = [argument for name, argument in again.store.calls if name == "list_from"]
+    copy = pickle.loads(pickle.dumps(snapshot))
+    copy.store.calls.clear()
+    assert (copy.version, copy.schema, copy.timestamp_ms) == (snapshot.version, snapshot.schema, snapshot.timestamp_ms)
+    assert live(copy) == live(snapshot)
+    listed = [argument for name, argument in copy.store.calls if name == "list_from"]
     assert listed == ["_delta_log"]
 
 
 def test_snapshot_from_known_parts_reads_nothing(table: TableBuilder, store: MemoryStore) -> None:
-    known = Snapshot.load(store)
+    loaded = Snapshot.load(store)
     store.calls.clear()
-    snapshot = Snapshot(store, known.segment, known.protocol, known.metadata)
+    snapshot = Snapshot(store, loaded.segment, loaded.protocol, loaded.metadata)
     assert store.calls == []
     assert live(snapshot) == expected(table)
 
@@ -614,7 +622,7 @@ def test_checkpoint_over_an_empty_commit_is_the_state_of_the_others(table: Table
 
 
 def test_checksum_beside_an_empty_commit_is_not_believed(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
-    """It tells of actions that are lost: of metadata, and of files."""
+    """It shows that actions are lost: metadata, and files."""
     before = expected(table, 4)
     table.checksum(5)
     table.write(f"{5:020d}.json", b"")

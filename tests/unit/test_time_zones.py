@@ -1,4 +1,4 @@
-"""Time zones by the names that Spark takes: what Java's ZoneId.of made of them, after Spark's own changes to the text."""
+"""Time zones by the names that Spark accepts: the results of Java's ZoneId.of, after Spark's own changes to the text."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ import unicodedata
 import pytest
 
 from delta_py.errors import LOGGERS, DeltaError, readable, shown
-from delta_py.report.markup import escaped
+from delta_py.report.html.markup import escaped
 from delta_py.visible_text import ESCAPED_CATEGORIES, is_visible, json_escape, visible
-from pydelta_cli.terminal_text import printable, printable_json, printable_lines
-from pydelta_cli.text_tables import table_text
+from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
+from pydelta_cli.formats.text_tables import table_text
 
 # Default_Ignorable_Code_Point of Unicode 14, DerivedCoreProperties.txt, without those whose category is escaped.
 INVISIBLE_LETTERS = (
@@ -64,7 +64,7 @@ def test_every_other_code_point_is_printed_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", PRINTERS)
 def test_no_printer_lets_an_escaped_code_point_out(name: str) -> None:
-    most = 150 if name == "errors.shown" else 800  # what is longer is cut
+    most = 150 if name == "errors.shown" else 800  # longer text is cut
     chars = [char for char in ESCAPED if char != "\n" and unicodedata.category(char) not in VAST]
     if name == "JSON of the command line":
         chars = [char for char in chars if ord(char) >= 0x20 and not 0xD800 <= ord(char) < 0xE000]  # orjson has none

@@ -1,4 +1,4 @@
-"""The daemon of Spark's workers in tests: what it has imported outlives a fork, and tells no worker that it is another."""
+"""The daemon of Spark's workers in tests: its imports survive a fork, and each worker knows its own process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tests.support.warm_daemon import WARM_SITE
+from tests.support.spark.warm_daemon import WARM_SITE
 
 CREATE_WORKER = "pyspark.sql.worker.create_data_source"
-# Arrow decodes in threads, numpy multiplies in threads, and the worker's modules are there without an import.
+# Arrow decodes in threads, numpy multiplies in threads, and the worker's modules are loaded without an import.
 CODE = f"""
 import os, sys
-from tests.support.warm_daemon import modules_of, warm_up
+from tests.support.spark.warm_daemon import modules_of, warm_up
 worker = sys.argv[1]
 warm_up(worker)
 assert all(name in sys.modules for name in modules_of(worker))
@@ -42,15 +42,15 @@ def test_worker_of_a_warm_daemon_can_use_all_that_was_imported(worker: str) -> N
 
 @pytest.mark.parametrize("site", [[WARM_SITE], []])
 def test_daemon_of_spark_is_warm_where_the_directory_is_in_pythonpath(site: list[str]) -> None:
-    """It ends where Spark is gone, which has its standard input."""
+    """It ends when Spark, which holds its standard input, has ended."""
     path = os.pathsep.join([*site, os.environ["PYTHONPATH"]])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pyspark.daemon", CREATE_WORKER],
         env={**os.environ, "PYTHONPATH": path, "PYTHONPROFILEIMPORTTIME": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=120,
     )
-    imported = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    imported = {line.rpartition(b"|")[2].strip().decode() for line in process.stderr.splitlines()}
     assert "pyspark.serializers" in imported
     assert any(name.startswith("delta_py.") for name in imported) == bool(site)

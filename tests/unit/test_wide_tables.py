@@ -1,7 +1,7 @@
 """Work on tables of many columns grows with their number, and not with its square.
 
 Each case takes the CPU time of this thread for some number of columns and for eight times as many. A loop over the columns for
-each column takes 64 times as long then. The smallest of several ratios counts, so that a busy machine fails no test.
+each column would then take 64 times as long. The smallest of several ratios counts, so that a busy machine fails no test.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.tree import Call, Column, Comparison, Literal
-from delta_py.parquet.conform_batch import apply, converter
 from delta_py.parquet.read_columns import plan_file
-from delta_py.parquet.rebase import LegacyCalendar
+from delta_py.parquet.values.conform_batch import apply, converter
+from delta_py.parquet.values.rebase import LegacyCalendar
 from delta_py.protocol.column_mapping import ID
 from delta_py.row_changes.assigned_rows import AssignedPaths, assigned, updated_rows
-from delta_py.row_changes.merge_clauses import Clause, resolved_clauses
+from delta_py.row_changes.merge_clauses import SqlClause, resolved_clauses
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
 from delta_py.row_rules.not_null import check_not_null
 from delta_py.row_rules.row_constraints import Clock, RowCheck, RowRule
@@ -44,7 +44,7 @@ _ATTEMPTS = 5
 
 def growth(prepare: Prepare, columns: int) -> float:
     few, many = prepare(columns), prepare(_TIMES * columns)
-    few(), many()  # what is done once does not count
+    few(), many()  # one-time work does not count
     ratio = float("inf")
     for _ in range(_ATTEMPTS):
         ratio = min(ratio, _seconds(many) / min(_seconds(few) for _ in range(3)))
@@ -77,7 +77,7 @@ def rows_of(schema: StructType) -> pa.RecordBatch:
 
 
 def struct_of(columns: int, *, null: bool = False) -> pa.RecordBatch:
-    """One column, a struct of so many fields. null: whether it is null in one of the rows."""
+    """One column, a struct with this number of fields. null: whether it is null in one of the rows."""
     rows = rows_of(schema_of(columns))
     mask = pa.array([False, null])
     return pa.record_batch({"s": pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=mask)})
@@ -106,14 +106,14 @@ def plan_a_file(columns: int, *, by_id: bool = False) -> Callable[[], object]:
     scanned = [ScanColumn(f, f) for f in schema.fields]
 
     def plan() -> None:
-        made = plan_file(file, scanned, LegacyCalendar(), by_id=by_id)
-        assert [made.position(place) for place in range(columns)] == list(range(columns))
+        plan = plan_file(file, scanned, LegacyCalendar(), by_id=by_id)
+        assert [plan.position(place) for place in range(columns)] == list(range(columns))
 
     return plan
 
 
 def read_a_struct(columns: int) -> Callable[[], object]:
-    """Every field of which is a wider integer in the table than in the file."""
+    """Every field is a wider integer in the table than in the file."""
     rows = struct_of(columns)
     narrow = pa.struct([pa.field(f"c{n}", pa.int32()) for n in range(columns)])
     stored = rows.column(0).cast(narrow)
@@ -132,7 +132,7 @@ def read_a_struct(columns: int) -> Callable[[], object]:
 
 def resolve_a_merge(columns: int) -> Callable[[], object]:
     schema = schema_of(columns)
-    clauses = [Clause("matched", "update"), Clause("not matched", "insert")]
+    clauses = [SqlClause("matched", "update"), SqlClause("not matched", "insert")]
 
     def resolve() -> None:
         target, source = Side(schema, "t", TARGET), Side(schema, "s", SOURCE)
@@ -157,7 +157,7 @@ def evaluate_every_column(columns: int) -> Callable[[], object]:
 
 
 def evaluate_divisions(columns: int) -> Callable[[], object]:
-    """Of which the second operand is asked for in some rows only."""
+    """Only some rows need the second operand."""
     rows = rows_of(schema_of(columns))
     names = rows.schema.names[2:]
     divided = [Call("/", (Literal(1, INTEGER), Column((name,)))) for name in names]

@@ -1,4 +1,4 @@
-"""What Spark's worker processes import: each pays for it, and most live for one query."""
+"""The imports of Spark's worker processes: each process pays for them, and most live for one query."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DRIVER = (
 
 
 def imported_by(module: str) -> set[str]:
-    """The modules that a new process has after it imported this one."""
+    """The modules of a new process after it imported this one."""
     code = f"import sys, {module}; print(*sys.modules, sep='\\n')"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines())
 
@@ -66,11 +66,11 @@ def imported_by(module: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("delta_py.parquet.file_reader", (*COSTLY, *PLANNING, *WRITING, "zoneinfo")),  # pyspark imports it all the same
+        ("delta_py.parquet.file_reader", (*COSTLY, *PLANNING, *WRITING, "zoneinfo")),  # pyspark imports it anyway
         ("spark_plugin.source.readers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.data_source", (*COSTLY, *WRITING, *DRIVER, *OTHER_READS)),
         ("spark_plugin.source.task_writer", (*COSTLY, *COMMITTING, *DRIVER)),
-        ("spark_plugin.dml.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
+        ("spark_plugin.tasks.task_answers", (*COSTLY, *PLANNING, *WRITING, *DRIVER)),
         ("spark_plugin.dml.dml_tasks", (*COSTLY, *DRIVER, "delta_py.row_changes.dml", "spark_plugin.dml.jobs")),
         ("spark_plugin.streaming.stream_writer", (*COSTLY, *COMMITTING, *DRIVER)),
     ],

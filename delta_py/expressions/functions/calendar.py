@@ -14,7 +14,7 @@ from delta_py.expressions.coercion import INTEGRAL_RANGE, is_integral
 from delta_py.expressions.evaluation_errors import mismatch, not_supported, overflow
 from delta_py.expressions.functions.function_types import Function, Operand, Signature, accepts, check_count, fixed
 from delta_py.expressions.text_casts import days_of
-from delta_py.expressions.value_casts import raise_first, with_validity_of
+from delta_py.expressions.value_casts import raise_first, with_validity_of_all
 from delta_py.types.schema import (
     BOOLEAN,
     DATE,
@@ -77,17 +77,8 @@ def _whole(values: Any, arguments: list[Any]) -> _Int64:
     return numbers
 
 
-def _valid_where(arguments: list[Any], values: Any) -> Any:
-    for argument in arguments:
-        if isinstance(argument, pa.Array):
-            values = with_validity_of(values, argument)
-        elif not argument.is_valid:
-            return pa.nulls(len(values), values.type)
-    return values
-
-
 def _dates(days: _Int64, arguments: list[Any]) -> Any:
-    day_numbers = _valid_where(arguments, pa.array(days))
+    day_numbers = with_validity_of_all(pa.array(days), arguments)
     low, high = INTEGRAL_RANGE[INTEGER]
     outside = pc.or_(pc.less(day_numbers, low), pc.greater(day_numbers, high))
     raise_first(outside, day_numbers, lambda value: overflow(f"The date of day {value}"))
@@ -134,7 +125,7 @@ def _months_between(arguments: list[Any], result: DataType) -> Any:
     if rounds:
         difference = np.floor(difference * 1e8 + 0.5) / 1e8
     distances = pa.array(np.where((day1 == day2) | both_last, months, difference))
-    return pa.nulls(len(distances), pa.float64()) if rounds is None else _valid_where(times, distances)
+    return pa.nulls(len(distances), pa.float64()) if rounds is None else with_validity_of_all(distances, times)
 
 
 def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:
@@ -168,7 +159,7 @@ def _make_date(arguments: list[Any], result: DataType) -> Any:
     year, month, day = (_whole(argument, arguments) for argument in arguments)
     is_month = (month >= 1) & (month <= 12)
     fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
-    known_rows = _valid_where(arguments, pa.array(year))
+    known_rows = with_validity_of_all(pa.array(year), arguments)
     raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
     return _dates(np.where(fits, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
 

@@ -3,7 +3,7 @@
 Conditionals (coalesce, if, case) are not here: evaluate.py evaluates their branches only for the rows that need them.
 
 The table is closed: no function is added. If a rule needs another function, Spark computes it, if Spark is available
-(expressions/spark_rules.py): a new function goes into that module's list, which costs a name and no code.
+(expressions/sql_text/spark_rules.py): a new function goes into that module's list, which costs a name and no code.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from delta_py.expressions.functions.function_types import (
     numeric_argument,
 )
 from delta_py.expressions.functions.numbers import NUMBERS
-from delta_py.expressions.value_casts import with_validity_of, zero_of
+from delta_py.expressions.value_casts import with_validity_of, with_validity_of_all, zero_of
 from delta_py.types.schema import DOUBLE, INTEGER, LONG, DataType, DecimalType, to_arrow_type
 
 # ---------------------------------------------------------------- doubles
@@ -123,7 +123,7 @@ def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
             results = np.right_shift(unsigned, places.astype(unsigned.dtype)).view(values.dtype)
         else:
             results = np.left_shift(values, places) if name == "shiftleft" else np.right_shift(values, places)
-        return _valid_where(arguments, pa.array(results))
+        return with_validity_of_all(pa.array(results), arguments)
 
     return run
 
@@ -132,15 +132,6 @@ def _numbers(argument: Any, arguments: list[Any]) -> Any:
     count = next(len(a) for a in arguments if isinstance(a, pa.Array))
     values = pa.repeat(argument, count) if isinstance(argument, pa.Scalar) else argument
     return values.fill_null(zero_of(values.type)).to_numpy(zero_copy_only=False)
-
-
-def _valid_where(arguments: list[Any], values: Any) -> Any:
-    for argument in arguments:
-        if isinstance(argument, pa.Array):
-            values = with_validity_of(values, argument)
-        elif not argument.is_valid:
-            return pa.nulls(len(values), values.type)
-    return values
 
 
 def _bit_count(arguments: list[Any], result: DataType) -> Any:

@@ -30,7 +30,14 @@ from delta_py.expressions.functions.function_types import (
     fixed,
     numeric_argument,
 )
-from delta_py.expressions.value_casts import fit_decimal, raise_first, wide_decimal, with_validity_of, zero_of
+from delta_py.expressions.value_casts import (
+    fit_decimal,
+    raise_first,
+    wide_decimal,
+    with_validity_of,
+    with_validity_of_all,
+    zero_of,
+)
 from delta_py.types.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
 _ARROW_DIGITS = 76
@@ -248,7 +255,7 @@ def _remainder(arguments: list[Any], result: DataType) -> Any:
         bottom = np.where(np.isin(bottom, (0, -1)), 1, bottom)  # x % -1 is 0, and overflows in the machine
     with np.errstate(invalid="ignore"):
         remainders = np.fmod(top, bottom)
-    return _masked_by(pa.array(np.atleast_1d(remainders)).cast(to_arrow_type(result)), arguments)
+    return with_validity_of_all(pa.array(np.atleast_1d(remainders)).cast(to_arrow_type(result)), arguments)
 
 
 def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
@@ -274,12 +281,12 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
     top, bottom = _filled(dividend), _filled(divisor)
     lowest = INTEGRAL_RANGE[LONG][0]
     with_overflow = pa.array(np.atleast_1d((top == lowest) & (bottom == -1)))
-    if _masked_by(with_overflow, arguments).true_count:
+    if with_validity_of_all(with_overflow, arguments).true_count:
         raise overflow(_NAMES["div"])
     whole = np.where(bottom == 0, 1, bottom)
     whole = np.where((top == lowest) & (whole == -1), 1, whole)
     quotient = (top - np.fmod(top, whole)) // whole
-    return _masked_by(pa.array(np.atleast_1d(quotient)), arguments)
+    return with_validity_of_all(pa.array(np.atleast_1d(quotient)), arguments)
 
 
 def _filled(values: Any) -> Any:
@@ -288,15 +295,6 @@ def _filled(values: Any) -> Any:
     if isinstance(values, pa.Array):
         return values.fill_null(zero).to_numpy()
     return values.type.to_pandas_dtype()(values.as_py() if values.is_valid else 0)
-
-
-def _masked_by(values: Any, arguments: list[Any]) -> Any:
-    for argument in arguments:
-        if isinstance(argument, pa.Array):
-            values = with_validity_of(values, argument)
-        elif not argument.is_valid:
-            values = pa.nulls(len(values), values.type)
-    return values
 
 
 # ---------------------------------------------------------------- whole numbers and rounding

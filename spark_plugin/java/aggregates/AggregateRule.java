@@ -18,28 +18,28 @@ import pydelta.rule.Trees;
 import pydelta.scan.PrunedScan;
 
 /**
- * Finds aggregates over our scans, and puts something in the place of the scan that says all that the aggregate needs.
+ * Finds aggregates over our scans, and replaces each scan by a relation that has all that the aggregate needs.
  *
- * There are only filters and projections between the two. An aggregate stays as it is if nothing is found for it, or if that
+ * There are only filters and projections between the two. An aggregate stays as it is if there is no replacement, or if making it
  * fails.
  */
 abstract sealed class AggregateRule<Q extends LogQuestion> permits LogAnswers, PartialAggregates {
   private int count = 0;
 
-  /** The aggregate over another plan than the scan; null if there is none. */
+  /** The aggregate over another plan than the scan; null if there is no such plan. */
   abstract LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception;
 
-  /** What says what the question asks, with the attributes `by`; null if nothing does. */
+  /** The relation that answers the question, with the attributes `by`; null if there is none. */
   abstract LogicalPlan inPlace(Q question, List<Attribute> by, DataSourceV2ScanRelation relation) throws Exception;
 
-  /** Whether filters stay over what is in the scan's place. */
+  /** Whether filters stay above the relation that replaces the scan. */
   abstract boolean keepsFilters();
 
   abstract void done();
 
   abstract void failed(Throwable error);
 
-  /** The plan with all that was found; the same object if nothing was. */
+  /** The plan with all replacements; the same object if there are none. */
   LogicalPlan in(LogicalPlan plan) {
     LogicalPlan replaced = plan.transformDown(Trees.change(this::changed));
     return count == 0 ? plan : replaced;
@@ -70,7 +70,10 @@ abstract sealed class AggregateRule<Q extends LogQuestion> permits LogAnswers, P
     return relation.scan() instanceof PrunedScan ? relation : null;
   }
 
-  /** The plan below the aggregate over what is in the scan's place, cut to the needed attributes; null if there is none. */
+  /**
+   * The plan below the aggregate over the relation that replaces the scan, with only the needed attributes; null if there is
+   * none.
+   */
   LogicalPlan below(LogicalPlan node, Q question, Set<ExprId> needed, DataSourceV2ScanRelation relation) throws Exception {
     if (node == relation) return inPlace(question, question.by(needed), relation);
     LogicalPlan under = node.children().head();

@@ -22,7 +22,7 @@ import scala.collection.Iterator;
 public class LogAnswer {
   private LogAnswer() {}
 
-  /** The answer as a relation over the attributes `by` and the columns told; null if the log does not say. */
+  /** The answer as a relation over the attributes `by` and the answer's columns; null if the log does not have the answer. */
   static LocalRelation relation(LogQuestion question, List<Attribute> by, PrunedScan scan) throws Exception {
     byte[] answer = scan.ask(question, by);
     if (answer == null) return null;

@@ -21,12 +21,12 @@ import pydelta.scan.PrunedScan;
 import scala.Option;
 
 /**
- * Answers aggregates of our scans from the table's log, where the source knows what they need of every file.
+ * Answers aggregates of our scans from the table's log, if the log has what they need of every file.
  *
- * Under the aggregate, below filters and projections that stay, the scan becomes the source's answer: a row for each
- * combination of partition values, with numbers of rows, minima and maxima in columns of their own. An aggregate without
- * groups is then computed at once, and the query needs no job; one with groups is left to Spark. An aggregate that needs
- * anything else of the rows is left alone, and so is one whose answer fails.
+ * The scan under the aggregate is replaced by the source's answer. Filters and projections between the two stay. The answer has a
+ * row for each combination of partition values, and columns for row counts, minima and maxima. An aggregate without groups is
+ * computed immediately, and the query needs no job. Spark computes one with groups. An aggregate that needs anything else of the
+ * rows stays as it is, and so does one whose answer fails.
  */
 public final class LogAnswers extends AggregateRule<LogQuestion> {
   public static final String OPTION = "logAnswers";
@@ -44,7 +44,7 @@ public final class LogAnswers extends AggregateRule<LogQuestion> {
     return answered == plan ? plan : folded(answered);
   }
 
-  /** Spark's rule works from the top: what lies over a node that it has computed is left for its next run. */
+  /** Spark's rule works from the top: nodes above a node that it has computed wait for its next run. */
   private static LogicalPlan folded(LogicalPlan plan) {
     LogicalPlan before = null;
     while (plan != before) {
@@ -66,7 +66,7 @@ public final class LogAnswers extends AggregateRule<LogQuestion> {
     return true;
   }
 
-  /** Null if the aggregate needs more than the log may know, or the log does not know it. */
+  /** Null if the aggregate needs more than the log can have, or if the log lacks it. */
   LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
     if (!((PrunedScan) relation.scan()).mayAsk(Switch.LOG)) return null;
     LogQuestion question = new LogQuestion(aggregate.child());
@@ -85,7 +85,7 @@ public final class LogAnswers extends AggregateRule<LogQuestion> {
     return LogAnswer.relation(question, by, (PrunedScan) relation.scan());
   }
 
-  /** Whether Spark need not run first: a subquery has no value before. */
+  /** Whether the results can be computed before Spark runs: a subquery has no value until then. */
   private static boolean areComputable(List<NamedExpression> results) {
     for (NamedExpression named : results) {
       Expression result = (Expression) named;

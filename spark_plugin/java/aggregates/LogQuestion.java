@@ -36,11 +36,11 @@ import pydelta.rule.Trees;
 import scala.collection.immutable.Seq;
 
 /**
- * What an aggregate over a scan asks of the log, collected while its functions are rewritten to take it from there.
+ * What an aggregate over a scan asks of the log. It is collected while its functions are rewritten to use the log's answer.
  *
- * The columns told: rows, the number of rows; per counted column how many rows have a value; minima; maxima. count(*) becomes
- * the sum of rows, min(a) the minimum of the minima. DISTINCT functions stay as they are: they do not mind that many rows
- * became one. The source says no if a column that is left is not constant in each file.
+ * The answer's columns are: rows, the number of rows; for each counted column the number of its values; minima; maxima. count(*)
+ * becomes the sum of rows, and min(a) the minimum of the minima. DISTINCT functions stay as they are: their result does not
+ * change if many equal rows become one. The source refuses if a remaining column is not constant in each file.
  */
 public class LogQuestion {
   private final Map<ExprId, Attribute> scanned = new HashMap<>();
@@ -57,7 +57,7 @@ public class LogQuestion {
     this.output = name(below);
   }
 
-  /** Notes by which ids the scan's attributes go above the node; returns the attributes. */
+  /** Notes the ids that the scan's attributes have above the node, and returns the attributes. */
   private Seq<Attribute> name(LogicalPlan node) {
     if (!node.children().isEmpty()) {
       Seq<Attribute> attributes = name(node.children().head());
@@ -82,7 +82,7 @@ public class LogQuestion {
 
   // ---------------------------------------------------------------- rewriting
 
-  /** The result expressions over the columns told; null if one of them needs the rows themselves. */
+  /** The result expressions over the answer's columns; null if one of them needs the rows themselves. */
   List<NamedExpression> rewritten(Seq<NamedExpression> results) {
     var rewritten = new ArrayList<NamedExpression>();
     for (NamedExpression result : Lists.toJava(results)) {
@@ -116,12 +116,12 @@ public class LogQuestion {
     return aggregate;
   }
 
-  /** A sum or an average over columns told; null where it is not told. */
+  /** A sum or an average over the answer's columns; null if the answer cannot have them. */
   Expression added(AggregateExpression aggregate) {
     return null;
   }
 
-  /** Whether the smallest and the largest value of a column can be told. */
+  /** Whether the answer can have the smallest and the largest value of a column. */
   boolean hasEnds(Attribute column) {
     return true;
   }
@@ -136,7 +136,7 @@ public class LogQuestion {
     return new AggregateExpression(function, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
   }
 
-  /** The column told that count adds up; null if there is none. */
+  /** The answer's column that count adds up; null if there is none. */
   private Attribute counted(Seq<Expression> children) {
     if (children.forall(child -> child instanceof Literal literal && literal.value() != null)) return rows;
     Attribute column = children.length() == 1 ? scannedColumn(children.head()) : null;
@@ -162,7 +162,7 @@ public class LogQuestion {
     for (Attribute reference : Lists.toJava(expression.references())) ids.add(reference.exprId());
   }
 
-  /** The ids of what the aggregate takes from the plan below, without the columns told. */
+  /** The ids of the attributes that the aggregate takes from the plan below, without the answer's columns. */
   Set<ExprId> needed(List<NamedExpression> results, Seq<Expression> grouping) {
     var ids = new HashSet<ExprId>();
     for (NamedExpression result : results) addReferences((Expression) result, ids);
@@ -171,7 +171,7 @@ public class LogQuestion {
     return ids;
   }
 
-  /** The columns told, in the order of the answer. */
+  /** The answer's columns, in order. */
   List<Attribute> told() {
     var told = new ArrayList<Attribute>();
     told.add(rows);
@@ -181,7 +181,7 @@ public class LogQuestion {
     return told;
   }
 
-  /** The names of the scan's columns of which it asks something. */
+  /** The names of the scan's columns that the question is about. */
   Set<String> asked() {
     var names = new LinkedHashSet<String>(valued.keySet());
     names.addAll(minima.keySet());
@@ -199,7 +199,7 @@ public class LogQuestion {
 
   // ---------------------------------------------------------------- text
 
-  /** For Python. only: the scan will not be read. */
+  /** The question for Python. only: the scan will not be read. */
   public String json(List<Attribute> by, boolean only) {
     return "{" + columnsJson(by) + ", \"only\": " + only + "}";
   }

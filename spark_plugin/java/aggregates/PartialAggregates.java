@@ -19,14 +19,13 @@ import pydelta.rule.Switch;
 import pydelta.rule.WantedRows;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.PrunedScan;
-import pydelta.scan.ScanReaders;
 
 /**
- * Has the tasks that read add up what an aggregate over our scan only adds up again.
+ * Lets the tasks that read rows also add them up, for an aggregate over our scan that then adds up their results.
  *
- * Under the aggregate, below projections that stay, the scan becomes one of partial rows, as LogAnswers puts the log's answer
- * there. Filters go into the scan, which leaves out their rows exactly. An aggregate that needs anything else of the rows is left
- * alone, and so is one for which the source says no, or fails.
+ * The scan under the aggregate is replaced by a scan of partial rows, as LogAnswers replaces it by the log's answer. Projections
+ * between the two stay. Filters go into the scan, which leaves out exactly the other rows. An aggregate that needs anything else
+ * of the rows stays as it is, and so does one that the source refuses, or for which it fails.
  */
 public final class PartialAggregates extends AggregateRule<PartialQuestion> {
   private final RuleStatus status;
@@ -39,7 +38,7 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     this.mostGroupColumns = mostGroupColumns;
   }
 
-  /** The plan with partial rows in it; the same object if there are none. mostGroupColumns: of read_limits.py. */
+  /** The plan with partial rows in it; the same object if there are none. mostGroupColumns: from read_limits.py. */
   public static LogicalPlan in(LogicalPlan plan, RuleStatus status, ColumnarChoice batches, int mostGroupColumns) {
     if (!Switch.isOn(Switch.PARTIAL)) return plan;
     return new PartialAggregates(status, batches, mostGroupColumns).in(plan);
@@ -53,12 +52,12 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     status.failed(Switch.PARTIAL, error, null);
   }
 
-  /** The source leaves out their rows. */
+  /** The source leaves out the rows that filters exclude. */
   boolean keepsFilters() {
     return false;
   }
 
-  /** Null if the aggregate needs more than partial rows, or the source does not give them. */
+  /** Null if the aggregate needs more than partial rows, or the source does not return them. */
   LogicalPlan replaced(Aggregate aggregate, DataSourceV2ScanRelation relation) throws Exception {
     PrunedScan scan = (PrunedScan) relation.scan();
     if (!scan.mayAsk(Switch.PARTIAL) || !WantedRows.isExact(aggregate.child(), relation)) return null;
@@ -96,8 +95,9 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     if (names.stream().anyMatch(name -> columns.getFieldIndex(name).isEmpty())) return null;
     StructType read = new StructType(names.stream().map(columns::apply).toArray(StructField[]::new));
     String asked = question.json(by, read);
-    PrunedScan partial = scan.partially(asked, schema, new ScanReaders(batches.columnarFor(schema), null, batches.whyNot()));
+    PrunedScan partial = scan.partially(asked, schema, batches.pythonReadersFor(schema));
     if (partial == null) return null;
-    return NodeCopy.with(relation, new Object[] {scan, relation.output()}, new Object[] {partial, Lists.toScala(output)});
+    return NodeCopy.with(
+        relation, new NodeCopy.Change(scan, partial), new NodeCopy.Change(relation.output(), Lists.toScala(output)));
   }
 }

@@ -35,8 +35,9 @@ import pydelta.rule.Trees;
 import scala.Option;
 
 /**
- * What an aggregate asks of the tasks that read: as of the log, and sums and averages. The result must not depend on who adds up,
- * and in which order. So there are no floating numbers, and strings only as groups, if their bytes tell whether two are equal.
+ * What an aggregate asks of the tasks that read rows: the same as of the log, and sums and averages. The result must not depend
+ * on which task adds up which rows, and in which order. So there are no floating-point numbers, and strings only as groups, if
+ * equal strings have equal bytes.
  */
 class PartialQuestion extends LogQuestion {
   private static final int MOST_DIGITS = 38;
@@ -44,7 +45,7 @@ class PartialQuestion extends LogQuestion {
   private static final int MORE_DIGITS = 10;
   private static final DecimalType LONG_DIGITS = new DecimalType(20, 0);
 
-  /** The columns told, by what they add up as JSON, and the names of the scan's columns in that. */
+  /** The answer's columns of sums, by the summand as JSON, and the names of the scan's columns in the summands. */
   private final Map<String, Attribute> sums = new LinkedHashMap<>();
   private final Set<String> summed = new LinkedHashSet<>();
 
@@ -68,9 +69,8 @@ class PartialQuestion extends LogQuestion {
   }
 
   /**
-   * What Spark makes of a sum and a count at the end, over ours. Spark adds integers up as floating numbers, which is as exact
-   * until they leave 53 bits, and depends on the order of rows then. Ours are added up as decimals, as the sum may be larger than
-   * a BIGINT.
+   * The final step of Spark's average, over our sum and count. Spark adds up integers as floating-point numbers, which is exact
+   * up to 53 bits, and depends on the order of rows beyond that. We add up decimals, because the sum may exceed a BIGINT.
    */
   private Expression average(AggregateExpression aggregate, Average average) {
     Expression child = average.children().head();
@@ -95,7 +95,7 @@ class PartialQuestion extends LogQuestion {
     return new Cast(expression, type, Option.apply(null), EvalMode$.MODULE$.fromSQLConf(SQLConf.get()));
   }
 
-  /** The column told whose values a sum over the expression adds up; null if there is none. */
+  /** The answer's column with the sum of the expression; null if there is none. */
   private Attribute toldSum(Expression child) {
     boolean unscaled = child instanceof UnscaledValue;
     Summand summand = Summand.of(unscaled ? child.children().head() : child, this);
@@ -117,7 +117,7 @@ class PartialQuestion extends LogQuestion {
         || type instanceof TimestampNTZType;
   }
 
-  /** Whether rows may be put together by a column. The source knows whether integers have few values. */
+  /** Whether rows may be grouped by a column. The source knows whether a column of integers has few values. */
   static boolean isGroup(Attribute column) {
     DataType type = column.dataType();
     return isExact(type) || type.equals(DataTypes.StringType) || type instanceof IntegralType;
@@ -139,7 +139,7 @@ class PartialQuestion extends LogQuestion {
     return names;
   }
 
-  /** read: the columns that it names, as the query knows them. */
+  /** read: the columns that the scan reads, as the query knows them. */
   String json(List<Attribute> by, StructType read) {
     return "{" + columnsJson(by) + ", \"sums\": " + sums.keySet() + ", \"read\": " + read.json() + "}";
   }

@@ -8,7 +8,10 @@ import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 import pydelta.scan.ScanReaders;
 
-/** A scan of partial rows that tells the size of as many rows: there are no more of them, and joins are ordered as over rows. */
+/**
+ * A scan of partial rows. It reports the size of a scan of the rows themselves: there are never more partial rows than rows, and
+ * so Spark orders joins as it does over rows.
+ */
 public class PartialScan extends PrunedScan implements SupportsReportStatistics {
   private final JoinedScan rows;
 
@@ -21,7 +24,7 @@ public class PartialScan extends PrunedScan implements SupportsReportStatistics 
     return new PartialScan(source(), ScanReaders.ROWS, rows);
   }
 
-  /** Must not fail, as that of the rows. */
+  /** Must not fail, like the estimate for the rows. */
   public Statistics estimateStatistics() {
     return ScanStatistics.ofOtherColumns(rows.estimateStatistics(), rows.readSchema(), readSchema());
   }

@@ -18,19 +18,19 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
 
 /**
- * What a sum adds up: a column of integers, or a decimal one, or products, sums and differences of these, as
- * delta_py/scan/summands.py knows them. Only what is exact: where Spark would round there is none.
+ * The summand of a sum: a column of integers or decimals, or products, sums and differences of these, as
+ * delta_py/scan/summands.py knows them. Only exact expressions count: there is no summand if Spark would round.
  *
- * json: for Python. columns: the names in it. type: of the expression in Spark. digits, scale: what the type would have if it had
- * room for all.
+ * json: for Python. columns: their names. type: of the expression in Spark. digits, scale: what the type would have if all digits
+ * had room.
  */
 record Summand(String json, Set<String> columns, DataType type, int digits, int scale) {
-  /** Wider columns lie in memory as Java's big numbers. */
+  /** Decimals with more digits are Java's big numbers in memory. */
   private static final int MOST_DIGITS = 18;
-  /** Of a value, whatever its columns hold: what Arrow multiplies without an end. */
+  /** The most digits that a value may have, whatever its columns hold: Arrow multiplies these exactly. */
   private static final int MOST_EXACT_DIGITS = 60;
 
-  /** Null for an expression that is none. */
+  /** Null if the expression is not a summand. */
   static Summand of(Expression expression, LogQuestion question) {
     Attribute column = question.scannedColumn(expression);
     if (column != null && column.dataType() instanceof IntegralType) return ofColumn(column, 0, 0);
@@ -63,7 +63,7 @@ record Summand(String json, Set<String> columns, DataType type, int digits, int 
     return new Summand("[\"" + sign + "\", " + left.json + ", " + right.json + "]", columns, type, digits, scale);
   }
 
-  /** Whether no value leaves its type: Spark looks at each step, Python at the last one alone. */
+  /** Whether each value fits its type: Spark checks each step, Python only the last one. */
   private boolean hasRoom() {
     return digits <= ((DecimalType) type).precision();
   }

@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
+import pydelta.tables.Errors;
 import scala.Option;
 
 /**

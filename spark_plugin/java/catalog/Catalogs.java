@@ -7,6 +7,9 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.driver.DriverChannel;
+import pydelta.statements.DriverPython;
+import pydelta.statements.PythonRequest;
+import pydelta.statements.StatementRouter;
 
 /** The methods of this package that Python calls. */
 public class Catalogs {

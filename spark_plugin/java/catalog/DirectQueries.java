@@ -6,6 +6,8 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
+import pydelta.statements.ResolutionRules;
+import pydelta.tables.Source;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**

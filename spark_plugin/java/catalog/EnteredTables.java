@@ -10,6 +10,8 @@ import org.apache.spark.sql.connector.catalog.CatalogV2Implicits$;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
+import pydelta.statements.ResolutionRules;
+import pydelta.tables.SourceTable;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;

@@ -15,6 +15,10 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import pydelta.rule.PruneScans;
+import pydelta.tables.Errors;
+import pydelta.tables.Options;
+import pydelta.tables.Source;
+import pydelta.tables.SourceTable;
 import scala.Option;
 
 /**
@@ -23,7 +27,10 @@ import scala.Option;
  * ident: for messages. found: the table as the session catalog gives it.
  */
 record Entry(Identifier ident, Table found) {
-  /** What Uploaded tells the rule: a client of Spark Connect sees an entry only in the columns of its table. */
+  /**
+   * The name under which Uploaded notes for the rule that a client of Spark Connect sees an entry only in the columns of its
+   * table.
+   */
   static final String TOLD = "entriesInColumns";
 
   private static final String OPTION = "option.";

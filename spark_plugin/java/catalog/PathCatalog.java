@@ -13,6 +13,14 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.statements.TableProcedure;
+import pydelta.tables.Alteration;
+import pydelta.tables.Columns;
+import pydelta.tables.Errors;
+import pydelta.tables.NewTable;
+import pydelta.tables.Source;
+import pydelta.tables.SourceTable;
+import pydelta.tables.StagedSource;
 
 /** A catalog in which a table's name is its path: pydelta.`/path`. Its procedures are in the namespace `system`. */
 public class PathCatalog extends PathChanges {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.tables.SourceTable;
 
 /** The change feeds of tables by their paths, for `CHANGES FROM`. */
 abstract class PathChanges implements StagingTableCatalog, ProcedureCatalog {

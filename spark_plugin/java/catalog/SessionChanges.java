@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.tables.SourceTable;
 
 /** The change feeds of tables of the session catalog, for `CHANGES FROM`. */
 abstract class SessionChanges extends DelegatingCatalogExtension implements StagingTableCatalog {

@@ -19,6 +19,12 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.internal.SQLConf;
+import pydelta.tables.Alteration;
+import pydelta.tables.Errors;
+import pydelta.tables.NewTable;
+import pydelta.tables.Source;
+import pydelta.tables.SourceTable;
+import pydelta.tables.StagedSource;
 
 /**
  * Spark's session catalog. It opens our tables at the paths in their entries, at the version that a statement names, with the

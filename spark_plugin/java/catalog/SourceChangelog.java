@@ -9,6 +9,8 @@ import org.apache.spark.sql.connector.catalog.ChangelogRange;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import pydelta.tables.Errors;
+import pydelta.tables.SourceTable;
 
 /**
  * The change feed of a table as Spark's own `t CHANGES FROM ...` reads it. The feed has both images of an updated row, and no row
@@ -88,7 +90,7 @@ class SourceChangelog implements Changelog {
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
     var further = new HashMap<>(asked);
-    further.keySet().removeAll(SPARKS);  // Spark has told them in the context
+    further.keySet().removeAll(SPARKS);  // Spark passed them in the context
     return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
   }
 }

@@ -7,6 +7,7 @@ import java.io.InputStream;
 import org.apache.spark.sql.classic.SparkSession;
 import pydelta.rule.LinkCheck;
 import pydelta.rule.PruneScans;
+import pydelta.tables.Errors;
 
 /**
  * Prepares a session of Spark Connect, whose client has sent these classes (sql_catalog/uploaded.py), when its catalog `pydelta`

@@ -1,15 +1,15 @@
 /**
- * Tables in SQL, which Spark loads by name, and statements that Python carries out.
+ * The catalogs, through which SQL loads tables by path and by name.
  *
  * <pre>
  * SELECT ... FROM pydelta.`/path` VERSION AS OF 3     -&gt; PathCatalog   -&gt; Source.open -&gt; Python, as for load
  * SELECT ... FROM shop.sales TIMESTAMP AS OF ...      -&gt; SessionTables -&gt; Entry       -&gt; the same
  * SELECT ... FROM table_changes('shop.sales', 3)      -&gt; TableChanges                 -&gt; the same
  * SELECT ... FROM shop.sales CHANGES FROM VERSION 3   -&gt; SessionChanges -&gt; SourceChangelog (since Spark 4.2)
- * CALL pydelta.system.optimize('shop.sales')          -&gt; PathCatalog   -&gt; TableProcedure -&gt; DriverPython
- * INSERT INTO shop.sales ...                          -&gt; SourceWriteBuilder -&gt; Spark's writer of a Python source
+ * CALL pydelta.system.optimize('shop.sales')          -&gt; PathCatalog   -&gt; statements.TableProcedure
+ * INSERT INTO shop.sales ...                          -&gt; tables.SourceTable
  * </pre>
  *
- * <p>SourceTable is pinned to one version. It is a PythonTable, so that the rule reopens its scans.
+ * <p>In: names, paths and versions in SQL. Out: tables (package tables) and procedures (package statements).
  */
 package pydelta.catalog;

@@ -16,8 +16,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import pydelta.catalog.Source;
+import pydelta.tables.Source;
 import pydelta.rule.PruneScans;
+import pydelta.rule.Switch;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
@@ -25,21 +26,21 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The part of DataFrameReader.load in the JVM, if the driver's Python makes the DataSource (loads.py). */
 public class DriverLoads {
-  private static final String DISABLE_CONF = "spark.pydelta.disable";
-  /** The older setting, which still works in this release. */
-  private static final String ENABLED_CONF = "spark.pydelta.driverPlanning.enabled";
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
 
   /**
-   * As JSON the options that Spark would give the DataSource, private ones too, and the directory that relative paths of its
-   * workers begin in. Null if the session has switched this off, or if Spark has to say what is wrong with the path.
+   * Returns, as JSON, the options that Spark would give the DataSource, private ones included, and the directory in which
+   * relative paths of its workers begin. Null if the session has switched this off, or if Spark has to say what is wrong with the
+   * path.
    *
    * path: null if it is an option.
    */
   public String told(SparkSession session, DataFrameReader reader, String path) throws JsonProcessingException {
-    if (session.conf().get(DISABLE_CONF, "").toLowerCase(Locale.ROOT).contains("driver-planning")) return null;
-    if (!"true".equalsIgnoreCase(session.conf().get(ENABLED_CONF, "true").trim())) return null;
+    String disabled = session.conf().get(Switch.DISABLE_CONF, "").toLowerCase(Locale.ROOT);
+    if (disabled.contains(Switch.DRIVER_PLANNING)) return null;
+    String olderSetting = session.conf().get(Switch.olderSetting(Switch.DRIVER_PLANNING), "true");
+    if (!"true".equalsIgnoreCase(olderSetting.trim())) return null;
     CaseInsensitiveMap<String> given = reader.extraOptions();
     if (given.contains("paths") || given.contains("path") == (path != null)) return null;
     Option<SparkSession> before = activate(session);
@@ -52,7 +53,7 @@ public class DriverLoads {
     }
   }
 
-  /** made: the pickled DataSource. schema: its columns, as JSON. own: options beside those of the reader, as JSON. */
+  /** made: the pickled DataSource. schema: its columns, as JSON. own: options in addition to those of the reader, as JSON. */
   public Dataset<?> load(
       SparkSession session, DataFrameReader reader, String format, String path, byte[] made, String schema, String own)
       throws JsonProcessingException {

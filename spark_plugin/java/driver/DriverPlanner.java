@@ -62,15 +62,16 @@ public class DriverPlanner {
     return Answer.of(() -> answered(READ, scanId.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /** Plans a write. options: as of open. schema: of the rows, as JSON. givenBack: the schema of what tasks give back, as JSON. */
+  /** Plans a write. options: as in open. schema: of the rows, as JSON. givenBack: the schema of what tasks return, as JSON. */
   Answer<PythonDataSourceWriteInfo> write(Map<String, String> options, String schema, String givenBack, boolean overwrite) {
     return Answer.of(() -> plannedWrite(options, schema, givenBack, overwrite));
   }
 
   /**
-   * Commits or aborts a write, and waits however long it takes (writes.py). Returns the text of the error, empty for none.
+   * Commits or aborts a write, and waits however long it takes (writes.py). Returns the text of the error, empty if there is
+   * none.
    *
-   * messages: what each task gave back; null for nothing.
+   * messages: what each task returned; null for nothing.
    */
   Answer<String> commit(byte[] writer, byte[][] messages, boolean abort) {
     return Answer.of(() -> committed(writer, messages, abort));

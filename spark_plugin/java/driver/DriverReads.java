@@ -56,7 +56,7 @@ public class DriverReads extends SparkStrategy {
     return relation.scan() instanceof PrunedScan scan && scan.mayBeReadByDriver(status) ? relation : null;
   }
 
-  /** Whether it does not matter who computes the expressions, when and how often. */
+  /** Whether the result does not depend on who computes the expressions, when and how often. */
   private static boolean areCertain(Seq<Expression> expressions) {
     return CollectionConverters.asJava(expressions).stream().allMatch(expression -> expression.deterministic()
         && !expression.containsPattern(TreePattern.PLAN_EXPRESSION()) && isOfSpark(expression));

@@ -83,8 +83,7 @@ public class ReadByDriver extends SparkPlan {
       List<?> read = LogAnswer.rows(stream, CollectionConverters.asJava(relation.output()));
       InternalRow[] rows = computed(read, most, source.plan().part("driver"));
       if (rows == null) return skipped("what is computed of the rows takes long, or much");
-      status.used(Switch.DRIVER);
-      status.took(source.request().path(), Switch.DRIVER, "the rows are few, and the query takes no job", null);
+      source.noteReadByDriver();
       count(rows.length);
       return rows;
     } catch (StackOverflowError error) {
@@ -143,7 +142,7 @@ public class ReadByDriver extends SparkPlan {
     return new ReadByDriver(children.head(), answer, relation, status);
   }
 
-  /** What Spark gives the constructor of a copy, after the product's fields. */
+  /** The arguments that Spark gives the constructor of a copy, after the product's fields. */
   public Seq<Object> otherCopyArgs() {
     return CollectionConverters.asScala(List.<Object>of(answer, relation, status)).toSeq();
   }

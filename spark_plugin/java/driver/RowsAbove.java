@@ -16,9 +16,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The rows of a plan of filters, projections and limits over given rows, one at a time: no row is computed after a limit's last.
+ * The rows of a plan of filters, projections and limits over the rows of its leaf, one at a time. No row is computed after the
+ * last row of a limit.
  *
- * No code is compiled for them, as they are few. A row is good until the next one.
+ * No code is compiled for them, because they are few. A row is valid until the next one.
  */
 class RowsAbove {
   private RowsAbove() {}

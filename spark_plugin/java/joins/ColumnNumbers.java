@@ -6,9 +6,9 @@ import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 
 /**
- * What the source tells of one column of a scan.
+ * What the source reports about one column of a scan.
  *
- * told: distinct, nulls; min and max as Spark counts values of the type (days), absent for a type without an order of numbers.
+ * told: distinct, nulls; min and max as Spark counts values of the type (days). They are absent if the type has no numeric order.
  */
 record ColumnNumbers(JsonNode told) implements ColumnStatistics {
   public OptionalLong distinctCount() {

@@ -19,16 +19,17 @@ import pydelta.rule.RuleStatus;
 import pydelta.rule.Trees;
 
 /**
- * What Spark's optimizer does with joins, done for our scans, whose sizes and partition columns were not known when it did.
+ * Applies Spark's optimizer rules for joins to our scans. Their sizes and partition columns were not known when Spark applied
+ * these rules.
  *
- * In its own order: joins are ordered by their cost, where the session wants that (spark.sql.cbo.joinReorder.enabled); then
- * comes dynamic partition pruning. What the rules of that add for other scans, or a second time, is taken out again.
+ * The order is Spark's: joins are ordered by their cost, if the session enables that (spark.sql.cbo.joinReorder.enabled). Then
+ * comes dynamic partition pruning. What its rules add for other scans, or a second time, is removed again.
  */
 public class JoinRules {
-  /** As many as Spark's own optimizer makes of a batch of rules. */
+  /** The number of rounds that Spark's own optimizer allows a batch of rules. */
   private static final int MOST_ROUNDS = 100;
 
-  /** Those that were there before, by their ids. */
+  /** The filters that the plan had before, by their ids. */
   private final Map<ExprId, DynamicPruningSubquery> known;
   private int added = 0;
 
@@ -36,7 +37,7 @@ public class JoinRules {
     this.known = known;
   }
 
-  /** The plan with other joins, and filters that joins will fill; the same object if there are none. */
+  /** The plan with other joins, and with filters that get their values from joins; the same object if there are none. */
   public static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
     try {
       return plan.exists(Join.class::isInstance) ? filtered(CostBasedJoinReorder$.MODULE$.apply(plan)) : plan;
@@ -71,7 +72,7 @@ public class JoinRules {
 
   // ---------------------------------------------------------------- what is added
 
-  /** A filter that Spark's rule has just put there is nothing but one subquery; it goes again where it is not wanted. */
+  /** A filter that Spark's rule has just added consists of one subquery. Removes the filter if it is not needed. */
   private LogicalPlan withWanted(LogicalPlan node) {
     if (!(node instanceof Filter filter) || !(filter.condition() instanceof DynamicPruningSubquery subquery)) return node;
     if (known.containsKey(subquery.exprId())) return node;

@@ -14,17 +14,17 @@ import org.apache.spark.sql.execution.SQLExecution;
 import pydelta.aggregates.PartialScan;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 
 /**
- * A pruned scan that helps Spark with joins: it tells its size, and leaves out files by what the other side of a join, or a
- * subquery, has found while the query runs.
+ * A pruned scan that helps Spark with joins. It reports its size. While the query runs, it leaves out files by the values that
+ * the other side of a join, or a subquery, has returned.
  *
- * Spark asks for both before anything runs, so that the scan is planned then; the query runs with that plan.
+ * Spark asks for both before anything runs, so the scan is planned then, and the query runs with that plan.
  */
 public class JoinedScan extends PrunedScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
   public static final String OPTION = "joinPlanning";
@@ -34,9 +34,9 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   private final ScanReaders readers;
 
   /**
-   * The scan with some files left out (Narrowed), for the next toBatch of this thread and query only. Spark asks for it at once
-   * after filter, and the scan itself must stay as it was: other places of a plan, and other queries when this one fails between
-   * the two, may hold the same object, and read all of it.
+   * The scan without some files (Narrowed), only for the next toBatch of this thread and query. Spark calls toBatch immediately
+   * after filter. The scan itself must not change: other places of a plan may hold the same object and read all of it, and so may
+   * other queries if this one fails between the two calls.
    */
   private final ThreadLocal<Narrowed> filtered = new ThreadLocal<>();
 
@@ -85,8 +85,8 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
   }
 
   /**
-   * Spark keeps in its plan what these say of rows, so that those which cannot be handed over cost only time. So does a query
-   * that Spark gives no id, as one that runs as an RDD.
+   * Spark keeps these filters in its plan. So a filter that cannot be passed to Python costs only time. The same holds in a query
+   * without an id, such as one that runs as an RDD.
    */
   public void filter(Predicate[] found) {
     filtered.remove();

@@ -10,12 +10,12 @@ import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import pydelta.rule.Lists;
-import pydelta.scan.ReadPlan;
+import pydelta.messages.ReadPlan;
 
-/** What the source tells of a planned scan for the planning of joins. */
+/** What the source reports about a planned scan, for the planning of joins. */
 public record ScanFacts(JsonNode told) {
 
-  /** Null if the source tells nothing. */
+  /** Null if the source reports nothing. */
   public static ScanFacts of(ReadPlan plan) {
     return plan.has("joins") ? new ScanFacts(plan.part("joins")) : null;
   }
@@ -25,13 +25,13 @@ public record ScanFacts(JsonNode told) {
     return rows.isNumber() ? OptionalLong.of(rows.longValue()) : OptionalLong.empty();
   }
 
-  /** The columns of the scan by whose values whole files can be left out. */
+  /** The columns of the scan whose values can exclude whole files. */
   NamedReference[] partitionColumns() {
     return StreamSupport.stream(told.get("partition_columns").spliterator(), false)
         .map(name -> reference(name.textValue())).toArray(NamedReference[]::new);
   }
 
-  /** Of the columns of which something is told. */
+  /** Statistics by column, for the columns that have some. */
   Map<NamedReference, ColumnStatistics> columns() {
     var columns = new HashMap<NamedReference, ColumnStatistics>();
     for (Map.Entry<String, JsonNode> column : told.get("columns").properties()) {
@@ -40,7 +40,7 @@ public record ScanFacts(JsonNode told) {
     return columns;
   }
 
-  /** The name is one part, whatever is in it. */
+  /** The name is one part, even if it contains dots. */
   private static NamedReference reference(String name) {
     return new FieldReference(Lists.toScala(List.of(name)));
   }

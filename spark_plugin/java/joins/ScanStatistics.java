@@ -7,32 +7,30 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
-import pydelta.scan.KeptFiles;
+import pydelta.messages.KeptFiles;
 import pydelta.scan.ScanRequest;
 
 /**
- * What Spark is told of the size of a scan. Nothing, where the source does not say: Spark then takes it for large.
+ * What Spark learns about the size of a scan. It learns nothing if the source does not know the size. Spark then assumes that the
+ * scan is large.
  *
- * Bytes are those of the files that are kept, for the columns that are read, in proportion as Spark's own scans of files.
+ * Bytes are those of the files to read, reduced to the columns to read, in the same way as for Spark's own scans of files.
  */
 public record ScanStatistics(OptionalLong sizeInBytes, OptionalLong numRows, Map<NamedReference, ColumnStatistics> columnStats)
     implements Statistics {
-  /** As Spark counts what a row takes beside its columns. */
+  /** What Spark adds for a row to the sizes of its columns. */
   private static final long ROW_OVERHEAD = 8;
 
   static ScanStatistics unknown() {
     return new ScanStatistics(OptionalLong.empty(), OptionalLong.empty(), Map.of());
   }
 
-  /**
-   * What a planning is asked for beside files, with a comma before it: numbers of rows cost time, and only some sessions use
-   * them.
-   */
+  /** What a plan request asks for besides files, after a comma: row counts cost time, and only some sessions use them. */
   public static String wish() {
     return SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled() ? ", \"statistics\": true" : "";
   }
 
-  /** facts, kept: null where the source does not say. */
+  /** facts, kept: null if the source does not report them. */
   static ScanStatistics of(ScanRequest request, KeptFiles kept, ScanFacts facts) {
     if (kept == null || facts == null) return unknown();
     long width = ROW_OVERHEAD + request.schema().defaultSize();
@@ -48,7 +46,7 @@ public record ScanStatistics(OptionalLong sizeInBytes, OptionalLong numRows, Map
     return new ScanStatistics(OptionalLong.of(bytes), rows, tellsColumns ? facts.columns() : Map.of());
   }
 
-  /** Of as many rows that have other columns. */
+  /** The statistics of the same number of rows with other columns. */
   public static ScanStatistics ofOtherColumns(Statistics known, StructType columns, StructType others) {
     if (!known.sizeInBytes().isPresent()) return unknown();
     double share = (double) (ROW_OVERHEAD + others.defaultSize()) / (ROW_OVERHEAD + columns.defaultSize());

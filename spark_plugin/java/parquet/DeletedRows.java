@@ -9,7 +9,7 @@ import java.util.Map;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.roaringbitmap.RoaringBitmap;
 
-/** The rows of a data file that are deleted, by their numbers (Deletion Vector Format: RoaringBitmapArray, portable). */
+/** The deleted rows of a data file, by their numbers (Deletion Vector Format: RoaringBitmapArray, portable). */
 class DeletedRows {
   private static final int PORTABLE_MAGIC = 1681511377;
 
@@ -18,7 +18,7 @@ class DeletedRows {
 
   private DeletedRows() {}
 
-  /** Raises for bytes that are of another format. */
+  /** Raises if the bytes have another format. */
   static DeletedRows of(byte[] data) throws IOException {
     DataInputStream stream = new DataInputStream(new ByteArrayInputStream(data));
     if (Integer.reverseBytes(stream.readInt()) != PORTABLE_MAGIC) throw new IOException("another format of deletion vectors");
@@ -38,7 +38,10 @@ class DeletedRows {
     return bitmaps.values().stream().mapToLong(RoaringBitmap::getLongCardinality).sum();
   }
 
-  /** The places in a batch of the rows that are left; null if all are. numbers: of its rows, rising, without nulls. */
+  /**
+   * The positions in a batch of the rows that are not deleted; null if no row is deleted. numbers: of its rows, rising, without
+   * nulls.
+   */
   int[] left(ColumnVector numbers, int rows) {
     int[] places = new int[rows];
     int left = 0;

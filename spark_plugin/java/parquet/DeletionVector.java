@@ -9,8 +9,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * Where a data file's deleted rows stand: a vector in a file below the table's root (Deletion Vector Descriptor Schema; Deletion
- * Vector File Storage Format).
+ * Where the deleted rows of a data file are stored: a vector in a file below the table's root (Deletion Vector Descriptor Schema;
+ * Deletion Vector File Storage Format).
  */
 record DeletionVector(String root, String text, int offset, int size, long cardinality) implements Serializable {
   private static final String ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
@@ -18,12 +18,15 @@ record DeletionVector(String root, String text, int offset, int size, long cardi
   private static final byte FILE_VERSION = 1;
   private static final int FRAME_BYTES = 8;
 
-  /** told: storageType, pathOrInlineDv, offset, sizeInBytes and cardinality of one of type u, as native_files.py chooses them. */
+  /**
+   * told: storageType, pathOrInlineDv, offset, sizeInBytes and cardinality of a vector of type u, as native_files.py chooses
+   * them.
+   */
   static DeletionVector of(InternalRow told, String root) {
     return new DeletionVector(root, told.getUTF8String(1).toString(), told.getInt(2), told.getInt(3), told.getLong(4));
   }
 
-  /** Raises IOException where anything of it is not as the log says, or not as this knows it; Python says what. */
+  /** Raises IOException if any part of it differs from the log, or is of an unknown form. Python then says what is wrong. */
   DeletedRows read() throws IOException {
     Path path = new Path("file", null, root + "/" + name());
     FileSystem files = path.getFileSystem(RawFiles.settings());
@@ -45,7 +48,7 @@ record DeletionVector(String root, String text, int offset, int size, long cardi
     return rows;
   }
 
-  /** A random directory's name, and the file's id as text of base 85. */
+  /** The name of a random directory, and the file's id in base 85. */
   private String name() throws IOException {
     String prefix = text.substring(0, Math.max(0, text.length() - ID_TEXT));
     for (int i = 0; i < prefix.length(); i++) {

@@ -32,21 +32,24 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The columns that are read of data files, and whether a file stores them as their types are stored.
+ * The columns that are read from data files, and whether a file stores them as their types are stored.
  *
- * Spark's reader does not ask: it gives wrapped numbers for unsigned ones, and for integers that are too large for a column of
- * SMALLINT. Only what is known to be read alike fits; columns that a file lacks are null.
+ * Spark's reader does not check that. It returns wrapped numbers for unsigned ones, and for integers that are too large for a
+ * SMALLINT column. A column fits only if both readers are known to read it alike. Columns that a file lacks are null.
  */
 class FileSchema implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  /** Of a Parquet file. What is no regular file has less, and is not opened: a pipe would wait for its writer. */
+  /**
+   * The minimum size of a Parquet file. Something that is not a regular file has less, and is not opened: a pipe would wait for
+   * its writer.
+   */
   private static final int LEAST_BYTES = 12;
 
   private static final LogicalTypeAnnotation STRING = LogicalTypeAnnotation.stringType();
   private static final LogicalTypeAnnotation DATE = LogicalTypeAnnotation.dateType();
 
-  /** The length of a part of a file that has all that is behind its first byte. */
+  /** The length of the part of a file from its first byte to the file's end. */
   static final long TO_THE_END = Long.MAX_VALUE;
 
   private static final List<String> OF_LEGACY_CALENDAR =
@@ -61,8 +64,8 @@ class FileSchema implements Serializable {
   private final boolean maybeLarge;
 
   /**
-   * batchRows: the most that Spark's reader puts into a batch. mostBatchBytes: of the values of one batch, by read_limits.py; a
-   * file with larger ones is left to Python.
+   * batchRows: the most rows that Spark's reader puts into a batch. mostBatchBytes: for the values of one batch, from
+   * read_limits.py; Python reads a file with larger batches.
    */
   FileSchema(StructType columns, int batchRows, long mostBatchBytes) {
     this.columns = columns;
@@ -78,8 +81,8 @@ class FileSchema implements Serializable {
   }
 
   /**
-   * Raises if a column is stored otherwise, or the file has no footer that can be read, or is not as long as the log says: Spark
-   * would leave out row groups beyond that.
+   * Raises if a column is stored differently, if the footer cannot be read, or if the file does not have the length in the log:
+   * Spark would leave out the row groups beyond that length.
    */
   void check(PartitionedFile listed) throws IOException {
     HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
@@ -105,7 +108,7 @@ class FileSchema implements Serializable {
     }
   }
 
-  /** Raises if a batch of the columns that are read would be large, by the mean of a row group. */
+  /** Raises if a batch of the columns that are read would be large, judged by the mean of a row group. */
   private void checkSizes(ParquetMetadata footer) throws IOException {
     Set<String> names = Set.copyOf(List.of(columns.fieldNames()));
     for (BlockMetaData group : footer.getBlocks()) {
@@ -119,7 +122,7 @@ class FileSchema implements Serializable {
     }
   }
 
-  /** Of the whole file. */
+  /** The number of rows of the whole file. */
   static long rowCount(PartitionedFile listed) throws IOException {
     HadoopInputFile file = HadoopInputFile.fromPath(listed.toPath(), RawFiles.settings());
     List<BlockMetaData> groups = ParquetFooterReader.readFooter(file, ParquetMetadataConverter.NO_FILTER).getBlocks();
@@ -127,8 +130,8 @@ class FileSchema implements Serializable {
   }
 
   /**
-   * Raises if the row groups that Spark takes for a part of the file are not those whose middles lie in it: Python may have the
-   * other parts, and goes by that (row_groups.py).
+   * Raises if the row groups that Spark assigns to a part of the file are not those whose middles are in the part: Python may
+   * read the other parts, and uses that rule (row_groups.py).
    */
   private static void checkPart(HadoopInputFile file, ParquetMetadata footer, long start, long length) throws IOException {
     long stop = length == TO_THE_END - start ? TO_THE_END : start + length;
@@ -145,8 +148,8 @@ class FileSchema implements Serializable {
   }
 
   /**
-   * Raises for a file whose days may be of the calendar before 1582: Spark asks its statistics, which do not say enough, and
-   * takes another time zone than Python does.
+   * Raises for a file whose days may be of the calendar before 1582: Spark uses its statistics, which do not suffice, and takes
+   * another time zone than Python.
    */
   private static void checkCalendar(Map<String, String> metadata) throws IOException {
     for (String key : OF_LEGACY_CALENDAR) {
@@ -158,19 +161,19 @@ class FileSchema implements Serializable {
     }
   }
 
-  /** The fields by their names without case, which may be those of several. */
+  /** The fields by their names without case. A name may be that of several fields. */
   private static Map<String, List<Type>> byName(GroupType group) {
     return group.getFields().stream().collect(Collectors.groupingBy(field -> folded(field.getName())));
   }
 
-  /** Equal for names that String.equalsIgnoreCase takes for the same. */
+  /** Equal for names that String.equalsIgnoreCase treats as equal. */
   private static String folded(String name) {
     char[] letters = name.toCharArray();
     for (int i = 0; i < letters.length; i++) letters[i] = Character.toLowerCase(Character.toUpperCase(letters[i]));
     return new String(letters);
   }
 
-  /** Null if there is none. Raises where it is not clear which one is meant: Spark looks for names without case. */
+  /** Null if there is none. Raises if several fields match: Spark ignores the case of names. */
   private static Type find(Map<String, List<Type>> fields, String name) throws IOException {
     Type first = null;
     for (Type field : fields.getOrDefault(folded(name), List.of())) {
@@ -220,7 +223,10 @@ class FileSchema implements Serializable {
     return decimal.getPrecision() == type.precision() && decimal.getScale() == type.scale();
   }
 
-  /** Whether Spark reads decimals of that precision right: of longer arrays than their type needs it takes wrong bytes. */
+  /**
+   * Whether Spark reads decimals of that precision correctly: from arrays that are longer than their type needs it takes the
+   * wrong bytes.
+   */
   private static boolean holds(PrimitiveType stored, int precision) {
     return switch (stored.getPrimitiveTypeName()) {
       case INT32 -> precision <= Decimal$.MODULE$.MAX_INT_DIGITS();
@@ -230,7 +236,7 @@ class FileSchema implements Serializable {
     };
   }
 
-  /** Of microseconds: by milliseconds Spark leaves out row groups that have rows. */
+  /** Only microseconds count: with milliseconds Spark leaves out row groups that have matching rows. */
   private static boolean isTime(LogicalTypeAnnotation says, boolean inUtc) {
     if (!(says instanceof TimestampLogicalTypeAnnotation time)) return false;
     return time.isAdjustedToUTC() == inUtc && time.getUnit() == LogicalTypeAnnotation.TimeUnit.MICROS;
@@ -238,7 +244,7 @@ class FileSchema implements Serializable {
 
   // ---------------------------------------------------------------- nested values
 
-  /** A field that is missing inside of a struct is left to Python: whether the struct is null then, Spark's settings say. */
+  /** Python reads a file in which a struct lacks a field: Spark's settings decide whether the struct is null then. */
   private static boolean isStruct(Type stored, StructType type) throws IOException {
     if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
     Map<String, List<Type>> storedFields = byName(stored.asGroupType());
@@ -262,7 +268,7 @@ class FileSchema implements Serializable {
         && fits(repeated.getType(0), type.keyType()) && fits(repeated.getType(1), type.valueType());
   }
 
-  /** The repeated group of so many fields that an array or a map is stored in; null if it is stored otherwise. */
+  /** The repeated group with this number of fields that stores an array or a map; null if it is stored differently. */
   private static GroupType repeated(Type stored, LogicalTypeAnnotation says, int fields) {
     if (stored.isPrimitive() || !says.equals(stored.getLogicalTypeAnnotation())) return null;
     if (stored.asGroupType().getFieldCount() != 1) return null;

@@ -16,7 +16,7 @@ import scala.Option;
 public class NativePartition extends PythonInputPartition {
   private static final long serialVersionUID = 1L;
 
-  /** The pickle of a function by its name; a tuple of its arguments and R for the call follow. */
+  /** The pickle of a function by its name. A tuple of its arguments follows, and R for the call. */
   private static final byte[] REST_OF =
       "cspark_plugin.source.task_batches\nrest_of\n".getBytes(StandardCharsets.ISO_8859_1);
 
@@ -25,7 +25,8 @@ public class NativePartition extends PythonInputPartition {
   private final boolean isOfStream;
 
   /**
-   * python: Spark's own. columns: what is read of the files, and how; a reader of other columns leaves the task to Python.
+   * python: Spark's own partition. columns: what is read from the files, and how; a reader of other columns leaves the task to
+   * Python.
    */
   NativePartition(InputPartition python, NativeFile[] files, String columns) {
     super(index(python), pickled(python));
@@ -51,19 +52,22 @@ public class NativePartition extends PythonInputPartition {
     return columns;
   }
 
-  /** For Python as a whole. */
+  /** All files, for Python. */
   InputPartition inPython() {
     return inPython(pickedPartition());
   }
 
-  /** For Python: the files from this one on, of this one the rows from `start` on. rows: how many it has; 0 where start is 0. */
+  /**
+   * For Python: the files from this one on, and of this one the rows from `start` on. rows: the row count of this file; 0 if
+   * start is 0.
+   */
   InputPartition from(int first, long start, long rows) throws IOException {
     if (first == 0 && start == 0) return inPython();
     byte[] arguments = new Pickler().dumps(new Object[] {pickedPartition(), first, start, rows});
     var call = new ByteArrayOutputStream();
-    call.write(arguments, 0, 2);  // the protocol
+    call.write(arguments, 0, 2);  // the pickle's protocol
     call.write(REST_OF);
-    call.write(arguments, 2, arguments.length - 3);  // but for the stop
+    call.write(arguments, 2, arguments.length - 3);  // without the stop
     call.write('R');
     call.write('.');
     return inPython(call.toByteArray());

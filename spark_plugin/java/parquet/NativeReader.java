@@ -17,9 +17,9 @@ import scala.collection.Iterator;
 /**
  * The batches of Spark's own Parquet reader, file after file, without deleted rows.
  *
- * A file that does not store the table's types, or of which a batch cannot be had, goes to Python from that row on, with those
- * behind it: Python reads more kinds of files, checks what does not fit, and its errors say what to do. So does one that asks for
- * more memory or stack than there is, as damaged sizes of pages do: Spark would end the executor for it.
+ * If a file does not store the table's types, or a batch cannot be read, Python reads from that row on, and all later files.
+ * Python reads more kinds of files, checks what does not fit, and its errors say what to do. The same happens if a file needs
+ * more memory or stack than there is, as pages with damaged sizes do: Spark would end the executor.
  */
 class NativeReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.native_reader");
@@ -30,7 +30,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
   private DeletedRows deleted = null;
   private Iterator<?> batches = null;
   private ColumnarBatch batch = null;
-  /** Of the file, that Spark's reader has given: what filters have ruled out is not among them. */
+  /** The number of rows of this file that Spark's reader has returned, without the rows that filters have excluded. */
   private long given = 0;
   private PartitionReader<ColumnarBatch> inPython = null;
 
@@ -51,14 +51,14 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  /** Whether one array was too large; not where threads, classes or Spark's own accounts are what there is too much of. */
+  /** Whether one array was too large. False if the memory for threads, classes or Spark's own accounts is used up. */
   private static boolean isOfHeap(OutOfMemoryError error) {
     if (error instanceof SparkOutOfMemoryError) return false;
     String what = String.valueOf(error.getMessage());
     return what.startsWith("Requested array size") || what.startsWith("Java heap space");
   }
 
-  /** Raises what Scala's code does not declare, too. */
+  /** Also raises exceptions that Scala's code does not declare. */
   private boolean otherwise(Throwable error) throws IOException {
     TaskContext task = TaskContext.get();
     if (task != null && task.isInterrupted()) Platform.throwException(error);
@@ -73,7 +73,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
     return inPython.next();
   }
 
-  /** The number in the file of the row behind so many that were given: they are read again, with their numbers. */
+  /** The number in the file of the row that follows this number of returned rows. They are read again, with their numbers. */
   private long rowBehind(long count) throws IOException {
     Iterator<?> again = factory.open().apply(partition.files()[file].file());
     try {

@@ -11,12 +11,12 @@ import scala.Function1;
 import scala.collection.Iterator;
 
 /**
- * Goes to the executors: Spark's Parquet reader for the tasks that are for it, Python for the others.
+ * Goes to the executors. It opens Spark's Parquet reader for the tasks that are for it, and Python for the others.
  *
- * python: the factory of the scan without this; it gives rows, or columns. open: gives the batches of a file, with the numbers of
- * rows behind the columns of files; openWithoutNumbers: without these, which cost a tenth of the time. stored: the columns that
- * are read of files. places: of each column of the scan in the batches of openWithoutNumbers. schema: of the scan. columns: as of
- * the partitions that are read so.
+ * python: the factory of the scan without this; it returns rows or columns. open: returns the batches of a file, with the row
+ * numbers after the columns of files; openWithoutNumbers: without these numbers, which cost a tenth of the time. stored: the
+ * columns that are read from files. places: the position of each column of the scan in the batches of openWithoutNumbers. schema:
+ * of the scan. columns: as in the partitions that Spark's reader may read.
  */
 record NativeReaderFactory(
     PartitionReaderFactory python, boolean pythonGivesRows, Function1<PartitionedFile, ? extends Iterator<?>> open,

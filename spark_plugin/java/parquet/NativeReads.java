@@ -46,7 +46,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
   private static final int VECTOR_FIELDS = 5;
   private static final String[] NOWHERE = new String[0];
 
-  /** Null if this Spark gives no batches of such columns. */
+  /** Null if this Spark does not return batches of such columns. */
   public NativeTasks apply(NativeRequest scan) {
     try {
       return tasks(scan);
@@ -89,12 +89,12 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     return new StructType(Stream.of(one, other).flatMap(type -> Arrays.stream(type.fields())).toArray(StructField[]::new));
   }
 
-  /** With the numbers of rows in the file. */
+  /** The schema with the row numbers of the file. */
   private static StructType numbered(StructType stored) {
     return stored.add(ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
   }
 
-  /** Where each column stands in Spark's batches. */
+  /** The position of each column in Spark's batches. */
   private static int[] places(String kinds, int storedCount) {
     int[] places = new int[kinds.length()];
     int stored = 0;
@@ -104,13 +104,12 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
   }
 
   /**
-   * Times are taken as they are unless a file says otherwise, whatever the session's settings are, as in Python. Indexes of
-   * pages and Bloom filters are asked as Spark asks them, by the session's settings of Parquet; but for arrays and maps, as some
-   * writers begin a page in the midst of a row and write an index all the same, by which rows get values of others.
+   * Times are read as they are unless a file says otherwise, whatever the session's settings are, as in Python. Page indexes and
+   * Bloom filters are used as Spark uses them, by the session's settings of Parquet. Arrays and maps are the exception: some
+   * writers begin a page in the middle of a row and write an index all the same, and by that index rows get values of other rows.
    *
-   * Where checksums are verified, rows are passed over by the bounds in footers alone: indexes of pages and Bloom filters have no
-   * checksum, and Spark compares a dictionary with its checksum only when it reads values, not when it looks whether to read
-   * them.
+   * If checksums are verified, only the bounds in footers exclude rows: page indexes and Bloom filters have no checksum, and
+   * Spark compares a dictionary with its checksum only when it reads values, not when it decides whether to read them.
    */
   private static Function1<PartitionedFile, ? extends Iterator<?>> opener(
       SparkSession session, StructType stored, StructType constant, Seq<Filter> filters, boolean verifies) {
@@ -136,7 +135,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     return Arrays.stream(struct.fields()).anyMatch(field -> mayRepeat(field.dataType()));
   }
 
-  /** With days and times of java.time: those of java.sql are other ones in another JVM's time zone, or in none. */
+  /** Days and times are of java.time: those of java.sql mean something else, or nothing, in a JVM with another time zone. */
   private static Seq<Filter> filters(SparkSession session, List<Predicate> predicates) {
     if (predicates.isEmpty()) return translated(predicates);
     SQLConf conf = session.sessionState().conf().clone();
@@ -149,7 +148,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     return CollectionConverters.asScala(filters).toSeq();
   }
 
-  /** Null where a part of it is not known. Spark's own translation would take one side of an OR for the whole then. */
+  /** Null if a part of it is not known. Spark's own translation would then replace an OR by one of its sides. */
   private static Filter filter(Predicate predicate) {
     return switch (predicate.name()) {
       case "AND" -> both(predicate, And::new);
@@ -171,8 +170,8 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
   // ---------------------------------------------------------------- files
 
   /**
-   * stream: path, size, time, deletion vector and part (its first byte, and how many) of files, and behind those the values of
-   * the partition columns.
+   * stream: path, size, time, deletion vector and part (its first byte, and its length) of files, followed by the values of the
+   * partition columns.
    */
   private static NativeFile[] files(byte[] stream, String root, StructType constant) throws Exception {
     var read = ArrowConverters$.MODULE$.fromIPCStream(stream);
@@ -198,7 +197,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     }
   }
 
-  /** Paths are not encoded: Hadoop takes them so in parts. */
+  /** Paths are not encoded: Hadoop takes the parts of a path without encoding. */
   private static PartitionedFile file(InternalRow told, String root, StructType constant) {
     String path = told.getUTF8String(0).toString();
     Path place = new Path("file", null, path.startsWith("/") ? path : root + "/" + path);
@@ -210,7 +209,7 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     }
     long size = told.getLong(1);
     long start = told.getLong(4);
-    // The last part has all row groups that are left, wherever the file says that they lie.
+    // The last part has all remaining row groups, wherever the file says that they are.
     long length = start + told.getLong(5) == size ? FileSchema.TO_THE_END - start : told.getLong(5);
     return new PartitionedFile(
         new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), start, length, NOWHERE, told.getLong(2), size,

@@ -6,7 +6,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Some rows of a column. As long-lived as the column is. */
+/** Some rows of a column. It is valid as long as the column is. */
 class PickedVector extends ColumnVector {
   private final ColumnVector column;
   private final int[] places;
@@ -18,7 +18,7 @@ class PickedVector extends ColumnVector {
     this.places = places;
   }
 
-  /** Whether the column has: none of these rows may be null. */
+  /** The column may have nulls even if none of these rows is null. */
   public boolean hasNull() {
     return column.hasNull();
   }
@@ -32,7 +32,7 @@ class PickedVector extends ColumnVector {
     return nulls;
   }
 
-  /** Who made the column closes it. */
+  /** The reader that made the column closes it. */
   public void close() {
   }
 
@@ -88,7 +88,7 @@ class PickedVector extends ColumnVector {
     return column.getMap(places[row]);
   }
 
-  /** Of a struct: a field has a row for each of the struct's. */
+  /** The child of a struct: each field has as many rows as the struct. */
   public ColumnVector getChild(int ordinal) {
     return new PickedVector(column.getChild(ordinal), places);
   }

@@ -5,11 +5,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.deploy.SparkHadoopUtil$;
 
 /**
- * Local files as they are, as Python reads them: Hadoop's usual file system compares each with a file .NAME.crc beside it, which
- * other programs leave as it was when they write the file anew.
+ * Local files as they are, as Python reads them. Hadoop's usual file system compares each with a file .NAME.crc next to it, which
+ * other programs do not update when they rewrite the file.
  */
 class RawFiles {
-  /** What Hadoop is to be told, by its settings' names. No cache: it knows file systems by their scheme alone. */
+  /** Hadoop's settings, by name. They switch its cache off, which identifies file systems only by their scheme. */
   static final Map<String, String> SETTINGS =
       Map.of("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache", "true");
 
@@ -18,8 +18,8 @@ class RawFiles {
   private RawFiles() {}
 
   /**
-   * all, without what Hadoop's own defaults say, which its code knows too: 1,100 settings. Spark sends the settings of a
-   * scan to its tasks and packs each for itself, 5 ms for all of them.
+   * The settings without those that equal Hadoop's own defaults, which its code also has: 1,100 settings. Spark sends the
+   * settings of a scan to its tasks, and it takes 5 ms to serialize all of them for each task.
    */
   static Configuration sent(Configuration all) {
     Configuration sent = new Configuration(false);
@@ -33,7 +33,7 @@ class RawFiles {
     return sent;
   }
 
-  /** Hadoop's settings of this process, with these. */
+  /** Hadoop's settings of this process, with the settings of this class. */
   static synchronized Configuration settings() {
     if (settings == null) {
       Configuration copy = new Configuration(SparkHadoopUtil$.MODULE$.get().conf());

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Python's rows in columns, where a scan of nested columns has other files that Spark's own reader gives in columns. */
+/** Python's rows as columns, for a scan of nested columns in which Spark's own reader returns other files as columns. */
 class RowsAsColumns implements PartitionReader<ColumnarBatch> {
   private static final int MOST_ROWS = 4096;
 
@@ -24,7 +24,7 @@ class RowsAsColumns implements PartitionReader<ColumnarBatch> {
     this.converter = new RowToColumnConverter(schema);
   }
 
-  /** Vectors of its own for each batch: who holds one may keep it. */
+  /** Each batch has new vectors, so a caller may keep a batch. */
   public boolean next() throws IOException {
     OnHeapColumnVector[] vectors = OnHeapColumnVector.allocateColumns(MOST_ROWS, schema);
     int count = 0;

@@ -1,7 +1,7 @@
 /**
  * Spark's own Parquet reader for simple files, on the driver and in executors.
  *
- * <p>A task knows how either reader reads it. NativeReader takes Spark's reader, and goes over to Python at the first row that
- * Spark's reader cannot give. (The name `native` is a reserved word of Java.)
+ * <p>A task knows how either reader reads it. NativeReader uses Spark's reader, and continues in Python at the first row that
+ * Spark's reader cannot read. (The name `native` is a reserved word of Java.)
  */
 package pydelta.parquet;

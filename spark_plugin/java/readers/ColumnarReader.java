@@ -11,7 +11,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Reads one partition as batches on Java's heap, which stay valid as long as somebody holds them. */
+/** Reads one partition as batches on Java's heap, which stay valid as long as they are referenced. */
 class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private final PythonStream stream;
   private ColumnarBatch batch = null;

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Goes to the executors: Spark's factory for a Python source, of a batch or a stream, with columnar readers. */
+/** Goes to the executors: Spark's factory for a batch or a stream of a Python source, with columnar readers. */
 record ColumnarReaderFactory(PartitionReaderFactory factory) implements PartitionReaderFactory {
   public boolean supportColumnarReads(InputPartition partition) {
     return true;

@@ -9,13 +9,13 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The columnar reader, on the driver: tests whether the scan of a schema can be read in columns, here and now, and makes Spark's
- * reader factory of such a scan columnar.
+ * The columnar reader, on the driver. It tests whether the scan of a schema can be read in columns in this session, and makes
+ * Spark's reader factory of such a scan columnar.
  */
 public class ColumnarReads implements Predicate<StructType>, UnaryOperator<PartitionReaderFactory> {
   private static final String LARGE_TYPES_CONF = "spark.sql.execution.arrow.useLargeVarTypes";
 
-  /** Raises if this Spark has not the fields that the reader looks into on the executors. */
+  /** Raises if this Spark lacks fields that the reader uses on the executors. */
   public ColumnarReads() {
     PythonStream.check();
     if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {

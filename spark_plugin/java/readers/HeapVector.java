@@ -30,31 +30,31 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * One column of one batch, copied out of Arrow's memory into Java arrays. Immutable.
  *
- * It is no ArrowColumnVector on purpose: operators of Spark that meet those reach for the Arrow memory behind them, and one
- * (ArrowEvalPythonExec) keeps batches of them over the next call, when that memory holds other rows.
+ * It is not an ArrowColumnVector, because operators of Spark use the Arrow memory of such vectors directly. One of them
+ * (ArrowEvalPythonExec) keeps batches until after the next call, when that memory holds other rows.
  */
 abstract class HeapVector extends ColumnVector {
-  /** Types are compared with what they carry: a STRING with a collation is another one. */
+  /** Types are compared with all that they contain: a STRING with a collation is another type. */
   private static final Map<DataType, Kind> KINDS = Map.ofEntries(
-      Map.entry(DataTypes.BooleanType, new Kind(BitVector.class, NumberHeapVectors.Booleans::new)),
-      Map.entry(DataTypes.ByteType, new Kind(TinyIntVector.class, NumberHeapVectors.Bytes::new)),
-      Map.entry(DataTypes.ShortType, new Kind(SmallIntVector.class, NumberHeapVectors.Shorts::new)),
-      Map.entry(DataTypes.IntegerType, new Kind(IntVector.class, NumberHeapVectors.Ints::new)),
-      Map.entry(DataTypes.LongType, new Kind(BigIntVector.class, NumberHeapVectors.Longs::new)),
-      Map.entry(DataTypes.FloatType, new Kind(Float4Vector.class, NumberHeapVectors.Floats::new)),
-      Map.entry(DataTypes.DoubleType, new Kind(Float8Vector.class, NumberHeapVectors.Doubles::new)),
-      Map.entry(DataTypes.DateType, new Kind(DateDayVector.class, NumberHeapVectors.Ints::new)),
-      Map.entry(DataTypes.TimestampType, new Kind(TimeStampMicroTZVector.class, NumberHeapVectors.Longs::new)),
-      Map.entry(DataTypes.TimestampNTZType, new Kind(TimeStampMicroVector.class, NumberHeapVectors.Longs::new)),
+      Map.entry(DataTypes.BooleanType, new Kind(BitVector.class, NumberHeapVectors::booleans)),
+      Map.entry(DataTypes.ByteType, new Kind(TinyIntVector.class, NumberHeapVectors::bytes)),
+      Map.entry(DataTypes.ShortType, new Kind(SmallIntVector.class, NumberHeapVectors::shorts)),
+      Map.entry(DataTypes.IntegerType, new Kind(IntVector.class, NumberHeapVectors::ints)),
+      Map.entry(DataTypes.LongType, new Kind(BigIntVector.class, NumberHeapVectors::longs)),
+      Map.entry(DataTypes.FloatType, new Kind(Float4Vector.class, NumberHeapVectors::floats)),
+      Map.entry(DataTypes.DoubleType, new Kind(Float8Vector.class, NumberHeapVectors::doubles)),
+      Map.entry(DataTypes.DateType, new Kind(DateDayVector.class, NumberHeapVectors::ints)),
+      Map.entry(DataTypes.TimestampType, new Kind(TimeStampMicroTZVector.class, NumberHeapVectors::longs)),
+      Map.entry(DataTypes.TimestampNTZType, new Kind(TimeStampMicroVector.class, NumberHeapVectors::longs)),
       Map.entry(DataTypes.StringType, new Kind(VarCharVector.class, BytesHeapVector::new)),
       Map.entry(DataTypes.BinaryType, new Kind(VarBinaryVector.class, BytesHeapVector::new)));
   private static final Kind DECIMAL = new Kind(DecimalVector.class, DecimalHeapVector::new);
 
-  /** A bit a row, 1 for a value; null if there are no nulls. */
+  /** One bit for each row, 1 for a value; null if there are no nulls. */
   private final byte[] validity;
   private final int nulls;
 
-  /** The Arrow vector in which the values of a type come, and what copies it. */
+  /** The class of Arrow vector that has the values of a type, and the function that copies it. */
   private record Kind(Class<? extends ValueVector> vector, Copier copier) {
     static Kind of(DataType type) {
       return type instanceof DecimalType ? DECIMAL : KINDS.get(type);
@@ -75,7 +75,7 @@ abstract class HeapVector extends ColumnVector {
     return Kind.of(type) != null;
   }
 
-  /** rows: how many there are, at least one. type: one that is covered. */
+  /** rows: the row count, at least one. type: one of KINDS. */
   static HeapVector copyOf(ValueVector vector, DataType type, int rows) {
     Kind kind = Kind.of(type);
     if (kind == null || !kind.vector.isInstance(vector) || vector.getValueCount() != rows) {
@@ -92,7 +92,7 @@ abstract class HeapVector extends ColumnVector {
     return copy;
   }
 
-  /** The array, with the first bytes of the vector's values in it. */
+  /** The array, after the first bytes of the vector's values were copied into it. */
   static <A> A filled(A array, int arrayOffset, ValueVector vector, long length) {
     copy(vector.getDataBuffer(), 0, array, arrayOffset, length);
     return array;
@@ -120,7 +120,7 @@ abstract class HeapVector extends ColumnVector {
     return validity != null && (validity[row >> 3] >> (row & 7) & 1) == 0;
   }
 
-  /** There is nothing to give back. */
+  /** There is nothing to release. */
   public void close() {
   }
 

@@ -28,9 +28,10 @@ import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The Arrow batches that Spark's Python worker reads of one partition: what Spark's own reader makes its rows of.
+ * The Arrow batches that Spark's Python worker returns for one partition. Spark's own reader makes its rows from the same
+ * batches.
  *
- * Worker, socket and Arrow memory are Spark's, which frees them when the task completes, fails or is killed.
+ * Worker, socket and Arrow memory belong to Spark, which frees them when the task completes, fails or is killed.
  */
 class PythonStream {
   private static final List<Class<?>> FACTORIES =
@@ -42,7 +43,7 @@ class PythonStream {
   private final Map<String, SQLMetric> metrics;
   private final Iterator<ColumnarBatch> batches;
 
-  /** factory, partition: Spark's, of a batch's scan or of a stream's. */
+  /** factory, partition: Spark's, of a batch scan or of a stream. */
   PythonStream(PartitionReaderFactory factory, InputPartition partition, TaskContext task) {
     Class<?> owner = factory.getClass();
     this.source = read(owner, factory, "source");
@@ -71,7 +72,7 @@ class PythonStream {
         ? stream.pickedPartition() : ((PythonInputPartition) partition).pickedPartition();
   }
 
-  /** Fails on a Spark without a field that is read here. */
+  /** Fails if this Spark lacks a field that is read here. */
   static void check() {
     for (Class<?> factory : FACTORIES) {
       checkFields(factory, "source", "pickledReadFunc", "outputSchema", "jobArtifactUUID", "sessionUUID");
@@ -84,7 +85,7 @@ class PythonStream {
     for (String name : names) field(owner, name);
   }
 
-  /** What the batches' one column, a struct, must hold. */
+  /** The schema of the batches' only column, which is a struct. */
   StructType schema() {
     return schema;
   }
@@ -93,7 +94,7 @@ class PythonStream {
     return batches.hasNext();
   }
 
-  /** Its memory is used again for the next one. */
+  /** The next batch uses the same memory. */
   ColumnarBatch next() {
     return batches.next();
   }
@@ -122,7 +123,7 @@ class PythonStream {
     }
   }
 
-  /** Scala puts the class's name before that of a private field which closures use. */
+  /** Scala puts the class's name before that of a private field that closures use. */
   private static Field field(Class<?> owner, String name) {
     for (Field field : owner.getDeclaredFields()) {
       if (!field.getName().equals(name) && !field.getName().endsWith("$$" + name)) continue;

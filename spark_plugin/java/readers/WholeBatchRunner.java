@@ -10,8 +10,8 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
- * Takes batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
- * arrow.maxBytesPerOutputBatch, and Spark 4.2 repeats rows there: its last cut is the whole batch.
+ * Returns batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
+ * arrow.maxBytesPerOutputBatch, and Spark 4.2 then repeats rows: its last cut is the whole batch.
  */
 @SuppressWarnings("unchecked")  // classes above it override a method of Spark with another type of rows
 class WholeBatchRunner extends ArrowPythonRunner {

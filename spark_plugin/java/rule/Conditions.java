@@ -8,14 +8,14 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.types.StructType;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import scala.collection.immutable.Seq;
 
-/** Conditions of Spark's plans as its push-down would hand them over. */
+/** Conditions of Spark's plans, in the form in which its push-down passes them to a source. */
 public class Conditions {
   private Conditions() {}
 
-  /** The conditions that hold where this one does. */
+  /** The conditions that are all true if this one is. */
   public static List<Expression> conjuncts(Expression condition) {
     var conjuncts = new ArrayList<Expression>();
     addConjuncts(condition, conjuncts);
@@ -31,7 +31,7 @@ public class Conditions {
     }
   }
 
-  /** Null if Spark would not hand it over, or Python would not understand it. output: of a scan, whose columns schema has. */
+  /** Null if Spark would not push it down, or Python would not understand it. output: of a scan. schema: of its columns. */
   public static PredicateJson handedOver(Expression condition, Seq<? extends Attribute> output, StructType schema) {
     Seq<Expression> conditions = Lists.toScala(List.of(condition));
     Expression named = DataSourceStrategy$.MODULE$.normalizeExprs(conditions, Lists.widened(output)).head();

@@ -23,8 +23,8 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Whether the classes of this jar fit a Spark that they were not compiled for: whether each loads, whether each class, method and
- * field exists that they name, and whether none lacks a method that Spark has added to an interface.
+ * Whether the classes of this jar fit a Spark that they were not compiled for: each class loads, each class, method and field
+ * that they name exists, and no class lacks a method that Spark has added to an interface.
  */
 public class LinkCheck {
   private static final String OURS = "pydelta/";
@@ -146,7 +146,7 @@ public class LinkCheck {
           case INTEGER, FLOAT -> in.readInt();
           case LONG, DOUBLE -> {
             in.readLong();
-            i++;  // it takes two places
+            i++;  // such a constant takes two places
           }
           case CLASS, STRING, METHOD_TYPE -> pairs[i] = new int[] {in.readUnsignedShort()};
           case NAME_AND_TYPE, DYNAMIC, INVOKE_DYNAMIC -> pairs[i] = new int[] {in.readUnsignedShort(), in.readUnsignedShort()};

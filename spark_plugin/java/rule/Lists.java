@@ -21,13 +21,13 @@ public class Lists {
     return Map$.MODULE$.from(CollectionConverters.asScala(map));
   }
 
-  /** The same object: Scala knows that a sequence of a class is one of each class above it, and Java does not. */
+  /** The same object: in Scala, a sequence of a class is a sequence of each superclass, in Java it is not. */
   @SuppressWarnings("unchecked")
   public static <T> Seq<T> widened(Seq<? extends T> sequence) {
     return (Seq<T>) sequence;
   }
 
-  /** A copy. Scala's own may be linked lists, in which the element of a number takes a walk from the first one. */
+  /** A copy. Scala's sequences may be linked lists, in which access by index starts from the first element. */
   public static <T> List<T> toJava(Iterable<? extends T> elements) {
     return new ArrayList<>(CollectionConverters.asJavaCollection(elements));
   }

@@ -18,16 +18,16 @@ import pydelta.scan.PrunedScan;
 import pydelta.scan.PrunedSource;
 
 /**
- * Has a small query over one of our scans that is one task done in that task, without a shuffle.
+ * Runs a small query over one of our scans in one task, without a shuffle, if the scan is one task.
  *
- * Spark does not know that the rows of such a scan are together, and sends them to other tasks to group and sort them. A coalesce
- * to one partition, which moves nothing, says so. The tasks after a shuffle are wanted if a function of a user in the query may
- * take long, if rows are multiplied, and if the session says how many tasks it wants.
+ * Spark does not know that the rows of such a scan are in one place, and sends them to other tasks to group and sort them. A
+ * coalesce to one partition says so, and moves no rows. Several tasks after a shuffle are better if a user's function in the
+ * query may take long, if the query multiplies rows, or if the session sets the number of tasks.
  */
 class OneTask {
   private OneTask() {}
 
-  /** The same object where it is not to be done. */
+  /** The same object if the query is not of this kind. */
   static LogicalPlan in(LogicalPlan plan, RuleStatus status) {
     if (!isEnabled() || plan.isStreaming()) return plan;
     try {
@@ -47,7 +47,7 @@ class OneTask {
     return !wantsTasks && Switch.isOn(Switch.ONE_TASK);
   }
 
-  /** Whether some of the plan's nodes needs rows together, and all above the scan are such that one task may do them. */
+  /** Whether the plan has a node that needs rows in one place, and one task may run all nodes above the scan. */
   private static boolean gathersRows(LogicalPlan plan, RuleStatus status) {
     if (hasFunctionsOfUsers(plan)) return false;
     boolean gathers = false;
@@ -58,7 +58,7 @@ class OneTask {
       boolean sorts = node instanceof Sort sort && sort.global();
       if (!limits && !(node instanceof Sort) && !isOfRows(node) && !isOfGroups(node)) return false;
       limited |= limits;
-      gathers |= isOfGroups(node) || (sorts && !limited);  // the first rows of an order are gathered without a shuffle
+      gathers |= isOfGroups(node) || (sorts && !limited);  // Spark gathers the first rows of an order without a shuffle
     }
     return gathers && isOneTask(((DataSourceV2ScanRelation) node).scan(), status);
   }
@@ -91,11 +91,11 @@ class OneTask {
     return tasks == 1;
   }
 
-  /** The plan with what only filters and projects the scan's rows in one partition. */
+  /** The plan with one partition for the part that only filters and projects the scan's rows. */
   private static LogicalPlan together(LogicalPlan node) {
     if (isRowsOfScan(node)) return new Repartition(1, false, node);
     LogicalPlan child = child(node);
-    return NodeCopy.with(node, new Object[] {child}, new Object[] {together(child)});
+    return NodeCopy.with(node, new NodeCopy.Change(child, together(child)));
   }
 
   private static boolean isRowsOfScan(LogicalPlan node) {

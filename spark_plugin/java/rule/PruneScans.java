@@ -37,7 +37,7 @@ import pydelta.joins.JoinRules;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.MetadataScanBuilder;
 import pydelta.scan.MetadataTable;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.streams.StreamScans;
 import pydelta.streams.StreamedTable;
 import scala.collection.immutable.Seq;
@@ -45,9 +45,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The optimizer rule. It reopens the scans of our Python source that Spark has planned over all columns, lets Spark's own
- * push-down run on them once more against a builder that can prune, and checks what came out.
+ * push-down run again with a builder that can prune, and checks the result.
  *
- * It decides nothing itself about what a query needs. If anything fails or looks unfamiliar the plan stays as it was.
+ * It does not decide what a query needs. If anything fails or looks unfamiliar, the plan stays as it was.
  */
 public class PruneScans extends Rule<LogicalPlan> {
   public static final String NAME = "pydelta.rule.PruneScans";
@@ -71,33 +71,36 @@ public class PruneScans extends Rule<LogicalPlan> {
     formats.add(shortName.toLowerCase(Locale.ROOT));
   }
 
-  /** What the rule decides before it asks the source: for_the_rule of read_limits.py. Without it limits stay in Spark's plan. */
+  /**
+   * Limits that the rule checks before it asks the source: for_the_rule of read_limits.py. Without them limits stay in Spark's
+   * plan.
+   */
   public void setLimits(int mostLimitedRows, int mostGroupColumns) {
     this.mostLimitedRows = mostLimitedRows;
     this.mostGroupColumns = mostGroupColumns;
   }
 
-  /** As DriverChoice.offer, of all sessions. */
+  /** Calls DriverChoice.offer, for all sessions. */
   public void offerDriver(DriverPlanner planner) {
     DriverChoice.offer(planner);
   }
 
-  /** The session's source, of which the driver's own Python is asked for writes. */
+  /** The session's source, for which the driver's own Python plans and commits writes. */
   public UserDefinedPythonDataSource askingDriver(UserDefinedPythonDataSource source) {
     return new DriverSource(source);
   }
 
-  /** As DriverChoice.open. */
+  /** Calls DriverChoice.open. */
   public PythonDataSourceV2 open(CaseInsensitiveStringMap options) {
     return DriverChoice.open(options, status);
   }
 
-  /** The metadata column of our sources, as the JSON of a schema that has only this. */
+  /** The metadata column of our sources, as the JSON of a schema that has only this column. */
   public void offerMetadata(String schemaJson) {
     metadataColumn = ((StructType) DataType.fromJson(schemaJson)).fields()[0];
   }
 
-  /** What `load` has made of a source, with its metadata column; the same frame where that fails. */
+  /** The result of `load` with the source's metadata column; the same frame if that fails. */
   public Dataset<Row> withMetadata(Dataset<Row> frame) {
     try {
       return MetadataTable.in(frame, metadataColumn, status);
@@ -107,7 +110,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     return frame;
   }
 
-  /** What `readStream.load` has made of a source, so that the rule may have its batches read in columns; else the same frame. */
+  /** The result of `readStream.load` in a form whose batches the rule may read in columns; the same frame if that fails. */
   public Dataset<Row> streamed(Dataset<Row> frame) {
     try {
       return StreamedTable.in(frame, status);
@@ -117,18 +120,18 @@ public class PruneScans extends Rule<LogicalPlan> {
     return frame;
   }
 
-  /** withMetadata, by the rule of the frame's session. A session without the rule has no such column. */
+  /** Calls withMetadata of the rule of the frame's session. A session without the rule has no such column. */
   public static Dataset<Row> withMetadataOfSession(Dataset<Row> frame) {
     PruneScans rule = ownOf(frame.sparkSession());
     return rule == null ? frame : rule.withMetadata(frame);
   }
 
-  /** Why a load that the driver's Python could not do was done by a worker. */
+  /** Notes why a worker did a load that the driver's Python could not do. */
   public void notLoadedByDriver(String why) {
     status.notByDriver(new IllegalStateException(why));
   }
 
-  /** What a table of a catalog offers beside its columns. options: of its read. */
+  /** The columns that a table of a catalog offers besides its own. options: of its read. */
   public MetadataColumn[] metadataColumns(StructType schema, CaseInsensitiveStringMap options) {
     boolean offers = MetadataTable.canOffer(metadataColumn, schema, options);
     return offers ? MetadataTable.hidden(metadataColumn) : new MetadataColumn[0];
@@ -139,24 +142,26 @@ public class PruneScans extends Rule<LogicalPlan> {
     return new MetadataScanBuilder(whole, metadataColumn, status);
   }
 
-  /** A predicate as Python understands it; null if it would not. schema: of the columns that it names. */
+  /** A predicate as Python understands it; null if it would not. schema: of the columns in the predicate. */
   public static String json(Predicate predicate, StructType schema) {
     PredicateJson json = PredicateJson.of(predicate, schema);
     return json == null ? null : json.json();
   }
 
-  /** Tells the session's catalogs something. */
+  /** Notes a value that the session's catalogs may read. */
   public void tell(String name, String value) {
     told.put(name, value);
     latest = this;
   }
 
-  /** What the catalogs were told; null if they were not. */
+  /** The value with this name; null if there is none. */
   public String told(String name) {
     return told.get(name);
   }
 
-  /** Of the rule of the active session; one that nobody reads where there is none, as when Spark stops. */
+  /**
+   * The status of the rule of the active session. If there is no session, as when Spark stops, a new status that nobody reads.
+   */
   public static RuleStatus statusOfSession() {
     var session = SparkSession$.MODULE$.getActiveSession();
     if (session.isEmpty()) session = SparkSession$.MODULE$.getDefaultSession();
@@ -164,13 +169,13 @@ public class PruneScans extends Rule<LogicalPlan> {
     return rule == null ? new RuleStatus() : rule.status;
   }
 
-  /** The rule of a session or, where somebody has taken it out, the one that was told something last; null if there is none. */
+  /** The rule of a session. If somebody has removed it, the rule that got the last value; null if there is none. */
   public static PruneScans of(SparkSession session) {
     PruneScans own = ownOf(session);
     return own == null ? latest : own;
   }
 
-  /** The session's own rule, which is put behind the others where there is none yet. */
+  /** The session's own rule. It is added after the other rules if the session has none yet. */
   public static PruneScans addedTo(SparkSession session) {
     PruneScans own = ownOf(session);
     if (own != null) return own;
@@ -179,7 +184,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     return rule;
   }
 
-  /** Behind the session's other rules, and its other strategies of planning. */
+  /** Adds it after the session's other rules, and after its other planning strategies. */
   public void addTo(SparkSession session) {
     List<Rule<LogicalPlan>> rules = Lists.toJava(session.experimental().extraOptimizations());
     rules.add(this);
@@ -196,17 +201,17 @@ public class PruneScans extends Rule<LogicalPlan> {
     return null;
   }
 
-  /** What the rule has done, as JSON text. */
+  /** What the rule has done, as JSON. */
   public String status() {
     return status.toJson();
   }
 
-  /** By which columns the scans were filtered, as RuleStatus.comparedJson. */
+  /** The columns that scans were filtered by, as RuleStatus.comparedJson. */
   public String compared() {
     return status.comparedJson();
   }
 
-  /** As WantedRows.of. */
+  /** Calls WantedRows.of. */
   public String wantedRows(LogicalPlan optimized, String option, String value) {
     return WantedRows.of(optimized, option, value);
   }
@@ -214,7 +219,7 @@ public class PruneScans extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     if (readsSources(plan)) Switch.check();
     if (!Switch.isOn(Switch.PRUNING)) return plan;
-    if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which is to refuse
+    if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which refuses
     try {
       boolean inRows = ColumnsUnderUdfs.hang(plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows(plan);
@@ -229,7 +234,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     }
   }
 
-  /** Other plans, such as SET and RESET, go on where a setting has an unknown name, so that SQL can correct it. */
+  /** Other plans, such as SET and RESET, pass even if a setting has an unknown name, so that SQL can correct it. */
   private static boolean readsSources(LogicalPlan plan) {
     return CollectionConverters.asJava(plan.collectLeaves()).stream()
         .anyMatch(leaf -> leaf instanceof DataSourceV2ScanRelation || leaf instanceof StreamingDataSourceV2ScanRelation);
@@ -240,7 +245,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     LogicalPlan reopened = reopen.in(plan);
     if (reopen.count() == 0) return plan;
 
-    // Subqueries that became joins bring scans along that were pruned while they were optimized by themselves.
+    // Subqueries that became joins bring scans with them that were pruned when Spark optimized the subqueries alone.
     ScanCensus before = ScanCensus.of(plan);
     LogicalPlan pruned = V2ScanRelationPushDown$.MODULE$.apply(reopened);
     ScanCensus after = ScanCensus.of(pruned);
@@ -259,7 +264,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     if (!sameOutput(pruned.output(), answered.output())) answered = pruned;
     LogicalPlan joined = JoinRules.in(answered, status);
     if (!sameOutput(answered.output(), joined.output())) joined = answered;
-    // Behind the joins: a scan whose files one of them chooses once more is left as it is.
+    // After the joins: a scan whose files a join chooses later stays as it is.
     LogicalPlan partial = PartialAggregates.in(joined, status, reads, mostGroupColumns);
     if (!sameOutput(joined.output(), partial.output())) partial = joined;
     LogicalPlan together = OneTask.in(partial, status);

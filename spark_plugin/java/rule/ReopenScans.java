@@ -50,7 +50,7 @@ public class ReopenScans {
     return count;
   }
 
-  /** A copy of the plan in which the scans of our formats are open again, so that Spark's push-down plans them. */
+  /** A copy of the plan in which the scans of our formats are relations again, so that Spark's push-down plans them. */
   LogicalPlan in(LogicalPlan plan) {
     return plan.transformDown(Trees.change(
         node -> node instanceof DataSourceV2ScanRelation planned && isOurs(planned.scan()) ? reopened(planned) : node));
@@ -87,12 +87,12 @@ public class ReopenScans {
     return withTable(relation, table, output);
   }
 
-  /** Whether the table gives the columns of its scan and nothing beside. */
+  /** Whether the table has exactly the columns of its scan. */
   private static boolean isKnown(Table table) {
     return table instanceof PythonTable || table instanceof MetadataTable || table.getClass().getName().equals(CHANGELOG);
   }
 
-  /** All attributes of the relation, without a metadata column that the analyzer put there and that no query reads any more. */
+  /** All attributes of the relation, without a metadata column that the analyzer added and that the query no longer reads. */
   private static Seq<AttributeReference> expectedOutput(DataSourceV2ScanRelation planned) {
     DataSourceV2Relation relation = planned.relation();
     boolean without = relation.table() instanceof SupportsMetadataColumns && !(planned.scan() instanceof MetadataScan);
@@ -100,7 +100,7 @@ public class ReopenScans {
     return Lists.toScala(Lists.toJava(relation.output()).subList(0, relation.table().columns().length));
   }
 
-  /** What a scan of Spark's over all columns asks for. */
+  /** The request of Spark's scan over all columns. */
   public static ScanRequest everything(PythonScan scan) {
     if (scan instanceof MetadataScan ours) return ours.request();
     return new ScanRequest(
@@ -112,7 +112,8 @@ public class ReopenScans {
 
   /** A copy with another table. */
   public static LogicalPlan withTable(DataSourceV2Relation relation, Table table, Seq<?> output) {
-    return NodeCopy.with(relation, new Object[] {relation.table(), relation.output()}, new Object[] {table, output});
+    return NodeCopy.with(
+        relation, new NodeCopy.Change(relation.table(), table), new NodeCopy.Change(relation.output(), output));
   }
 
   private static Object read(Scan scan, String name) {

@@ -1,18 +1,16 @@
 package pydelta.rule;
 
 import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.StringJoiner;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import pydelta.scan.KeptFiles;
-import pydelta.scan.ReadPlan;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.ReadPlan;
 
-/** What the rule has done in a session, road by road. The first time that it leaves a plan alone it says so in the log. */
+/** What the rule has done in a session, by road. The first time that it leaves a plan as it was, it logs that. */
 public class RuleStatus {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
 
@@ -20,15 +18,15 @@ public class RuleStatus {
 
   private static final int MOST_SCANS = 20;
 
-  /** What became of each road. */
+  /** The use of each road. */
   private final Map<String, Use> uses = new LinkedHashMap<>();
-  /** The last plans of scans, as JSON. */
-  private final Deque<String> scans = new ArrayDeque<>();
+  /** The last scans that were read, as JSON, by the ids of their plans. */
+  private final Map<String, String> scans = new LinkedHashMap<>();
   private KeptFiles lastScan = null;
-  /** By the path of a table how many scans compared each column, which is JSON of PredicateJson. */
+  /** For the path of each table, the number of scans that compared each column, which is JSON of PredicateJson. */
   private final Map<String, Map<String, Long>> comparedColumns = new LinkedHashMap<>();
 
-  /** What became of one road. reason: why it was skipped last. error: the same, where that was an error. */
+  /** The use of one road. reason: why it was skipped the last time. error: the reason, if that was an error. */
   private static class Use {
     long used = 0;
     long skipped = 0;
@@ -55,7 +53,7 @@ public class RuleStatus {
     if (why != null) use.reason = why;
   }
 
-  /** The road was not taken because something failed. The first time the log says `warning`, unless that is null. */
+  /** The road was not taken because something failed. The first time `warning` is logged, unless it is null. */
   public synchronized void failed(String road, Throwable error, String warning) {
     Use use = use(road);
     if (warning != null && use.error == null) LOG.warn(warning);
@@ -93,10 +91,9 @@ public class RuleStatus {
     failed("metadata-column", error, null);
   }
 
-  /** A scan of the table at a path was planned. */
-  public synchronized void planned(String path, KeptFiles kept, ReadPlan plan) {
+  /** A scan was planned. Another may take its place before anything is read. */
+  public synchronized void planned(KeptFiles kept, ReadPlan plan) {
     lastScan = kept;
-    took(path, plan.road(), plan.why(), kept);
     skippedBy(plan, Switch.PARQUET);
     skippedBy(plan, Switch.COLUMNS);
   }
@@ -105,15 +102,19 @@ public class RuleStatus {
     if (plan.whyNot(road) != null) skipped(road, plan.whyNot(road));
   }
 
-  /** One line of `status(spark).scans`. kept: null where no files are read. */
-  public synchronized void took(String path, String road, String why, KeptFiles kept) {
-    if (road == null) return;
-    scans.add("{\"path\": " + quoted(path) + ", \"road\": " + quoted(road) + ", \"why\": " + quoted(why)
+  /**
+   * One line of `status(spark).scans`; none for a source that names no road. The last road of a scan counts: the driver may read
+   * rows after Spark asked for the tasks. kept: null if no files are read.
+   */
+  public synchronized void took(String scanId, String path, ReadPlan plan, KeptFiles kept) {
+    if (plan.road() == null) return;
+    scans.remove(scanId);
+    scans.put(scanId, "{\"path\": " + quoted(path) + ", \"road\": " + quoted(plan.road()) + ", \"why\": " + quoted(plan.why())
         + ", \"files\": " + (kept == null ? "null" : quoted(kept.toString())) + "}");
-    if (scans.size() > MOST_SCANS) scans.removeFirst();
+    if (scans.size() > MOST_SCANS) scans.remove(scans.keySet().iterator().next());
   }
 
-  /** A scan of the table at a path compares columns, each as JSON of PredicateJson. The last tables are remembered. */
+  /** A scan of the table at a path compares columns, each as JSON of PredicateJson. Only the last tables are remembered. */
   public synchronized void compared(String path, Set<String> columns) {
     Map<String, Long> known = comparedColumns.remove(path);
     Map<String, Long> counts = known == null ? new LinkedHashMap<>() : known;
@@ -140,7 +141,7 @@ public class RuleStatus {
     uses.forEach((road, use) -> roads.add("{\"road\": " + quoted(road)
         + ", \"used\": " + use.used + ", \"skipped\": " + use.skipped
         + ", \"last_reason\": " + quoted(use.reason) + ", \"last_error\": " + quoted(use.error) + "}"));
-    return "{\"roads\": " + roads + ", \"scans\": " + scans
+    return "{\"roads\": " + roads + ", \"scans\": " + scans.values()
         + ", \"last_scan\": " + (lastScan == null ? "null" : lastScan.toJson()) + "}";
   }
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.datasources.v2.ScanBuilderHolder;
 import pydelta.scan.PrunableTable;
 import pydelta.scan.PrunedScan;
 
-/** Numbers of a plan's scans: pruned by us, others, and those that push-down should have planned and did not. */
+/** The numbers of a plan's scans: scans pruned by us, other scans, and scans that push-down should have planned but did not. */
 record ScanCensus(int pruned, int others, int unplanned) {
 
   static ScanCensus of(LogicalPlan plan) {

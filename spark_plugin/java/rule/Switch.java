@@ -9,14 +9,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What a session has switched off, by the setting `spark.pydelta.disable`: names with commas between them, as `explain` and
+ * What a session switches off with the setting `spark.pydelta.disable`: names separated by commas, as `explain` and
  * `status(spark)` show them. roads.py has the same names; messages.json lists them.
  *
  * The older settings, one for each name, still work in this release, and warn once.
  */
 public class Switch {
   public static final String DISABLE_CONF = "spark.pydelta.disable";
-  /** Roads that are taken wherever they are possible, whatever the sizes of a scan are. */
+  /** Roads that are taken wherever they are possible, regardless of the sizes of a scan. */
   public static final String PREFER_CONF = "spark.pydelta.prefer";
 
   public static final String PRUNING = "pruning";
@@ -25,6 +25,8 @@ public class Switch {
   public static final String PARTIAL = "partial";
   public static final String PARQUET = "parquet";
   public static final String COLUMNS = "columns";
+  /** Spark's own way, which cannot be switched off. */
+  public static final String ROWS = "rows";
   public static final String ONE_TASK = "one-task";
   public static final String JOINS = "joins";
   public static final String DRIVER_PLANNING = "driver-planning";
@@ -44,7 +46,7 @@ public class Switch {
 
   private Switch() {}
 
-  /** Raises for a setting that has an unknown name. */
+  /** Raises if a setting has an unknown name. */
   public static void check() {
     refuseUnknown(DISABLE_CONF, NAMES.stream().map(Named::name).toList());
     refuseUnknown(PREFER_CONF, PREFERABLE);
@@ -62,20 +64,22 @@ public class Switch {
     return listed(PREFER_CONF).contains(name) || "true".equals(older(name));
   }
 
-  /** What the older setting of a name says; null if nothing. */
+  /** The value of the older setting of a name; null if it is not set. */
   private static String older(String name) {
     String setting = olderSetting(name);
     String text = SQLConf.get().getConfString(setting, null);
     if (text == null) return null;
     if (WARNED.add(setting)) {
       LOG_FILE.warn("The setting " + setting + " is deprecated, and the next release ignores it. Set " + DISABLE_CONF + " to "
-          + name + " in the place of false" + (PREFERABLE.contains(name) ? ", and " + PREFER_CONF + " in the place of true" : "")
+          + name + " in the place of false"
+          + (PREFERABLE.contains(name) ? ", and " + PREFER_CONF + " to " + name + " in the place of true" : "")
           + "; else leave it out.");
     }
     return text.trim().toLowerCase(Locale.ROOT);
   }
 
-  private static String olderSetting(String name) {
+  /** The older setting for a name, which still works in this release. */
+  public static String olderSetting(String name) {
     for (Named each : NAMES) {
       if (each.name.equals(name)) return PREFIX + each.olderSetting + ".enabled";
     }

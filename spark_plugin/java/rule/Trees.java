@@ -9,12 +9,14 @@ import scala.PartialFunction;
 public class Trees {
   private Trees() {}
 
-  /** All nodes of a tree, each before its children. Plans that expressions have in them are not among them. */
+  /** All nodes of a tree, each before its children. Plans inside of expressions are not included. */
   public static <T extends TreeNode<T>> List<T> nodes(T root) {
     return Lists.toJava(root.<T>map(node -> node));
   }
 
-  /** A change as Spark's transformDown and transformUp take it. It gives the same object for a node that stays. */
+  /**
+   * A change in the form of Spark's transformDown and transformUp. It returns the same object for a node that does not change.
+   */
   public static <T extends TreeNode<T>> PartialFunction<T, T> change(UnaryOperator<T> change) {
     return PartialFunction.fromFunction(change::apply);
   }

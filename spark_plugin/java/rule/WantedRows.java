@@ -10,18 +10,19 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.PrunedScan;
 
-/** What an optimized plan asks of one scan in it, without running anything: which rows it wants at most. */
+/** What an optimized plan needs of one scan in it, without running anything: which rows it needs at most. */
 public class WantedRows {
   private WantedRows() {}
 
   /**
-   * JSON text: `found`, how often the scan is in the plan; `predicates`, what it was handed, if it is there once; `exact`,
-   * whether the plan wants exactly these rows of it; `empty`, whether the plan gives no rows, whatever the scan has.
+   * JSON text: `found`, how often the plan has the scan; `predicates`, those that were pushed down to it, if the plan has it
+   * once; `exact`, whether the plan needs exactly these rows of it; `empty`, whether the plan returns no rows, whatever rows the
+   * scan has.
    *
-   * The scan is known by the value of a read option, which no other scan has.
+   * The value of a read option identifies the scan; no other scan has this value.
    */
   static String of(LogicalPlan plan, String option, String value) {
     List<DataSourceV2ScanRelation> relations = relations(plan, option, value);
@@ -45,7 +46,10 @@ public class WantedRows {
     return plan instanceof LocalRelation relation && relation.data().isEmpty();
   }
 
-  /** Whether the conditions between the plan and the scan are the predicates that were handed over, and there is nothing else. */
+  /**
+   * Whether the conditions between the plan and the scan are exactly the predicates that were pushed down, and there are no other
+   * nodes.
+   */
   public static boolean isExact(LogicalPlan plan, DataSourceV2ScanRelation relation) {
     PrunedScan scan = (PrunedScan) relation.scan();
     if (scan.hasLimit()) return false;
@@ -65,7 +69,7 @@ public class WantedRows {
     return wanted.equals(scan.predicates().stream().map(PredicateJson::json).collect(Collectors.toSet()));
   }
 
-  /** The condition as Spark's push-down would hand it over; null if it would not, or where it is not about the scan's columns. */
+  /** The condition as Spark's push-down would pass it on; null if it would not, or if it is not about the scan's columns. */
   private static String json(Expression condition, DataSourceV2ScanRelation relation) {
     if (!condition.references().subsetOf(relation.outputSet())) return null;
     PredicateJson json = Conditions.handedOver(condition, relation.output(), ((PrunedScan) relation.scan()).fullSchema());

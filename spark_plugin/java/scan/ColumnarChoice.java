@@ -1,14 +1,12 @@
 package pydelta.scan;
 
-import java.util.function.UnaryOperator;
-import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import pydelta.readers.ColumnarReads;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether scans are read in columns, and by what. Without the rule's readers they are read by rows. */
+/** Whether scans are read in columns, and which readers do it. Without the rule's readers they are read as rows. */
 public class ColumnarChoice {
   private static final String MAX_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerOutputBatch";
 
@@ -16,47 +14,40 @@ public class ColumnarChoice {
   private final NativeChoice natively;
   private final boolean mayBeColumnar;
 
-  /** mayBeColumnar: false for scans that are read by rows, whatever the settings say. */
+  /** mayBeColumnar: false for scans that are read as rows, whatever the settings say. */
   public ColumnarChoice(RuleStatus status, boolean mayBeColumnar) {
     this.status = status;
     this.natively = new NativeChoice(status);
     this.mayBeColumnar = mayBeColumnar;
   }
 
-  /** What reads a scan of such rows. */
+  /** The readers for a scan of such rows. */
   public ScanReaders readersFor(StructType schema) {
-    UnaryOperator<PartitionReaderFactory> columnar = columnarFor(schema);
-    boolean mayBeNative = mayBeColumnar && (columnar != null || NativeChoice.isNested(schema));
-    return new ScanReaders(columnar, mayBeNative ? natively.reads() : null, whyNot());
+    ScanReaders readers = pythonReadersFor(schema);
+    boolean mayBeNative = mayBeColumnar && (readers.columnar() != null || NativeChoice.isNested(schema));
+    return mayBeNative ? natively.addedTo(readers) : readers;
   }
 
-  /** Why `columnarFor` gives null, where it does. */
-  public String whyNot() {
-    if (!isEnabled()) return "a setting of the session disables columns";
-    return mayBeColumnar ? "Spark gets no columns of these types, or in this session" : "Python UDFs of Spark 4.2 need rows";
-  }
-
-  /** What makes Spark's reader factory for such rows columnar; null where Spark's own reader is to be used. */
-  public UnaryOperator<PartitionReaderFactory> columnarFor(StructType schema) {
-    if (!mayBeColumnar || !isEnabled()) return null;
+  /** The same without Spark's Parquet reader. */
+  public ScanReaders pythonReadersFor(StructType schema) {
+    if (!mayBeColumnar) return ScanReaders.ofRows(ScanReaders.UDFS_NEED_ROWS);
+    if (!isEnabled()) return ScanReaders.ofRows("a setting of the session disables columns");
     try {
-      if (ExecutorJar.isOutOfReach()) return null;
+      if (ExecutorJar.isOutOfReach()) return ScanReaders.ofRows(ExecutorJar.OUT_OF_REACH);
       ColumnarReads reads = ExecutorJar.reader(ColumnarReads.class);
-      if (!reads.test(schema)) return null;
-      status.used(Switch.COLUMNS);
-      return reads;
+      return reads.test(schema) ? ScanReaders.ofColumns(reads) : ScanReaders.ofRows("Spark gets no columns of these types from Python");
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notColumnar(error);
-      return null;
+      return ScanReaders.ofRows("the columnar reader cannot be loaded: " + error);
     }
   }
 
   /**
-   * Raises where Spark's own reader would give rows more than once: Spark 4.1 and 4.2, where they are told to cut batches of more
-   * than a number of rows, give the whole batch as the last cut.
+   * Raises if Spark's own reader would return rows more than once: if a setting limits the rows of a batch, Spark 4.1 and 4.2
+   * return the whole batch as the last cut.
    */
   public static void refuseRepeatedRows() {
     String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();

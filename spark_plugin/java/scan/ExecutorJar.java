@@ -14,17 +14,24 @@ import org.apache.spark.sql.classic.SparkSession$;
 import scala.Option;
 
 /**
- * The readers that run on executors, and the jar of their classes, which is this one. Executors get it when a scan first wants a
- * reader, once a SparkContext. In a session of Spark Connect it is an artifact of the session, and they have it already.
+ * The readers that run on executors, and the jar of their classes, which is this jar. Executors get it when a scan first needs a
+ * reader, once for each SparkContext. In a session of Spark Connect the jar is an artifact of the session, and executors already
+ * have it.
  */
 class ExecutorJar {
-  /** SparkContext -> by the name of a reader's class its one object, or the Throwable that was met: it is not tried again. */
+  /** The reason why a scan is read without the readers if `isOutOfReach`. */
+  static final String OUT_OF_REACH = "executors do not get pydelta's jar in this session, which isolates its artifacts";
+
+  /**
+   * SparkContext -> the name of a reader's class -> its only object, or the Throwable of the first try: there is no second try.
+   */
   private static final Map<SparkContext, Map<String, Object>> READERS = new WeakHashMap<>();
 
   private ExecutorJar() {}
 
   /**
-   * What makes a reader in the active SparkContext. Raises, the same each time, if executors cannot have it. T: a type of kind.
+   * The object that makes a reader in the active SparkContext. Raises the same error each time if executors cannot have it. T: a
+   * type of kind.
    */
   static <T> T reader(Class<? extends T> kind) throws Throwable {
     SparkContext context = SparkContext$.MODULE$.getActive().get();
@@ -43,15 +50,15 @@ class ExecutorJar {
         known.put(kind.getName(), reader);
       }
       if (reader instanceof Throwable error) throw error;
-      @SuppressWarnings("unchecked")  // what the map has for a class is an object of it
+      @SuppressWarnings("unchecked")  // the map's value for a class is an object of this class
       T made = (T) reader;
       return made;
     }
   }
 
   /**
-   * Whether the session keeps its artifacts to itself (spark.sql.artifact.isolation.enabled, and every session of Spark Connect),
-   * and this jar is none of them: executors give the session a class loader that does not have it.
+   * Whether the session isolates its artifacts (spark.sql.artifact.isolation.enabled, and every session of Spark Connect), and
+   * this jar is not one of them: executors then give the session a class loader without this jar.
    */
   static boolean isOutOfReach() {
     Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
@@ -64,7 +71,7 @@ class ExecutorJar {
     return session.isDefined() && isArtifactOf(session.get().artifactManager());
   }
 
-  /** By the name of the file, as a clone of a session has copies of its artifacts. */
+  /** Compares the names of the files, because a clone of a session has copies of its artifacts. */
   private static boolean isArtifactOf(ArtifactManager artifacts) {
     String name = nameIn(location());
     return artifacts.getAddedJars().exists(jar -> nameIn(jar).equals(name));
@@ -74,13 +81,13 @@ class ExecutorJar {
     return url.getPath().substring(url.getPath().lastIndexOf('/') + 1);
   }
 
-  /** Once a SparkContext. */
+  /** Runs once for each SparkContext. */
   private static void add(SparkContext context) throws Exception {
     requireOneVersion();
     Path jar = Path.of(location().toURI());
     if (serves(context, jar)) return;
     context.addJar(jar.toString());
-    if (!serves(context, jar)) {  // addJar only logs what it fails at
+    if (!serves(context, jar)) {  // addJar only logs its failures
       throw new IllegalStateException("Spark does not give " + jar + " to its executors; its log says why");
     }
   }
@@ -89,13 +96,13 @@ class ExecutorJar {
     return context.listJars().exists(each -> each.endsWith("/" + jar.getFileName()));
   }
 
-  /** A JVM whose Spark finds classes of another pydelta by these names has executors that may find those too. */
+  /** If the JVM's Spark has classes of another pydelta under these names, its executors may have them too. */
   private static void requireOneVersion() {
     try {
       ClassLoader loader = Thread.currentThread().getContextClassLoader();
       if (Class.forName(ExecutorJar.class.getName(), false, loader) == ExecutorJar.class) return;
     } catch (ClassNotFoundException error) {
-      return;  // these classes have a loader of their own
+      return;  // these classes have a class loader of their own
     }
     throw new IllegalStateException("this JVM has the classes of another version of pydelta. Start the Spark application again");
   }

@@ -5,10 +5,10 @@ import org.apache.spark.sql.sources.Filter;
 import pydelta.rule.RuleStatus;
 
 /**
- * Spark's scan of a Python source over all columns and the metadata column, for the optimizer rule to reopen.
+ * Spark's scan of a Python source over all columns and the metadata column. The optimizer rule reopens it.
  *
- * Where the rule is off the query reads by it. Its source is its own: the one of the frame keeps the read function of the
- * first query, which has not this column.
+ * If the rule is off, the query reads with this scan. The scan has its own source: the source of the frame caches the read
+ * function of the first query, which does not have this column.
  */
 public class MetadataScan extends PythonScan {
   private final ScanRequest request;

@@ -9,7 +9,10 @@ import org.apache.spark.sql.types.StructType;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 
-/** Builds Spark's own scan over all columns, or, for a query that needs the metadata column, one that gives it as the last. */
+/**
+ * Builds Spark's own scan over all columns. For a query that needs the metadata column, it builds a scan that has this column as
+ * the last.
+ */
 public class MetadataScanBuilder implements SupportsPushDownRequiredColumns {
   private final ScanBuilder whole;
   private final StructField column;
@@ -22,7 +25,7 @@ public class MetadataScanBuilder implements SupportsPushDownRequiredColumns {
     this.status = status;
   }
 
-  /** All else that is required is given in any case: leaving columns out is the optimizer rule's. */
+  /** All other required columns are there in any case: only the optimizer rule leaves columns out. */
   public void pruneColumns(StructType required) {
     wanted = required.getFieldIndex(column.name()).isDefined();
   }

@@ -25,12 +25,12 @@ import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 
 /**
- * Spark's table of a Python source, with a metadata column: it is no part of `*`, and is read where a query names it.
+ * Spark's table of a Python source, with a metadata column. The column is not part of `*`, and is read only if a query names it.
  *
  * A column of the table with its name hides it.
  */
 public class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
-  /** Options of reads that give other rows than those of a table: changes, a view, and what a DML reads. */
+  /** Options of reads that return other rows than those of the table: changes, a view, and what a DML command reads. */
   private static final List<String> OTHER_READS = List.of("readChangeFeed", "readChangeData", "pydelta.view", "pydelta.files");
 
   private final PythonTable table;
@@ -51,11 +51,11 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
     if (!canOffer(column, relation.schema(), relation.options())) return frame;
     MetadataTable table = new MetadataTable((PythonTable) relation.table(), column, status);
     LogicalPlan offering = ReopenScans.withTable(relation, table, relation.output());
-    offering.setAnalyzed();  // the plan that it is a copy of is, and to analyze it again costs more than all else here
+    offering.setAnalyzed();  // the original plan is analyzed, and another analysis would cost more than everything else here
     return Dataset$.MODULE$.ofRows(frame.sparkSession(), offering);
   }
 
-  /** Whether a read has the metadata column beside columns of its own. */
+  /** Whether a read has the metadata column in addition to its own columns. */
   public static boolean canOffer(StructField column, StructType schema, CaseInsensitiveStringMap options) {
     return column != null && !isOther(options) && !has(schema, column.name());
   }
@@ -68,7 +68,7 @@ public class MetadataTable implements Table, SupportsRead, SupportsMetadataColum
     return false;
   }
 
-  /** Whatever the session's case sensitivity is: the source knows columns by names in any case. */
+  /** Ignores the session's case sensitivity: the source knows columns by names in any case. */
   private static boolean has(StructType schema, String name) {
     return Arrays.stream(schema.fieldNames()).anyMatch(name::equalsIgnoreCase);
   }

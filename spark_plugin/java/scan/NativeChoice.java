@@ -1,7 +1,5 @@
 package pydelta.scan;
 
-import com.fasterxml.jackson.databind.node.TextNode;
-import java.util.function.Function;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -9,12 +7,10 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.parquet.NativeReads;
-import pydelta.parquet.NativeRequest;
-import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
-/** Whether simple files of scans are read by Spark's own Parquet reader. Otherwise they are read in Python. */
+/** Whether Spark's own Parquet reader reads the simple files of scans. Otherwise Python reads them. */
 public class NativeChoice {
   private final RuleStatus status;
 
@@ -22,29 +18,26 @@ public class NativeChoice {
     this.status = status;
   }
 
-  /** The native reader; null where it is not to be used, or cannot be had. */
-  Function<NativeRequest, NativeTasks> reads() {
-    if (whyNot() != null) return null;
+  /** Adds the native reader, or the reason why the session has none. */
+  ScanReaders addedTo(ScanReaders readers) {
+    String why = whyNot();
+    if (why != null) return readers.withoutNative(why);
     try {
-      return ExecutorJar.isOutOfReach() ? null : ExecutorJar.reader(NativeReads.class);
+      return ExecutorJar.isOutOfReach()
+          ? readers.withoutNative(ExecutorJar.OUT_OF_REACH) : readers.withNative(ExecutorJar.reader(NativeReads.class));
     } catch (VirtualMachineError error) {
       throw error;
     } catch (Throwable error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notNative(error);
-      return null;
+      return readers.withoutNative("Spark's Parquet reader cannot be loaded: " + error);
     }
   }
 
-  /** What a planning is asked for beside files, with a comma before it. reads: null where the reader cannot be had. */
-  public static String wish(Function<NativeRequest, NativeTasks> reads) {
-    String why = whyNot();
-    if (why == null && reads == null) why = "Spark's Parquet reader does not read such a scan in this session";
-    if (why != null) return ", \"why_not_native\": " + TextNode.valueOf(why);
-    return ", \"native\": " + (Switch.isPreferred(Switch.PARQUET) ? "\"wherever possible\"" : "\"where quicker\"");
-  }
-
-  /** Why it is not used in this session, as where settings have it read otherwise than the source does; null if it is. */
+  /**
+   * Why settings of the session rule it out, for example because Spark's reader would read other values than the source; null if
+   * they do not.
+   */
   private static String whyNot() {
     SQLConf conf = SQLConf.get();
     boolean isEnabled = Switch.isOn(Switch.PARQUET) && ColumnarChoice.isEnabled();
@@ -54,7 +47,7 @@ public class NativeChoice {
     return conf.isParquetINT96TimestampConversion() ? "spark.sql.parquet.int96TimestampConversion is true" : null;
   }
 
-  /** Whether columns can come of Spark's Parquet reader alone: Python gives such scans by rows. */
+  /** Whether only Spark's Parquet reader can read the columns as columns: Python returns such scans as rows. */
   static boolean isNested(StructType schema) {
     for (StructField field : schema.fields()) {
       DataType type = field.dataType();

@@ -20,10 +20,12 @@ import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import pydelta.messages.PartitionMessages;
+import pydelta.messages.ReadPlan;
 import pydelta.parquet.NativeRequest;
 import pydelta.rule.Lists;
 
-/** A planned scan some of whose tasks, as the source says, may be read by Spark's own Parquet reader. */
+/** A planned scan that has tasks which Spark's Parquet reader may read, as the source says. */
 class NativeScan {
   private final PartitionMessages messages;
   private final ScanRequest request;
@@ -42,7 +44,7 @@ class NativeScan {
     }
   }
 
-  /** Null if all is for Python. */
+  /** Null if Python reads all tasks. */
   static NativeScan of(PartitionMessages messages, ScanRequest request) {
     ReadPlan plan = messages.readPlan();
     return plan.has("parquet") ? new NativeScan(messages, request, plan.part("parquet")) : null;
@@ -66,15 +68,15 @@ class NativeScan {
 
   // ---------------------------------------------------------------- predicates, by the names in files
 
-  /** Spark's reader leaves out row groups by them; all stay in Spark's plan. */
+  /** Spark's reader uses them to leave out row groups; all of them stay in Spark's plan. */
   private List<Predicate> predicates() {
     return request.predicates().stream().map(json -> renamed(json.predicate())).filter(Objects::nonNull).toList();
   }
 
-  /** Null for one that is not of plain columns of files alone. */
+  /** Null if the predicate is not only about plain columns of files. */
   private Predicate renamed(Predicate predicate) {
     Expression[] inner = Arrays.copyOf(predicate.children(), predicate.children().length, Expression[].class);
-    for (int i = 0; i < inner.length; i++) {  // TRUE and FALSE are predicates and constants, and stay
+    for (int i = 0; i < inner.length; i++) {  // TRUE and FALSE are both predicates and constants, and stay
       if (inner[i] instanceof NamedReference reference) inner[i] = renamed(reference);
       else if (inner[i] instanceof Predicate child && !(child instanceof Literal)) inner[i] = renamed(child);
       if (inner[i] == null) return null;
@@ -91,7 +93,7 @@ class NativeScan {
     for (int i = 0; i < fields.length && path.length == 1; i++) {
       if (!fields[i].name().equals(path[0])) continue;
       DataType type = fields[i].dataType();
-      // Spark's reader leaves out row groups whose dictionary has -0.0 where 0.0 is asked for.
+      // Spark's reader leaves out row groups whose dictionary has -0.0 if the predicate compares with 0.0.
       boolean isFloat = type.equals(DataTypes.FloatType) || type.equals(DataTypes.DoubleType);
       if (kinds.charAt(i) != 'd' || isFloat) return null;
       return new FieldReference(Lists.toScala(List.of(physical.fields()[i].name())));

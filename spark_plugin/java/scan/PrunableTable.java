@@ -48,7 +48,7 @@ public class PrunableTable implements Table, SupportsRead {
     return table.capabilities();
   }
 
-  /** The options are the relation's, which the scan that was reopened already held. */
+  /** The options are those of the relation, which the reopened scan already had. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new PrunedScanBuilder(everything, status, batches, mostLimitedRows);
   }

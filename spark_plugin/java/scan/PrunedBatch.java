@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
-/** Spark's batch of a Python source, comparable: equal batches let Spark reuse an exchange or a subquery. */
+/** Spark's batch of a Python source, with equality: Spark reuses an exchange or a subquery if batches are equal. */
 class PrunedBatch implements Batch {
   private final Batch batch;
   private final ScanRequest request;

@@ -11,12 +11,15 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.aggregates.LogQuestion;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PredicateJson;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.Lists;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Spark's scan of a Python source, over the columns that the query needs. Runs on Spark's own tasks. */
+/** Spark's scan of a Python source, over the columns that the query needs. It runs as Spark's own tasks. */
 public class PrunedScan extends PythonScan {
   private final ScanRequest request;
   private final PrunedSource source;
@@ -43,7 +46,7 @@ public class PrunedScan extends PythonScan {
     return request.predicates();
   }
 
-  /** All columns on offer, of which predicates may be. */
+  /** All columns that the source offers; predicates may be about each of them. */
   public StructType fullSchema() {
     return request.fullSchema();
   }
@@ -52,7 +55,7 @@ public class PrunedScan extends PythonScan {
     return request.limit() != null;
   }
 
-  /** A read option; null if it was not given. */
+  /** A read option; null if it is not set. */
   public String option(String name) {
     return request.options().get(name);
   }
@@ -68,8 +71,8 @@ public class PrunedScan extends PythonScan {
   }
 
   /**
-   * Plans the scan, once; the answer stays the one that Spark has laid out a query by. The query itself meets an error again, and
-   * raises it: to explain a plan must not fail.
+   * Plans the scan, once. The answer does not change afterwards, because Spark has planned a query with it. If planning fails,
+   * explaining the plan must not fail: the query itself meets the error again and raises it.
    */
   private boolean isPlanned() {
     if (planned == null) planned = canPlan();
@@ -89,12 +92,12 @@ public class PrunedScan extends PythonScan {
     return !readers.areOfRows();
   }
 
-  /** The same rows by Spark's own reader. */
+  /** A scan of the same rows by Spark's own reader. */
   public PrunedScan inRows() {
     return new PrunedScan(request, source, ScanReaders.ROWS);
   }
 
-  /** A scan of partial rows in the place of this one; null if the source does not give them. question: of PartialQuestion. */
+  /** A scan of partial rows that replaces this one; null if the source does not return them. question: of PartialQuestion. */
   public PrunedScan partially(String question, StructType schema, ScanReaders readers) {
     PrunedSource partial = source.partially(question, schema, readers);
     return partial == null ? null : partialScan(partial, readers);
@@ -104,25 +107,23 @@ public class PrunedScan extends PythonScan {
     return new PrunedScan(partial.request(), partial, readers);
   }
 
-  /** What says of which table of a catalog the scan is: metadata of its first column, in which the source looks for it. */
+  /** Identifies the table of a catalog that the scan reads: metadata of its first column, where the source looks for it. */
   public Metadata tableMetadata() {
     StructField[] fields = request.fullSchema().fields();
     return fields.length == 0 ? Metadata.empty() : fields[0].metadata();
   }
 
-  /**
-   * Whether the log may be asked in place of reading: never for rows that a limit picks, nor if others were put in their place.
-   */
+  /** Whether the log may answer instead of a read: never for rows that a limit chooses, nor if other rows replace them. */
   public boolean mayAsk(String road) {
     return !hasLimit() && mayTake(road);
   }
 
-  /** Whether an option of the read allows the road: never where other rows were put in the place of its own. */
+  /** Whether an option of the read allows the road: never if other rows replace the scan's own. */
   private boolean mayTake(String road) {
     return !request.isPartial() && !request.disables(road);
   }
 
-  /** Whether its rows may be few, so that the driver's own Python may read them where that is allowed. */
+  /** Whether its rows may be few, and the driver's own Python may read them. */
   public boolean mayBeReadByDriver(RuleStatus status) {
     if (!mayTake(Switch.DRIVER) || request.readsNoColumns() || !request.isPlannedByDriver() || !isPlanned()) return false;
     boolean mayBeFew = source.plan().has("driver");
@@ -130,7 +131,7 @@ public class PrunedScan extends PythonScan {
     return mayBeFew;
   }
 
-  /** The log's answer, for each combination of values of the attributes `by`; null if it does not say. */
+  /** The log's answer, for each combination of values of the attributes `by`; null if the log does not have it. */
   public byte[] ask(LogQuestion question, List<Attribute> by) throws Exception {
     return source.ask(question, by);
   }
@@ -147,37 +148,27 @@ public class PrunedScan extends PythonScan {
     shown.put("Location", request.path());
     shown.put("PushedFilters", request.predicates().toString());
     if (request.limit() != null) shown.put("PushedLimit", request.limit().toString());
-    if (road() != null) shown.put("Road", road() + " (" + why() + ")");
+    String road = roadText();
+    if (!road.isEmpty()) shown.put("Road", road.substring(", Road: ".length()));
     shown.put("Kept", keptText());
     return Lists.toScala(shown);
   }
 
-  /** How the scan is read, and why; nothing where it is not planned, or has no columns, so that it can be told nothing. */
+  /** How the scan is read, and why. Empty if the source does not say, or fails: then keptText reports that. */
   private String roadText() {
-    String road = road();
-    return road == null ? "" : ", Road: " + road + " (" + why() + ")";
-  }
-
-  private String road() {
-    if (request.readsNoColumns() || !isPlanned()) return null;
-    String road = source.plan().road();
-    return isInRowsAfterAll(road) ? "rows" : road;
-  }
-
-  private String why() {
-    return isInRowsAfterAll(source.plan().road()) ? "Python UDFs of Spark 4.2 need rows" : source.plan().why();
-  }
-
-  /** A subquery's scan that was planned before the rule saw the UDFs above it. */
-  private boolean isInRowsAfterAll(String road) {
-    return readers == ScanReaders.ROWS && (Switch.PARQUET.equals(road) || Switch.COLUMNS.equals(road));
+    try {
+      ReadPlan plan = source.planFor(readers);
+      return plan.road() == null ? "" : ", Road: " + plan.road() + " (" + plan.why() + ")";
+    } catch (Exception error) {
+      return "";
+    }
   }
 
   private String limitText() {
     return request.limit() == null ? "" : ", PushedLimit: " + request.limit();
   }
 
-  /** A description must not fail; the query itself meets the same error and raises it. Without columns there is no filter. */
+  /** A description must not fail: the query itself meets the same error and raises it. Without columns there is no filter. */
   private String keptText() {
     if (request.readsNoColumns()) return "all files";
     try {

@@ -11,13 +11,14 @@ import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.joins.JoinedScan;
+import pydelta.messages.PredicateJson;
 import pydelta.rule.RuleStatus;
 
 /** Collects what Spark's push-down says about one scan: predicates, then a limit, then columns. */
 class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
   private static final int NO_LIMIT = -1;
 
-  /** Spark keeps the options of a catalog's table to itself; the source puts them into the metadata of its fields. */
+  /** Spark does not pass on the options of a catalog's table; the source puts them into the metadata of its fields. */
   private static final String CATALOG_KEY = "pydelta.table";
 
   private final ScanRequest everything;
@@ -29,7 +30,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   private StructType schema;
   private int limit = NO_LIMIT;
 
-  /** mostLimitedRows: of read_limits.py. */
+  /** mostLimitedRows: from read_limits.py. */
   PrunedScanBuilder(ScanRequest everything, RuleStatus status, ColumnarChoice batches, int mostLimitedRows) {
     this.everything = everything;
     this.status = status;
@@ -38,7 +39,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     this.schema = everything.schema();
   }
 
-  /** All predicates stay in Spark's plan, so that those which cannot be handed over cost only time. */
+  /** All predicates stay in Spark's plan. So a predicate that cannot be passed to Python costs only time. */
   public Predicate[] pushPredicates(Predicate[] offered) {
     for (Predicate predicate : offered) {
       PredicateJson json = PredicateJson.of(predicate, everything.schema());
@@ -55,9 +56,9 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   }
 
   /**
-   * Spark offers a limit only where it keeps no filter between the limit and the scan. The source then gives exactly that many
-   * rows in one partition. Were Spark to count again, it would stop before the end of the stream, and that kills the Python
-   * worker: the next query would wait for a new one.
+   * Spark offers a limit only if there is no filter between the limit and the scan. The source then returns exactly that many
+   * rows in one partition. If Spark counted again, it would stop before the end of the stream, which kills the Python worker: the
+   * next query would wait for a new one.
    */
   public boolean pushLimit(int rows) {
     if (rows > mostLimitedRows || everything.schema().fields().length == 0) return false;
@@ -75,7 +76,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
 
   public Scan build() {
     StructType columns = schema;
-    // The marker that carries a limit sits on a field, and so does the path of a catalog's table.
+    // The marker that carries a limit is in the metadata of a field, and so is the path of a catalog's table.
     boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
     if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : (Integer) limit;

@@ -14,12 +14,15 @@ import org.slf4j.LoggerFactory;
 import pydelta.aggregates.LogQuestion;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.ScanFacts;
+import pydelta.messages.KeptFiles;
+import pydelta.messages.PlannedScan;
+import pydelta.messages.ReadPlan;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
 /**
- * Spark's view of the Python source for one scan only. Spark's own object is shared by all queries over a DataFrame, and so
- * would be the read function that is kept in it.
+ * Spark's view of the Python source for one scan only. All queries over a DataFrame share Spark's own object, and so would share
+ * the read function that it caches.
  */
 public class PrunedSource extends PythonDataSourceV2 {
   private static final Logger LOG = LoggerFactory.getLogger("pydelta.pruning");
@@ -31,7 +34,7 @@ public class PrunedSource extends PythonDataSourceV2 {
   private boolean noted = false;
   private ReadPlan plan = ReadPlan.UNKNOWN;
 
-  /** readers: of the tasks. */
+  /** readers: for the tasks. */
   public PrunedSource(ScanRequest request, RuleStatus status, ScanReaders readers) {
     this.request = request;
     this.status = status;
@@ -52,12 +55,12 @@ public class PrunedSource extends PythonDataSourceV2 {
     return readInfo();
   }
 
-  /** How many files the scan reads, null if the source does not say. Plans the scan if that has not been done. */
+  /** How many files the scan reads; null if the source does not say. Plans the scan if it is not planned yet. */
   public synchronized KeptFiles kept() {
     return KeptFiles.of(planForMessages());
   }
 
-  /** What the source tells of the scan for joins, null if nothing. Plans the scan if that has not been done. */
+  /** What the source reports for joins; null if nothing. Plans the scan if it is not planned yet. */
   public synchronized ScanFacts facts() {
     return ScanFacts.of(planForMessages());
   }
@@ -67,7 +70,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     return planned.readInfo();
   }
 
-  /** What the source says of the scan, with some column where it reads none. Plans the scan if that has not been done. */
+  /** The source's plan of the scan, with an additional column if it reads none. Plans the scan if it is not planned yet. */
   public synchronized ReadPlan planForMessages() {
     if (!request.readsNoColumns() || request.hasNoColumns()) {
       readInfo();
@@ -77,7 +80,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     return plan;
   }
 
-  /** The log's answer; null if it does not say. Then the scan has been planned by the same call, unless it has no columns. */
+  /** The log's answer; null if the log does not have it. The same call has then planned the scan, unless it has no columns. */
   synchronized byte[] ask(LogQuestion question, List<Attribute> by) throws Exception {
     if (planned != null || request.hasNoColumns()) return null;
     boolean only = request.readsNoColumns();
@@ -85,7 +88,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     ReadPlan told = asked.readPlan();
     byte[] answer = told.answer();
     if (answer == null) status.skipped(Switch.LOG, told.whyNot(Switch.LOG));
-    else status.took(request.path(), told.road(), told.why(), null);
+    else status.took(asked.scanId(), request.path(), told, null);
     if (answer == null && !only) use(asked);
     return answer;
   }
@@ -99,13 +102,13 @@ public class PrunedSource extends PythonDataSourceV2 {
     return null;
   }
 
-  /** Plans the scan if that has not been done. */
+  /** Plans the scan if it is not planned yet. */
   public synchronized ReadPlan plan() {
     readInfo();
     return planned.readPlan();
   }
 
-  /** The rows, as an Arrow stream; null where tasks are to read them. Raises why the driver's own Python could not. */
+  /** The rows, as an Arrow stream; null if tasks have to read them. Raises the error of the driver's own Python. */
   public byte[] readByDriver() throws Exception {
     String scanId;
     synchronized (this) {
@@ -115,13 +118,30 @@ public class PrunedSource extends PythonDataSourceV2 {
     return DriverChoice.read(request.shortName(), scanId);
   }
 
+  /** The driver's own Python has read the rows, and no task will. */
+  public synchronized void noteReadByDriver() {
+    ReadPlan byDriver = planned.readPlan().by(Switch.DRIVER, "the rows are few, and the query takes no job");
+    status.used(Switch.DRIVER);
+    status.took(planned.scanId(), request.path(), byDriver, null);
+  }
+
   public ScanRequest request() {
     return request;
   }
 
-  /** The tasks of the planned scan. As of ScanTasks.of. */
+  /** The tasks of the planned scan. The parameters are those of ScanTasks.of. */
   synchronized ScanTasks tasks(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory python) {
-    return ScanTasks.of(readers, request, planned, partitions, python, status);
+    ScanTasks tasks = ScanTasks.of(readers, request, planned, partitions, python, status);
+    ReadPlan carriedOut = request.readsNoColumns() && noted ? planFor(readers) : tasks.plan();
+    status.took(planned.scanId(), request.path(), carriedOut, KeptFiles.of(plan));
+    return tasks;
+  }
+
+  /** The plan as the readers carry it out. Plans the scan if that has not been done. */
+  ReadPlan planFor(ScanReaders readers) {
+    if (!request.readsNoColumns()) return readers.carriedOut(plan());
+    ReadPlan ofSomeColumn = planForMessages();
+    return ofSomeColumn.road() == null ? ofSomeColumn : ofSomeColumn.by(readers.roadInPython(), "the query reads no column");
   }
 
   private void use(PlannedScan planned) {
@@ -134,7 +154,7 @@ public class PrunedSource extends PythonDataSourceV2 {
     plan = planned.readPlan();
     KeptFiles kept = KeptFiles.of(plan);
     if (kept == null) return;
-    status.planned(request.path(), kept, plan);
+    status.planned(kept, plan);
     status.compared(request.path(), request.compared());
     LOG.info("Scan of " + request.path() + " keeps " + kept + "; road " + plan.road() + ": " + plan.why());
   }

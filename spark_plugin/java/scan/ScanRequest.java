@@ -17,14 +17,16 @@ import pydelta.aggregates.LogAnswers;
 import pydelta.driver.DriverChoice;
 import pydelta.joins.JoinedScan;
 import pydelta.joins.ScanStatistics;
+import pydelta.messages.PlannedScan;
+import pydelta.messages.PredicateJson;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 import scala.Option;
 
 /**
- * What one scan asks of one Python DataSource: columns, predicates, a limit.
+ * The request of one scan to one Python DataSource: columns, predicates, a limit.
  *
- * Two requests are equal when their scans give the same rows; Spark then runs a repeated part of a query once.
+ * Two requests are equal if their scans return the same rows; Spark then runs a repeated part of a query once.
  *
  * fullSchema: the columns of the table. schema: of the rows. limit: null for all rows. isAgain: whether the read function of an
  * earlier request reads the rows. partial: a question of PartialQuestion; null for rows of the table.
@@ -33,15 +35,15 @@ public record ScanRequest(
     PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema, StructType schema,
     List<PredicateJson> predicates, Integer limit, boolean isAgain, String partial) {
   public static final String MARKER_KEY = "pydelta.pruning";
-  /** A private option of reads: names that the read switches off. */
+  /** A private option of reads: names of Switch that the read switches off. */
   private static final String DISABLE_OPTION = "pydelta.disable";
 
-  /** Asks for every column and row. */
+  /** Requests every column and row. */
   public ScanRequest(PythonDataSourceV2 source, String shortName, CaseInsensitiveStringMap options, StructType fullSchema) {
     this(source, shortName, options, fullSchema, fullSchema, List.of(), null, false, null);
   }
 
-  /** Asks for one column more, which the source makes beside those of the full schema. */
+  /** Requests one more column, which the source makes in addition to those of the full schema. */
   ScanRequest with(StructField metadataColumn) {
     StructType more = schema.add(metadataColumn);
     return new ScanRequest(source, shortName, options, fullSchema, more, predicates, limit, isAgain, partial);
@@ -52,14 +54,14 @@ public record ScanRequest(
     return new ScanRequest(source, shortName, options, fullSchema, columns, List.copyOf(predicates), limit, false, null);
   }
 
-  /** The same rows but for those that further predicates leave out, to be read by the read function of this request. */
+  /** The same rows without those that further predicates exclude. The read function of this request reads them. */
   public ScanRequest again(List<PredicateJson> further) {
     var all = new ArrayList<PredicateJson>(predicates);
     all.addAll(further);
     return new ScanRequest(source, shortName, options, fullSchema, schema, all, limit, true, null);
   }
 
-  /** Partial rows in the place of those for which all predicates hold. question: of PartialQuestion. schema: of partial rows. */
+  /** Partial rows instead of the rows for which all predicates hold. question: of PartialQuestion. schema: of partial rows. */
   ScanRequest partially(String question, StructType schema) {
     return new ScanRequest(source, shortName, options, fullSchema, schema, predicates, null, false, question);
   }
@@ -68,7 +70,7 @@ public record ScanRequest(
     return partial != null;
   }
 
-  /** The columns that the predicates compare, as of PredicateJson. */
+  /** The columns that the predicates compare, as in PredicateJson. */
   Set<String> compared() {
     return predicates.stream().flatMap(predicate -> predicate.compared().stream()).collect(Collectors.toSet());
   }
@@ -77,12 +79,12 @@ public record ScanRequest(
     return options.getOrDefault("path", "?");
   }
 
-  /** Whether no column is read: then there is no field that could carry a marker, and no predicate and no limit either. */
+  /** Whether no column is read: then no field can carry a marker, and there is no predicate and no limit. */
   public boolean readsNoColumns() {
     return schema.fields().length == 0;
   }
 
-  /** Whether there is no column at all that could carry a marker. */
+  /** Whether there is no column that could carry a marker. */
   boolean hasNoColumns() {
     return fullSchema.fields().length == 0;
   }
@@ -95,18 +97,19 @@ public record ScanRequest(
   }
 
   /**
-   * One call of Python, which gives the read function and the partitions. readers: of the tasks. status: is told who has planned.
+   * Calls Python once, for the read function and the partitions. readers: for the tasks. status: learns which process has
+   * planned.
    */
   PlannedScan plan(ScanReaders readers, RuleStatus status) {
     return planned(schema, wishes(readers), status);
   }
 
-  /** The same for the messages alone. A scan without columns asks with some column, and cannot be read with that plan. */
+  /** The same, only for the messages. A scan without columns requests some column, and cannot be read with that plan. */
   PlannedScan planForMessages(RuleStatus status) {
     return planned(carrier(), ScanStatistics.wish(), status);
   }
 
-  /** The same, with a question for the log. */
+  /** The same, with a question to the log. */
   PlannedScan ask(String question, ScanReaders readers, RuleStatus status) {
     return planned(carrier(), ", \"question\": " + question + wishes(readers), status);
   }
@@ -123,7 +126,7 @@ public record ScanRequest(
     return readsNoColumns() ? new StructType(new StructField[] {fullSchema.fields()[0]}) : schema;
   }
 
-  /** further: as of `marker`. Each call has an id of its own. */
+  /** further: as in `marker`. Each call has an id of its own. */
   private PlannedScan planned(StructType columns, String further, RuleStatus status) {
     String scanId = newScanId();
     StructType asked = asking(columns, scanId, further);
@@ -138,14 +141,14 @@ public record ScanRequest(
     return marked(columns, marker(", \"scan_id\": \"" + scanId + "\"" + further));
   }
 
-  /** The schema that asks for the files of a stream's batch. wish: NativeChoice's, or none. */
+  /** The schema that requests the files of a stream's batch. wish: NativeChoice's, or empty. */
   public StructType asking(String scanId, String wish) {
     return asking(schema, scanId, wish);
   }
 
   /**
-   * The pickled DataSource that `load` made: the table's version is pinned in it. Spark's object is shared by all
-   * queries over a DataFrame and not made for threads.
+   * The pickled DataSource that `load` made, in which the table's version is pinned. All queries over a DataFrame share Spark's
+   * object, which is not safe for threads.
    */
   public PythonDataSourceCreationResult pythonSource() {
     synchronized (source) {
@@ -153,12 +156,12 @@ public record ScanRequest(
     }
   }
 
-  /** Whether some column is none of the full schema's. */
+  /** Whether some column is not in the full schema. */
   private boolean asksForMore() {
     return Arrays.stream(schema.fieldNames()).anyMatch(name -> fullSchema.getFieldIndex(name).isEmpty());
   }
 
-  /** The schema for Python's eyes only: the first field's metadata holds the marker. */
+  /** The schema that only Python sees: the first field's metadata holds the marker. */
   private static StructType marked(StructType schema, String marker) {
     StructField[] fields = schema.fields().clone();
     if (fields.length == 0) return schema;
@@ -168,7 +171,7 @@ public record ScanRequest(
     return new StructType(fields);
   }
 
-  /** further: what else is said, with a comma before it. */
+  /** further: additional fields, after a comma. */
   private String marker(String further) {
     var text = new StringBuilder("{\"predicates\": ").append(predicates.stream().map(PredicateJson::json).toList());
     text.append(", \"limit\": ").append(limit);
@@ -191,7 +194,7 @@ public record ScanRequest(
     return 31 * schema.hashCode() + marker("").hashCode();
   }
 
-  /** Without the options, which may have secrets in them. */
+  /** The text leaves out the options, which may contain secrets. */
   public String toString() {
     return shortName + "[" + path() + "]";
   }

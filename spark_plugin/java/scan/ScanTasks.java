@@ -2,35 +2,44 @@ package pydelta.scan;
 
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import pydelta.messages.PartitionMessages;
+import pydelta.messages.ReadPlan;
 import pydelta.parquet.NativeRequest;
 import pydelta.parquet.NativeTasks;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
 
 /**
- * The tasks of a scan or of a stream's batch, and the factory that reads them. Both at once: tasks that are for Spark's Parquet
- * reader have a factory that knows of it.
+ * The tasks of a scan or of a stream's batch, and the factory that reads them. They belong together: only the factory of these
+ * tasks knows which ones Spark's Parquet reader reads.
+ *
+ * plan: as the tasks carry it out.
  */
-public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory factory) {
+public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory factory, ReadPlan plan) {
 
-  /** messages: of the planning that made the partitions. python: what reads them all in Python. */
+  /** messages: of the plan that made the partitions. python: the factory that reads all of them in Python. */
   public static ScanTasks of(
       ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
       PartitionReaderFactory python, RuleStatus status) {
+    ReadPlan plan = readers.carriedOut(messages.readPlan());
     NativeTasks tasks = readers.nativeReads() == null ? null : natively(readers, request, messages, partitions, python, status);
-    return tasks == null ? new ScanTasks(partitions, python) : new ScanTasks(tasks.partitions(), tasks.factory());
+    if (tasks != null) {
+      status.used(Switch.PARQUET);
+      return new ScanTasks(tasks.partitions(), tasks.factory(), plan);
+    }
+    if (Switch.PARQUET.equals(plan.road())) plan = plan.by(readers.roadInPython(), "Spark's Parquet reader failed to prepare the scan");
+    if (!request.isPartial()) status.used(readers.roadInPython());
+    return new ScanTasks(partitions, python, plan);
   }
 
-  /** The partitions and their factory, with Spark's Parquet reader for simple files; null for Python alone. */
+  /** The partitions and their factory, with Spark's Parquet reader for simple files; null if Python reads all of them. */
   private static NativeTasks natively(
       ScanReaders readers, ScanRequest request, PartitionMessages messages, InputPartition[] partitions,
       PartitionReaderFactory python, RuleStatus status) {
     try {
       NativeScan scan = NativeScan.of(messages, request);
       NativeRequest asked = scan == null ? null : scan.request(partitions, python, readers.columnar() == null);
-      NativeTasks tasks = asked == null ? null : readers.nativeReads().apply(asked);
-      if (tasks != null) status.used(Switch.PARQUET);
-      return tasks;
+      return asked == null ? null : readers.nativeReads().apply(asked);
     } catch (Exception | LinkageError | AssertionError | StackOverflowError error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notNative(error);

@@ -18,7 +18,7 @@ import pydelta.driver.DriverChoice;
 import pydelta.rule.ReopenScans;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import scala.Option;
@@ -115,8 +115,8 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   /**
-   * Returns what a batch reads of the stream. A batch has one view for equal requests, however often its plan is made, so that its
-   * tasks are planned once: Spark 4.1 makes the plan three times for most sinks, twice of these to print it.
+   * Returns what a batch reads of the stream. A batch has one view for equal requests, however often its plan is made, so that
+   * its tasks are planned once. Spark 4.1 makes the plan three times for most sinks, two of them only to print it.
    *
    * start, end: of the batch. choice: null for rows.
    */

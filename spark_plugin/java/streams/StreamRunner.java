@@ -18,7 +18,7 @@ import pydelta.driver.DriverChoice;
 import pydelta.driver.DriverPlanner;
 import pydelta.rule.RuleStatus;
 import pydelta.rule.Switch;
-import pydelta.scan.PartitionMessages;
+import pydelta.messages.PartitionMessages;
 import pydelta.scan.ScanRequest;
 import scala.Option;
 import scala.Tuple2;

@@ -20,12 +20,12 @@ import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.Conditions;
+import pydelta.rule.Lists;
 import pydelta.rule.NodeCopy;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PredicateJson;
+import pydelta.messages.PredicateJson;
 import pydelta.scan.ScanRequest;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -52,7 +52,7 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
 
   private void count(LogicalPlan plan) {
     if (isOurs(plan)) uses.merge(((StreamingDataSourceV2ScanRelation) plan).stream(), 1, Integer::sum);
-    CollectionConverters.asJava(plan.children()).forEach(this::count);
+    Lists.toJava(plan.children()).forEach(this::count);
   }
 
   private static boolean isOurs(LogicalPlan plan) {
@@ -81,7 +81,7 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
   }
 
   private static LogicalPlan onto(LogicalPlan node, LogicalPlan child) {
-    return node.withNewChildren(CollectionConverters.asScala(List.of(child)).toSeq());
+    return node.withNewChildren(Lists.toScala(List.of(child)));
   }
 
   private static LogicalPlan projected(LogicalPlan node) {
@@ -112,9 +112,9 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
   /** The attributes of the output that are wanted, in its order; one attribute if rows are only counted. */
   private Seq<Attribute> columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
     if (isRepeated(relation)) return outputOf(relation);
-    List<Attribute> output = CollectionConverters.asJava(outputOf(relation));
+    List<Attribute> output = Lists.toJava(outputOf(relation));
     List<Attribute> columns = output.stream().filter(wanted::contains).toList();
-    return CollectionConverters.asScala(columns.isEmpty() ? List.of(smallest(output)) : columns).toSeq();
+    return Lists.toScala(columns.isEmpty() ? List.of(smallest(output)) : columns);
   }
 
   private boolean isRepeated(StreamingDataSourceV2ScanRelation relation) {
@@ -132,8 +132,8 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     StructType schema = schemaOf(stream.schema(), output, columns);
     ScanRequest request = stream.request(schema, predicates(isRepeated(relation) ? null : filter, output, stream.schema()));
     StreamView view = stream.view(relation.startOffset().get(), relation.endOffset().get(), request, choice);
-    return NodeCopy.with(
-        relation, new Object[] {stream, relation.scan(), output}, new Object[] {view, view.scan(), columns});
+    return NodeCopy.with(relation, new NodeCopy.Change(stream, view), new NodeCopy.Change(relation.scan(), view.scan()),
+        new NodeCopy.Change(output, columns));
   }
 
   /** The fields of a stream that attributes of its relation stand for. */
@@ -141,8 +141,8 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     if (output.length() != whole.length()) {
       throw new IllegalStateException("the stream has " + whole.length() + " columns and its relation " + output.length());
     }
-    Set<Attribute> read = new HashSet<>(CollectionConverters.asJava(columns));
-    Iterator<Attribute> attributes = CollectionConverters.asJava(output).iterator();
+    Set<Attribute> read = new HashSet<>(Lists.toJava(columns));
+    Iterator<Attribute> attributes = Lists.toJava(output).iterator();
     var fields = new ArrayList<StructField>();
     for (StructField field : whole.fields()) {
       if (read.contains(attributes.next())) fields.add(field);

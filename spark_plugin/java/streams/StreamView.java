@@ -11,12 +11,12 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourc
 import org.apache.spark.sql.types.StructType;
 import pydelta.rule.RuleStatus;
 import pydelta.scan.ColumnarChoice;
-import pydelta.scan.PartitionMessages;
+import pydelta.messages.PartitionMessages;
 import pydelta.scan.ScanReaders;
 import pydelta.scan.ScanRequest;
 import pydelta.scan.ScanTasks;
 
-/** A stream in the plan of one batch: some of its columns and rows, read as a scan's are. */
+/** A stream in the plan of one batch: some of its columns and rows, read in the same way as those of a scan. */
 class StreamView implements MicroBatchStream {
   private record Bounds(Offset start, Offset end) {}
 
@@ -39,7 +39,7 @@ class StreamView implements MicroBatchStream {
     return stream;
   }
 
-  /** Of the same columns, in the plan beside this. */
+  /** The scan of the same columns, which is next to this stream in the plan. */
   ViewedScan scan() {
     return new ViewedScan(request, readers);
   }

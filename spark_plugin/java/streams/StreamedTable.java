@@ -32,7 +32,7 @@ public class StreamedTable extends PythonTable {
     var table = (PythonTable) relation.table();
     ScanRequest request = ReopenScans.everything(scan(table, relation.extraOptions()));
     var streamed = new StreamedTable(table, request, status);
-    LogicalPlan copy = NodeCopy.with(relation, new Object[] {table}, new Object[] {streamed});
+    LogicalPlan copy = NodeCopy.with(relation, new NodeCopy.Change(table, streamed));
     return Dataset$.MODULE$.ofRows(frame.sparkSession(), copy);
   }
 

@@ -1,4 +1,4 @@
-"""The rows that tests of DELETE and UPDATE begin with, and what is seen of a table afterwards."""
+"""The rows with which tests of DELETE and UPDATE begin, and the visible state of a table afterwards."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SCHEMA = (
 
 def rows(count: int = 60) -> list[tuple[Any, ...]]:
     parts = ["a", "with space", "sl/ash%20=", "ü", None]
-    found: list[tuple[Any, ...]] = []
+    all_rows: list[tuple[Any, ...]] = []
     for n in range(count):
         x = math.nan if n % 11 == 3 else None if n % 11 == 4 else -0.0 if n % 11 == 5 else n / 4
-        found.append(
+        all_rows.append(
             (
                 n,
                 parts[n % 5],
@@ -39,11 +39,11 @@ def rows(count: int = 60) -> list[tuple[Any, ...]]:
                 {"k": n},
             )
         )
-    return found
+    return all_rows
 
 
 def plain_rows(spark: SparkSession) -> DataFrame:
-    """The rows, as Spark keeps them; and views of them and of keys."""
+    """The rows, in Spark's cache; and views of them and of keys."""
     frame = spark.createDataFrame(rows(), SCHEMA).coalesce(2).cache()
     frame.createOrReplaceTempView("plain_rows")
     spark.createDataFrame([(1,), (5,), (None,), (200,)], "k bigint").createOrReplaceTempView("keys_with_null")
@@ -72,10 +72,10 @@ def path_of(table: DeltaTable) -> str:
 
 
 def last(table: DeltaTable) -> dict[str, Any]:
-    found = dict(PlainTable(path_of(table)).history(limit=1).to_pylist()[0])
+    commit = dict(PlainTable(path_of(table)).history(limit=1).to_pylist()[0])
     for name in ("operationParameters", "operationMetrics"):
-        found[name] = dict(found[name])
-    return found
+        commit[name] = dict(commit[name])
+    return commit
 
 
 def metrics(table: DeltaTable) -> dict[str, int]:

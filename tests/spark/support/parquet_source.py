@@ -1,7 +1,7 @@
-"""A small Python data source over a directory of Parquet files, built on what the pruning rule hands over and nothing else.
+"""A small Python data source over a directory of Parquet files, built only on what the pruning rule passes to it.
 
-It drops exactly the rows that the predicate rejects and keeps exactly the files that have others: the most that a source
-may do, so that a rule which hands over too much shows as wrong rows.
+It drops exactly the rows that the predicate rejects and reads exactly the files that have other rows: the most that a source may
+do, so a rule that passes too much gives wrong rows.
 """
 
 from __future__ import annotations
@@ -63,12 +63,14 @@ class ParquetReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         if self.trace is not None:
             with open(self.trace, "a") as lines:
-                asked = [] if self.predicate is None else tree.conjuncts(self.predicate)
-                print(json.dumps([repr(part) for part in asked]), file=lines)
+                conjunct_list = [] if self.predicate is None else tree.conjuncts(self.predicate)
+                print(json.dumps([repr(part) for part in conjunct_list]), file=lines)
         files = sorted(Path(self.path).glob("*.parquet"))
-        kept = [file for file in files if self.predicate is None or self._table(file).num_rows]
-        report = ScanReport(files_total=len(files), bytes_total=_size(files), files_kept=len(kept), bytes_kept=_size(kept))
-        partitions = [FilePartition(file) for file in kept] or [FilePartition(None)]
+        kept_files = [file for file in files if self.predicate is None or self._table(file).num_rows]
+        report = ScanReport(
+            files_total=len(files), bytes_total=_size(files), files_kept=len(kept_files), bytes_kept=_size(kept_files)
+        )
+        partitions = [FilePartition(file) for file in kept_files] or [FilePartition(None)]
         partitions[0].messages.update(plan_message({"kept": kept_part(report)}, self.scan_id))
         return partitions
 
@@ -89,7 +91,7 @@ class ParquetReader(DataSourceReader):
 
 
 class GreedySource(ParquetSource):
-    """Takes `=` and IS NOT NULL from Spark's own push-down for good."""
+    """Takes `=` and IS NOT NULL from Spark's own push-down permanently."""
 
     @classmethod
     def name(cls) -> str:
@@ -101,10 +103,10 @@ class GreedySource(ParquetSource):
 
 class GreedyReader(ParquetReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        asked = [
+        conjunct_list = [
             tree.Comparison("=", tree.Column(f.attribute), tree.Literal(f.value, LONG)) for f in filters if isinstance(f, EqualTo)
         ]
-        self.predicate = tree.conjunction(tuple(asked))
+        self.predicate = tree.conjunction(tuple(conjunct_list))
         yield from (f for f in filters if not isinstance(f, EqualTo | IsNotNull))
 
 
@@ -112,16 +114,18 @@ def _size(files: list[Path]) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _fit(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values with only the nested fields that were asked for."""
-    if array.type.equals(wanted):
+def _fit(array: pa.Array, target_type: pa.DataType) -> pa.Array:
+    """The values with only the requested nested fields."""
+    if array.type.equals(target_type):
         return array
-    if pa.types.is_struct(wanted):
-        children = [_fit(array.field(field.name), field.type) for field in wanted]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
-    if pa.types.is_list(wanted):
-        return pa.ListArray.from_arrays(array.offsets, _fit(array.values, wanted.value_type), type=wanted, mask=array.is_null())
-    return array.cast(wanted)
+    if pa.types.is_struct(target_type):
+        children = [_fit(array.field(field.name), field.type) for field in target_type]
+        return pa.StructArray.from_arrays(children, fields=list(target_type), mask=array.is_null())
+    if pa.types.is_list(target_type):
+        return pa.ListArray.from_arrays(
+            array.offsets, _fit(array.values, target_type.value_type), type=target_type, mask=array.is_null()
+        )
+    return array.cast(target_type)
 
 
 def _mask(predicate: tree.Expression) -> pc.Expression:

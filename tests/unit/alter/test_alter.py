@@ -1,4 +1,4 @@
-"""Properties, protocol versions and features of tables that are there."""
+"""Properties, protocol versions and features of existing tables."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_set_properties_row_tracking_gives_ids_to_the_rows_that_are_there(store:
     assert rows_of(store) == [1, 1, 2, 2, 3, 3]
 
 
-def test_set_properties_row_tracking_leaves_all_as_it_is_when_another_property_is_wrong(store: ObjectStore) -> None:
+def test_set_properties_row_tracking_changes_nothing_if_another_property_is_wrong(store: ObjectStore) -> None:
     with pytest.raises(UnsupportedOperationError):
         set_properties(store, {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "id"})
     assert Snapshot.load(store).version == 0
@@ -278,7 +278,7 @@ def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectSto
 
 def test_upgrade_protocol_to_feature_lists_keeps_what_the_versions_implied(store: ObjectStore) -> None:
     upgrade_protocol(store, 1, 4)
-    assert upgrade_protocol(store, 2, 4) == 1  # there is no such protocol, and (1,4) says as much
+    assert upgrade_protocol(store, 2, 4) == 1  # there is no such protocol, and (1,4) means the same
     upgrade_protocol(store, 3, 4)
     protocol = Snapshot.load(store).protocol
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
@@ -333,7 +333,7 @@ BOTH = "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION"
 
 
 def set_internal(store: ObjectStore, **properties: str) -> None:
-    """What no user can set, as another client does."""
+    """Properties that no user can set, set as another client does."""
     snapshot = Snapshot.load(store)
     named = {f"delta.{name}": value for name, value in properties.items()}
     action = replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, **named}).to_json()
@@ -343,7 +343,7 @@ def set_internal(store: ObjectStore, **properties: str) -> None:
 
 @pytest.mark.parametrize("ids", [pa.array([1, 2, 3]), pa.array([], pa.int64())], ids=["files", "no files"])
 def test_row_tracking_is_not_enabled_while_it_is_suspended(tmp_path: Path, ids: pa.Array) -> None:
-    """As a DROP FEATURE that died leaves it: no ids, and none given."""
+    """As after a DROP FEATURE that died: no ids exist, and none are assigned."""
     write_delta(str(tmp_path), pa.table({"id": ids}), configuration={"delta.enableRowTracking": "true"})
     store = open_store(str(tmp_path))
     _remove_tracking(store)
@@ -416,7 +416,7 @@ def test_rounds_of_row_ids_end_when_others_suspend_or_resume_them(
 
 @pytest.mark.parametrize("ids", [(7, 9, 8), (7, 7, 7)], ids=["ids", "the same id thrice"])
 def test_column_mapping_forgets_names_that_the_files_never_had(tmp_path: Path, ids: tuple[int, int, int]) -> None:
-    """The schema of another table, with its names and ids: without column mapping the files have the columns' own names."""
+    """The schema of another table, with its names and ids: without column mapping the files use the columns' logical names."""
     numbers = iter(ids)
 
     def mapped(name: str, data_type: DataType) -> StructField:

@@ -1,4 +1,4 @@
-"""Columns added, renamed, dropped, changed, replaced; SYNC IDENTITY. What delta-spark commits for the same: tests/interop."""
+"""Columns added, renamed, dropped, changed, replaced; SYNC IDENTITY. tests/interop compares the commits with delta-spark's."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_added_columns_are_null_in_rows_that_are_there_and_filled_in_new_ones(tm
         {"id": pa.array([3], pa.int32()), "x": [9], "s": [{"c": "n", "a": 3, "b": "y"}], "p": pa.array([7], pa.int32())}
     )
     write_delta(store.root, new, mode="append")
-    found = {row["id"]: (row["x"], row["s"]) for row in rows_of(store)}
-    assert found == {1: (None, {"c": None, "a": 1, "b": "x"}), 2: (None, None), 3: (9, {"c": "n", "a": 3, "b": "y"})}
+    values_by_id = {row["id"]: (row["x"], row["s"]) for row in rows_of(store)}
+    assert values_by_id == {1: (None, {"c": None, "a": 1, "b": "x"}), 2: (None, None), 3: (9, {"c": "n", "a": 3, "b": "y"})}
 
 
 def test_added_columns_of_a_mapped_table_get_ids_that_were_never_given(tmp_path: Path) -> None:
@@ -333,8 +333,8 @@ def test_widened_column_reads_old_and_new_files(tmp_path: Path, old: DataType, n
     if old == FLOAT and shape == "partition":
         wide = pa.array([value])  # the text in the log is read as a double
     write_delta(store.root, rows(2, wide), mode="append")
-    found = DeltaTable(store.root).to_arrow().sort_by("id")
-    first, second = found["c"].to_pylist()
+    table_data = DeltaTable(store.root).to_arrow().sort_by("id")
+    first, second = table_data["c"].to_pylist()
     assert first == second
     record = orjson.loads(Snapshot.load(store).metadata.schema_string)["fields"][1]
     where = record["type"]["fields"][0] if shape == "nested" else record
@@ -476,21 +476,21 @@ def identity_table(path: Path, start: int = 1, step: int = 1) -> ObjectStore:
 
 
 @pytest.mark.parametrize(
-    ("start", "step", "given", "mark"), [(1, 1, [5, 17], 17), (1, 10, [5, 17], 21), (0, -5, [-7], -10), (100, 1, [5], None)]
+    ("start", "step", "given_ids", "mark"), [(1, 1, [5, 17], 17), (1, 10, [5, 17], 21), (0, -5, [-7], -10), (100, 1, [5], None)]
 )
 @pytest.mark.parametrize("deletes", [False, True])
 def test_sync_identity_brings_the_mark_behind_the_values_of_rows(
-    tmp_path: Path, start: int, step: int, given: list[int], mark: int | None, deletes: bool
+    tmp_path: Path, start: int, step: int, given_ids: list[int], mark: int | None, deletes: bool
 ) -> None:
     store = identity_table(tmp_path, start, step)
-    write_delta(store.root, pa.table({"id": [*given, start - step], "x": [1] * (len(given) + 1)}), mode="append")
-    if deletes:  # by a vector, so that the log does not tell the furthest value
+    write_delta(store.root, pa.table({"id": [*given_ids, start - step], "x": [1] * (len(given_ids) + 1)}), mode="append")
+    if deletes:  # by a vector, so that the log does not show the last value
         set_properties(store, {"delta.enableDeletionVectors": "true"})
         DeltaTable(store.root).delete(f"id = {start - step}")
     before = Snapshot.load(store).version
     assert sync_identity(store, "ID") == (before if mark is None else before + 1)
-    found = Snapshot.load(store).schema.fields[0].metadata.get(identity_columns.HIGH_WATER_MARK)
-    assert found == mark
+    mark_value = Snapshot.load(store).schema.fields[0].metadata.get(identity_columns.HIGH_WATER_MARK)
+    assert mark_value == mark
     assert sync_identity(store, "id") == Snapshot.load(store).version
     write_delta(store.root, pa.table({"x": [2]}), mode="append")
     new = [row["id"] for row in rows_of(store) if row["x"] == 2]
@@ -518,10 +518,10 @@ def test_sync_identity_meets_rows_that_came_meanwhile(tmp_path: Path, monkeypatc
     write_delta(store.root, pa.table({"id": [5], "x": [1]}), mode="append")
     furthest = sync_identity_module._furthest
 
-    def late(*given: Any) -> int | None:
-        found = furthest(*given)
+    def late(*arguments: Any) -> int | None:
+        last_value = furthest(*arguments)
         write_delta(store.root, pa.table({"id": [9], "x": [1]}), mode="append")
-        return found
+        return last_value
 
     monkeypatch.setattr(sync_identity_module, "_furthest", late)
     with pytest.raises(ConcurrentAppendException):

@@ -90,10 +90,10 @@ def test_rows_added_since_they_were_looked_at_are_a_conflict_at_each_isolation_l
 def test_rows_added_while_they_are_looked_at_are_a_conflict(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     count = table_constraints._broken_rows
 
-    def late(*given: Any) -> int:
-        found = count(*given)
+    def late(*arguments: Any) -> int:
+        row_count = count(*arguments)
         write_delta(store.root, pa.table({"id": [11]}), mode="append")
-        return found
+        return row_count
 
     monkeypatch.setattr(table_constraints, "_broken_rows", late)
     with pytest.raises(ConcurrentAppendException):

@@ -1,4 +1,4 @@
-"""Features that leave the protocol, with all that a table had because of them."""
+"""Features that are removed from the protocol, with everything that a table had because of them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, ArrayType, DecimalType, StructField, StructType, parse_schema
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, vector
 from tests.unit.optimize.test_optimize import meanwhile
 
 DAY_MS = 86_400_000
@@ -174,8 +174,8 @@ def test_dropped_widening_looks_into_nested_columns(tmp_path: Path) -> None:
     assert DeltaTable(store.root).files()["path"].to_pylist() != old
     (column,) = parse_schema(Snapshot.load(store).metadata.schema_string).fields
     assert column.data_type == ArrayType(StructType((StructField("x", LONG),)))
-    told = [dict(one["operationParameters"]) for one in DeltaTable(str(tmp_path)).history().to_pylist()]
-    (changed,) = next(json.loads(one["columns"]) for one in told if "columns" in one)
+    parameters = [dict(one["operationParameters"]) for one in DeltaTable(str(tmp_path)).history().to_pylist()]
+    (changed,) = next(json.loads(one["columns"]) for one in parameters if "columns" in one)
     change = [{"toType": "long", "fromType": "integer"}]
     assert changed == {"name": "l.element.x", "type": "long", "nullable": True, "metadata": {"delta.typeChanges": change}}
 
@@ -192,7 +192,7 @@ def test_dropped_row_tracking_takes_ids_and_the_domain(tmp_path: Path) -> None:
 
 
 def test_dropped_domain_metadata_takes_the_domains_first(tmp_path: Path) -> None:
-    """A commit has domains only where its protocol knows them."""
+    """A commit has domains only if its protocol supports them."""
     store = made(tmp_path, delta__feature__domainMetadata="supported")
     Transaction(Snapshot.load(store)).set_domain(DomainMetadata("my.app", "{}", removed=False)).commit("TEST", {})
     before = Snapshot.load(store).version
@@ -273,8 +273,8 @@ def test_writer_that_brings_the_feature_back_meanwhile_stops_the_drop(tmp_path: 
     store = with_vectors(tmp_path)
     barrier = module._put_barrier
 
-    def beside(given: ObjectStore) -> None:
-        barrier(given)
+    def beside(arguments: ObjectStore) -> None:
+        barrier(arguments)
         set_properties(store, {"delta.enableDeletionVectors": "true"})
 
     monkeypatch.setattr(module, "_put_barrier", beside)
@@ -285,12 +285,12 @@ def test_writer_that_brings_the_feature_back_meanwhile_stops_the_drop(tmp_path: 
 def test_writer_that_adds_rows_meanwhile_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = with_vectors(tmp_path)
     commit = module.Transaction.commit
-    others = iter([True])
+    turns = iter([True])
 
-    def beside(transaction: Any, operation: str, *given: Any, **options: Any) -> int:
-        if operation == "DROP FEATURE" and next(others, False):
+    def beside(transaction: Any, operation: str, *arguments: Any, **options: Any) -> int:
+        if operation == "DROP FEATURE" and next(turns, False):
             write_delta(store.root, pa.table({"id": pa.array([50], pa.int32())}), mode="append")
-        return commit(transaction, operation, *given, **options)
+        return commit(transaction, operation, *arguments, **options)
 
     monkeypatch.setattr(module.Transaction, "commit", beside)
     version = drop_feature(store, "deletionVectors")
@@ -299,7 +299,7 @@ def test_writer_that_adds_rows_meanwhile_is_followed(tmp_path: Path, monkeypatch
 
 
 def test_history_after_a_checkpoint_without_its_commit_is_looked_at() -> None:
-    """Another engine has cleaned the log: version 2 is read by the checkpoint before it, whatever checkpoints come later."""
+    """Another engine has cleaned the log: version 2 is read from the checkpoint before it, whatever checkpoints come later."""
     table = TableBuilder(MemoryStore())
     table.commit(table.protocol(features=["deletionVectors"]), table.metadata(), add("a"))
     for action in (add("b"), add("c", deletionVector=vector()), remove("c", deletionVector=vector()), add("d")):

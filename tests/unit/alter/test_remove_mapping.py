@@ -1,4 +1,4 @@
-"""Column mapping turned off: every file is written anew under the columns' own names, in one commit."""
+"""Column mapping turned off: every file is rewritten under the columns' logical names, in one commit."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ def make(path: Path, properties: dict[str, str] | None = None, partition_by: tup
 
 
 def content(store: Any, version: int | None = None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(store.root, version=version).to_arrow().sort_by("k").to_pylist()
-    return found
+    sorted_rows: list[dict[str, Any]] = DeltaTable(store.root, version=version).to_arrow().sort_by("k").to_pylist()
+    return sorted_rows
 
 
 def actions(store: Any, version: int) -> dict[str, list[dict[str, Any]]]:
     lines = (Path(store.root) / f"_delta_log/{version:020d}.json").read_bytes().splitlines()
-    found: dict[str, list[dict[str, Any]]] = {}
+    actions_by_kind: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         for kind, action in orjson.loads(line).items():
-            found.setdefault(kind, []).append(action)
-    return found
+            actions_by_kind.setdefault(kind, []).append(action)
+    return actions_by_kind
 
 
 def files(path: Path) -> set[Path]:
@@ -108,19 +108,19 @@ def test_files_schema_partitions_and_statistics_have_the_columns_own_names(tmp_p
     assert snapshot.version == version and snapshot.protocol == protocol
     assert dict(snapshot.metadata.configuration) == OFF
     assert "delta.columnMapping" not in snapshot.metadata.schema_string
-    done = actions(store, version)
-    assert {add["partitionValues"]["q"] for add in done["add"]} == {"odd", "even"}
-    assert all(add["path"].startswith(f"q={add['partitionValues']['q']}/") for add in done["add"])
-    stats = [orjson.loads(add["stats"]) for add in done["add"]]
-    assert all(set(found["minValues"]) == {"k", "s"} and found["minValues"]["s"].keys() == {"a"} for found in stats)
-    assert sum(found["numRecords"] for found in stats) == 6
-    assert not any(action["dataChange"] for kind in ("add", "remove") for action in done[kind])
-    for add in done["add"]:
+    actions_by_kind = actions(store, version)
+    assert {add["partitionValues"]["q"] for add in actions_by_kind["add"]} == {"odd", "even"}
+    assert all(add["path"].startswith(f"q={add['partitionValues']['q']}/") for add in actions_by_kind["add"])
+    stats = [orjson.loads(add["stats"]) for add in actions_by_kind["add"]]
+    assert all(set(stat["minValues"]) == {"k", "s"} and stat["minValues"]["s"].keys() == {"a"} for stat in stats)
+    assert sum(stat["numRecords"] for stat in stats) == 6
+    assert not any(action["dataChange"] for kind in ("add", "remove") for action in actions_by_kind[kind])
+    for add in actions_by_kind["add"]:
         schema = pq.read_schema(tmp_path / add["path"])
         assert schema.names == ["k", "s"]
         assert schema.field("s").type.field("l").type.value_type.field(0).name == "y"
         assert all(field.metadata is None or b"PARQUET:field_id" not in field.metadata for field in schema)
-    assert done["commitInfo"][0]["operation"] == "REMOVE COLUMN MAPPING"
+    assert actions_by_kind["commitInfo"][0]["operation"] == "REMOVE COLUMN MAPPING"
     snapshot.check_integrity()
 
 
@@ -193,8 +193,8 @@ def test_names_that_need_mapping_are_refused_and_nothing_changes(tmp_path: Path,
 def test_table_that_is_compatible_with_iceberg_keeps_it(tmp_path: Path) -> None:
     store = make(tmp_path, {"delta.enableIcebergCompatV2": "true", MODE: "name"}, ())
     version = Snapshot.load(store).version
-    wanted = "DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY"
-    assert condition(lambda: set_properties(store, OFF)) == wanted
+    expected_condition = "DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY"
+    assert condition(lambda: set_properties(store, OFF)) == expected_condition
     assert condition(lambda: drop_feature(store, "columnMapping")) == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
     assert Snapshot.load(store).version == version
 
@@ -339,8 +339,8 @@ def test_feature_leaves_at_the_second_run_where_history_is_truncated(tmp_path: P
 
 
 class CountedWriters(LocalBinWriters):
-    """Counts the files that are held as values while bins are written, but for those of other tests, and fails at a batch if it
-    is told to."""
+    """Counts the files that are held as values while bins are written, without those of other tests. It fails at a chosen
+    batch."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.held: list[int] = []
@@ -360,7 +360,7 @@ def _scan_files() -> int:
 
 
 def many(path: Path, monkeypatch: pytest.MonkeyPatch, writers: CountedWriters) -> LocalStore:
-    """Twelve files in twelve bins, each of which is a batch."""
+    """Twelve files in twelve bins; each bin is a batch."""
     monkeypatch.setattr(remove_mapping, "_TARGETS_OF_A_BATCH", 1)
     monkeypatch.setattr(remove_mapping, "LocalBinWriters", lambda: writers)
     for number in range(12):
@@ -373,8 +373,8 @@ def test_files_go_through_in_batches_and_become_one_commit(tmp_path: Path, monke
     store = many(tmp_path, monkeypatch, writers)
     version = set_properties(store, OFF)
     assert len(writers.held) == 12 and max(writers.held) <= 2, "the batch, and the bin that begins the next one"
-    done = actions(store, version)
-    assert version == 12 and len(done["add"]) == len(done["remove"]) == 12
+    actions_by_kind = actions(store, version)
+    assert version == 12 and len(actions_by_kind["add"]) == len(actions_by_kind["remove"]) == 12
     assert sorted(DeltaTable(store.root).to_arrow()["id"].to_pylist()) == [*range(12)]
 
 

@@ -98,8 +98,8 @@ def read(scan: Scan, store: LocalStore) -> list[tuple[Any, ...]]:
 
 
 def removal(add: AddFile, **changes: Any) -> RemoveFile:
-    told = {"extended_file_metadata": True, "partition_values": add.partition_values, "size_bytes": add.size_bytes}
-    return RemoveFile(add.path, deletion_vector=add.deletion_vector, **{**told, **changes})
+    remove_fields = {"extended_file_metadata": True, "partition_values": add.partition_values, "size_bytes": add.size_bytes}
+    return RemoveFile(add.path, deletion_vector=add.deletion_vector, **{**remove_fields, **changes})
 
 
 def vector(*positions: int) -> DeletionVectorDescriptor:
@@ -155,7 +155,7 @@ def test_changes_of_a_removed_file_are_deletes_of_its_live_rows(tmp_path: Path) 
         (None, None, []),
     ],
 )
-def test_changes_of_a_file_that_stays_are_the_rows_in_which_its_deletion_vectors_differ(
+def test_changes_of_a_retained_file_are_rows_in_which_its_deletion_vectors_differ(
     tmp_path: Path, old: tuple[int, ...] | None, new: tuple[int, ...] | None, expected: list[tuple[int, str]]
 ) -> None:
     table = Table(tmp_path)
@@ -170,8 +170,8 @@ def test_changes_of_a_file_that_stays_are_the_rows_in_which_its_deletion_vectors
 def test_changes_by_a_deletion_vector_that_is_gone_are_refused_naming_the_file(tmp_path: Path) -> None:
     table = Table(tmp_path)
     (add,) = table.adds(0)
-    gone = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 1, 40, 1)
-    table.commit(removal(add), replace(add, deletion_vector=gone))
+    missing_vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 1, 40, 1)
+    table.commit(removal(add), replace(add, deletion_vector=missing_vector))
     with pytest.raises(DeletionVectorError, match=add.path) as caught:
         table.plan(1)
     assert caught.value.error_class == "DELTA_DELETION_VECTOR_FILE_NOT_FOUND"
@@ -194,7 +194,7 @@ def test_changes_of_a_merge_that_changed_no_row_are_none(tmp_path: Path, counts:
     assert len(table.changes(1)) == expected
 
 
-def test_changes_of_a_remove_without_partition_values_are_refused_where_they_are_needed(tmp_path: Path) -> None:
+def test_changes_of_a_remove_without_necessary_partition_values_are_refused(tmp_path: Path) -> None:
     table = Table(tmp_path / "partitioned")
     table.commit(RemoveFile(table.adds(0)[0].path))
     refusal(lambda: table.changes(1), "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA")
@@ -210,7 +210,7 @@ def test_changes_of_a_remove_that_leaves_a_null_partition_out_are_its_rows(tmp_p
     assert sorted(row[0] for row in table.changes(removed)) == [1, 2]
 
 
-def test_changes_of_such_a_remove_beside_metadata_are_its_rows_where_the_partition_columns_stay(tmp_path: Path) -> None:
+def test_changes_of_such_a_remove_with_metadata_are_rows_if_partition_columns_stay(tmp_path: Path) -> None:
     table = Table(tmp_path)
     add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
     restored = table.commit(removal(add, partition_values={}), table.metadata(configuration={**FEED_ON, "more": "x"}))
@@ -270,7 +270,7 @@ def test_changes_filter_gives_exactly_its_rows_from_the_files_that_may_hold_them
 
 
 def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blanks(tmp_path: Path) -> None:
-    """They are read padded, and statistics and partition values are of what is stored."""
+    """They are read with padding, but statistics and partition values are of the stored values."""
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}
     fields = (StructField("id", LONG), StructField("p", STRING, True, declared), StructField("c", STRING, True, declared))
     store = LocalStore(str(tmp_path / "t"))
@@ -278,12 +278,12 @@ def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blan
     write_delta(store.root, pa.table({"id": [1], "p": ["a"], "c": ["b"]}), mode="append")
     for where in ("c = 'b   '", "p = 'a   '", "c = 'b   ' and p = 'a   '"):
         predicate = parse_predicate(where, changes_schema(store, starting_version=0))
-        found = read(plan_changes(store, starting_version=0, predicate=predicate), store)
-        assert [row[:3] for row in found] == [(1, "a   ", "b   ")], where
+        change_rows = read(plan_changes(store, starting_version=0, predicate=predicate), store)
+        assert [row[:3] for row in change_rows] == [(1, "a   ", "b   ")], where
 
 
 def test_changes_of_actions_that_repeat_each_other_are_those_of_the_last(tmp_path: Path) -> None:
-    """The protocol has one of a file in a commit."""
+    """The protocol allows one action for each file in a commit."""
     table = Table(tmp_path)
     size = table.file("x.parquet", id=[7, 8])
     add = AddFile("x.parquet", {"p": "a"}, size, 0)
@@ -562,7 +562,7 @@ def forget_first_commit(table: Table) -> None:
 
 
 @pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
-def test_changes_of_an_overwrite_after_a_version_that_is_gone_are_refused_where_names_in_files_may_differ(
+def test_changes_of_overwrite_without_former_version_need_equal_physical_names(
     tmp_path: Path, configuration: dict[str, str]
 ) -> None:
     table = Table(tmp_path, configuration=configuration)
@@ -578,7 +578,7 @@ def test_changes_of_an_overwrite_after_a_version_that_is_gone_are_refused_where_
     assert [row[:3] for row in table.changes(2)] == [("c", 8, "insert")]
 
 
-def test_changes_by_metadata_and_deletion_vectors_that_delete_no_row_need_no_version_before(tmp_path: Path) -> None:
+def test_changes_by_metadata_and_vectors_that_delete_no_row_need_no_former_version(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration=MAPPED)
     (add,) = table.adds(0)
     table.commit(table.metadata(configuration={**MAPPED, "more": "x"}), removal(add), add)

@@ -1,4 +1,4 @@
-"""Older schema x newer schema -> readable with added nulls, or what stands in the way."""
+"""Older schema x newer schema -> readable with added nulls, or the reason why not."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ BASE = struct(a=LONG, s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(S
     ],
 )
 def test_why_incompatible_only_added_fields_pass(newer: StructType, reason: str | None) -> None:
-    found = why_incompatible(metadata(BASE), metadata(newer))
-    assert found == reason if reason is None else found is not None and reason in found
+    reason_text = why_incompatible(metadata(BASE), metadata(newer))
+    assert reason_text == reason if reason is None else reason_text is not None and reason in reason_text
 
 
 def test_why_incompatible_void_may_become_any_type() -> None:
@@ -127,8 +127,8 @@ def mapped(schema: StructType, **physical: str) -> StructType:
 def test_why_incompatible_with_column_mapping_follows_physical_names(
     older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
 ) -> None:
-    found = why_incompatible(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
-    assert found == reason if reason is None else found is not None and reason in found
+    reason_text = why_incompatible(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
+    assert reason_text == reason if reason is None else reason_text is not None and reason in reason_text
 
 
 NESTED = struct(s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(STRING, struct(y=LONG)))
@@ -156,5 +156,5 @@ NESTED = struct(s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(STRING,
 def test_why_not_found_columns_that_files_hold_under_another_name(
     older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
 ) -> None:
-    found = why_not_found(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
-    assert found == reason if reason is None else found is not None and reason in found
+    reason_text = why_not_found(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
+    assert reason_text == reason if reason is None else reason_text is not None and reason in reason_text

@@ -1,4 +1,4 @@
-"""Checkpoints that are written: what they hold, read back without the commits, and what is left out of them."""
+"""Written checkpoints: their content, read back without the commits, and what they leave out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_py.checkpoint import checkpoint_file, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import json_checksum, load_segment
 from delta_py.protocol.features import Properties
@@ -24,8 +24,8 @@ from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DOUBLE, LONG, STRING
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, stats, vector
 
 WEEK_MS = 7 * 86_400_000
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -45,8 +45,8 @@ def checkpoint(table: TableBuilder, version: int | None = None, now_ms: int = 2)
 
 def rows(table: TableBuilder, version: int, column: str) -> list[Json]:
     data = table.store.read(f"_delta_log/{version:020d}.checkpoint.parquet")
-    found = pq.read_table(io.BytesIO(data), columns=[column])[column].to_pylist()
-    return [row for row in found if row is not None]
+    values = pq.read_table(io.BytesIO(data), columns=[column])[column].to_pylist()
+    return [row for row in values if row is not None]
 
 
 def forget_commits(table: TableBuilder, before: int) -> None:
@@ -125,11 +125,11 @@ def test_checkpoint_after_one_that_names_a_sidecar_twice_has_each_file_once(tabl
     assert paths(table) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_checkpoint_after_one_that_has_files_twice_has_each_once(table: TableBuilder, told: bool) -> None:
+@pytest.mark.parametrize("has_counts", [True, False])
+def test_checkpoint_after_one_that_has_files_twice_has_each_once(table: TableBuilder, has_counts: bool) -> None:
     table.create(add("a"), add("b"), add("d", deletionVector=vector("v1")))
     (name,) = table.checkpoint(0)
-    if told:
+    if has_counts:
         table.checksum(0)
     rows_once = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     sink = io.BytesIO()
@@ -293,10 +293,10 @@ def test_partition_values_are_typed_under_physical_names(table: TableBuilder) ->
         table.protocol(2, 5), metadata, *[add(f"f{i}", partitionValues=value, stats=text) for i, value in enumerate(values)]
     )
     checkpoint(table)
-    found = rows(table, 0, "add")
-    assert [str(row["partitionValues_parsed"]["col-1"]) for row in found] == ["2024-02-29", "None", "None"]
-    assert found[0]["partitionValues"] == [("col-1", "2024-02-29")]
-    assert found[0]["stats_parsed"]["maxValues"] == {"col-2": 4}
+    add_rows = rows(table, 0, "add")
+    assert [str(row["partitionValues_parsed"]["col-1"]) for row in add_rows] == ["2024-02-29", "None", "None"]
+    assert add_rows[0]["partitionValues"] == [("col-1", "2024-02-29")]
+    assert add_rows[0]["stats_parsed"]["maxValues"] == {"col-2": 4}
 
 
 # ---------------------------------------------------------------- damage
@@ -307,8 +307,8 @@ def test_older_checkpoint_that_is_damaged_is_passed_over(table: TableBuilder, ca
     table.checkpoint(0)
     table.commit(add("b"))
     (name,) = table.checkpoint(1)
-    whole = table.store.read(f"_delta_log/{name}")
-    table.write(name, whole[:-40])
+    full_bytes = table.store.read(f"_delta_log/{name}")
+    table.write(name, full_bytes[:-40])
     table.commit(remove("a"))
     with caplog.at_level(logging.WARNING):
         checkpoint(table)
@@ -379,7 +379,7 @@ def sidecars(table: TableBuilder) -> set[str]:
 
 @pytest.fixture
 def small_sidecars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every batch its own sidecar, each large enough to be taken over."""
+    """Every batch has its own sidecar, each large enough to be reused."""
     monkeypatch.setattr(checkpoint_v2, "SIDECAR_ROWS", 1)
     monkeypatch.setattr(checkpoint_v2, "REUSED_ROWS", 1)
 
@@ -466,7 +466,7 @@ def test_deltalake_reads_the_files_of_our_checkpoint(properties: dict[str, str],
 
 
 def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.log.checkpoint_rows._BATCH_ROWS", 7)
+    monkeypatch.setattr("delta_py.log.checkpoint_content.checkpoint_rows._BATCH_ROWS", 7)
     monkeypatch.setattr("delta_py.checkpoint.checkpoint_state._JOINED_ROWS", 5)
     table.create(*[add(f"f{i}") for i in range(40)])
     table.checkpoint(0, batch=9)

@@ -1,4 +1,4 @@
-"""Memory does not grow with the number of files: what was read of a checkpoint is let go."""
+"""Memory does not grow with the number of files: parts of a checkpoint that were read are freed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.make_log_table import make_table
-from delta_py.log import parquet_part
+from delta_py.log.checkpoint_content import parquet_part
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import LONG
@@ -41,25 +41,27 @@ def test_batches_of_a_checkpoint_leave_nothing_behind(
         stats_struct=not stats_json,
     )
     snapshot = Snapshot.load(open_store(str(tmp_path / "t")))
-    before, held = pa.total_allocated_bytes(), []
+    before, allocated_bytes = pa.total_allocated_bytes(), []
     for _ in snapshot.file_batches({("id",): LONG}):
-        held.append(pa.total_allocated_bytes() - before)
-    quarter = len(held) // 4
+        allocated_bytes.append(pa.total_allocated_bytes() - before)
+    quarter = len(allocated_bytes) // 4
     assert quarter > 20
-    assert median(held[-quarter:]) < median(held[:quarter]) + 2_500_000, held  # what is in the making differs
+    assert median(allocated_bytes[-quarter:]) < median(allocated_bytes[:quarter]) + 2_500_000, (
+        allocated_bytes
+    )  # temporary memory differs
 
 
 def test_files_that_come_twice_are_looked_for_in_little_memory(tmp_path: Path) -> None:
-    """Nothing tells how many files the checkpoint has, so that all keys are compared."""
+    """Nothing says how many files the checkpoint has, so all keys are compared."""
     grown = peak_mb(tmp_path / "many", 500_000) - peak_mb(tmp_path / "few", 5_000)
     assert grown < 130
 
 
 def peak_mb(path: Path, files: int) -> float:
-    """Of a process that prunes such a table to one file."""
+    """The peak memory of a process that prunes such a table to one file."""
     make_table(str(path), files=files, columns=1, stats_json=False, stats_struct=True, parts=5, sidecars=True)
     (path / "_delta_log" / "_last_checkpoint").unlink()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "benchmarks/state_run.py", "pydelta", str(path), str(files // 2 * 1000 + 500)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYDELTA_CACHE_DIR": ""},
@@ -68,6 +70,6 @@ def peak_mb(path: Path, files: int) -> float:
         timeout=120,
         check=True,
     )
-    result = json.loads(done.stdout)
+    result = json.loads(process.stdout)
     assert result["files"] == 1
     return float(result["peak_mb"])

@@ -1,22 +1,22 @@
-"""One checkpoint that is read by several threads at once: masks of its rows are made ahead of the rows themselves."""
+"""One checkpoint that several threads read at the same time: masks of its rows are made before the rows themselves."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_py.log.checkpoint_files import StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 FILES = 300
 THREADS = 4
 
 
 def test_every_thread_gets_all_files() -> None:
-    """pyarrow's readers are not made for it: without a lock the process died of a segmentation fault now and then."""
+    """pyarrow's readers are not safe for threads: without a lock the process sometimes died of a segmentation fault."""
     table = TableBuilder(MemoryStore())
     table.create(*(add(f"{number}.parquet") for number in range(FILES)))
     table.checkpoint(kind="multipart", parts=2, batch=5)

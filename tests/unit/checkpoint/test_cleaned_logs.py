@@ -1,6 +1,6 @@
 """Logs that another engine has cleaned: N.checkpoint, N+1.json and so on, without the commit N. pydelta keeps that commit.
 
-The versions from N+1 on have a state and a history. delta-spark 4.4 answers as these tests expect: see tests/interop.
+The versions from N+1 have a state and a history. delta-spark 4.4 behaves as these tests expect: see tests/interop.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from delta_py.log.segment import available_versions
 from delta_py.snapshot import Snapshot
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamStart
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 T = 1_700_000_000_000
 N, NEWEST = 3, 6
@@ -42,7 +42,7 @@ def time_ms(version: int) -> int:
 
 
 def cleaned(kind: str = "classic", stamped_from: int | None = None, compacted: tuple[int, int] | None = None) -> TableBuilder:
-    """One row a version: version n has the files 0 to n."""
+    """One row per version: version n has the files 0 to n."""
     table = TableBuilder(MemoryStore(is_remote=False))
     features = ["v2Checkpoint", "inCommitTimestamp"]
     for version in range(NEWEST + 1):
@@ -59,7 +59,7 @@ def cleaned(kind: str = "classic", stamped_from: int | None = None, compacted: t
             protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"]}
             writer = [*features, "changeDataFeed"]
             head = [{"protocol": {**protocol, "writerFeatures": writer}}, table.metadata(configuration=settings)]
-        written = T + 90_000 - version if is_stamped else time_ms(version)  # file times mislead where commits have their own
+        written = T + 90_000 - version if is_stamped else time_ms(version)  # file times mislead if commits have their own
         table.commit({"commitInfo": info}, *head, add(str(version)), time_ms=written)
     table.checkpoint(N, kind=kind, **KINDS[kind])
     if compacted is not None:
@@ -131,7 +131,7 @@ def test_starting_timestamp_after_the_last_commit_is_refused(stamped: int | None
 @pytest.mark.parametrize("hinted", [False, True])
 @pytest.mark.parametrize("version", [0, 2, 3, 7])
 def test_other_versions_are_refused_with_the_range(kind: str, version: int, hinted: bool) -> None:
-    """delta-spark offers version N too, and then fails to read it: its commit is gone, and with it its time."""
+    """delta-spark lists version N too, and then fails to read it: its commit is gone, and with it its time."""
     table = cleaned(kind)
     if hinted:
         table.last_checkpoint(N)

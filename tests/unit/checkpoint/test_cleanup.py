@@ -1,4 +1,4 @@
-"""Log cleanup: what goes, what stays, and that every kept version still reads as before."""
+"""Log cleanup: what is deleted, what stays, and that every retained version reads as before."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from delta_py.errors import DeltaError
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, _lines, _parquet, _shape, add, remove
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000  # 2023-11-15, midnight
@@ -68,19 +68,19 @@ def state(table: TableBuilder, version: int) -> list[str]:
 
 
 def states(table: TableBuilder) -> dict[int, list[str]]:
-    found = {}
+    states_by_version = {}
     for version in range(max(table.commits) + 1):
         try:
-            found[version] = state(table, version)
+            states_by_version[version] = state(table, version)
         except DeltaError:
             continue
-    return found
+    return states_by_version
 
 
 def test_everything_before_the_last_checkpoint_of_the_retention_goes() -> None:
     table = make()
     before = states(table)
-    # At noon of day 11 two days are kept, from midnight of day 9 on: the newest commit before it is 8, its checkpoint 6.
+    # At noon of day 11 two days are retained, from midnight of day 9: the newest commit before it is 8, its checkpoint 6.
     assert clean(table, 11.5) == CleanedLog(6, 6 + 6 + 1)
     assert commits(table) == list(range(6, 12))
     assert f"{3:020d}.checkpoint.parquet" not in names(table) and f"{6:020d}.checkpoint.parquet" in names(table)
@@ -110,8 +110,8 @@ def test_nothing_goes_where_it_is_switched_off_or_protected() -> None:
     for protected, first in ((9, 9), (10, None)):
         config.metadata.configuration["delta.requireCheckpointProtectionBeforeVersion"] = str(protected)  # type: ignore[index]
         guarded = type(config)(config.protocol, config.metadata)
-        found = clean_log(table.store, writer(table), guarded, now_ms=START_MS + 100 * DAY_MS)
-        assert found.first_version == first
+        cleaned = clean_log(table.store, writer(table), guarded, now_ms=START_MS + 100 * DAY_MS)
+        assert cleaned.first_version == first
         table = make()
 
 
@@ -184,18 +184,18 @@ def test_in_commit_timestamps_decide_where_the_table_has_them() -> None:
 def test_cleanup_that_breaks_off_anywhere_loses_no_kept_version(properties: Mapping[str, str]) -> None:
     total = len([call for call in deletes_of(make(properties=properties))])
     assert total >= 13
-    made = make(properties=properties)
-    before = states(made)
+    new_table = make(properties=properties)
+    before = states(new_table)
     for allowed in range(total):
-        table = deepcopy(made)
+        table = deepcopy(new_table)
         break_off(table, allowed)
         with pytest.raises(OSError, match="injected"):
             clean(table, 11.5)
         assert isinstance(table.store, MemoryStore)
         table.store.hook = None
-        found = states(table)
-        assert all(found[version] == before[version] for version in found)
-        assert set(range(6, 12)) <= found.keys()
+        states_after = states(table)
+        assert all(states_after[version] == before[version] for version in states_after)
+        assert set(range(6, 12)) <= states_after.keys()
         clean(table, 11.5)
         assert commits(table) == list(range(6, 12))
 
@@ -222,8 +222,8 @@ def break_off(table: TableBuilder, allowed: int) -> None:
 
 def test_budget_ends_a_cleanup_and_the_next_goes_on() -> None:
     table, ticks = make(), iter(range(100))
-    found = clean(table, 11.5, clock=lambda: next(ticks))
-    assert 0 < found.deleted_count <= cleanup.BUDGET_SECONDS
+    cleaned = clean(table, 11.5, clock=lambda: next(ticks))
+    assert 0 < cleaned.deleted_count <= cleanup.BUDGET_SECONDS
     assert set(range(6, 12)) <= states(table).keys()
     clean(table, 11.5)
     assert commits(table) == list(range(6, 12))
@@ -236,14 +236,14 @@ def test_sidecars_that_no_checkpoint_names_go_after_a_day(monkeypatch: pytest.Mo
     monkeypatch.setattr(checkpoint_v2, "SIDECAR_ROWS", 1)
     table = make(properties=V2)
     assert isinstance(table.store, MemoryStore)
-    before, kept = states(table), names(table, "_delta_log/_sidecars")
+    before, sidecars = states(table), names(table, "_delta_log/_sidecars")
     table.write("_sidecars/lost.parquet", b"x", time_ms=START_MS)
     table.write("_sidecars/new.parquet", b"x", time_ms=START_MS + 11 * DAY_MS)
     table.write("_sidecars/thesis.doc", b"x", time_ms=START_MS)
     clean(table, 11.5)
     left = names(table, "_delta_log/_sidecars")
     assert "new.parquet" in left and "lost.parquet" not in left and "thesis.doc" in left
-    assert left - {"new.parquet", "thesis.doc"} < kept
+    assert left - {"new.parquet", "thesis.doc"} < sidecars
     assert states(table) == {version: before[version] for version in range(6, 12)}
 
 
@@ -281,7 +281,7 @@ def without_records(table: TableBuilder, *checksums: int) -> TableBuilder:
 
 
 def damage(table: TableBuilder, version: int, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Another checkpoint in the place of that of a version: sound Parquet, of other actions."""
+    """Replace the checkpoint of a version: by sound Parquet, with other actions."""
     actions = table.replay(version)
     name = f"{version:020d}.checkpoint.parquet"
     table.write(name, _parquet(change(actions), _shape(True, None), None))
@@ -339,7 +339,7 @@ def test_commits_behind_a_checkpoint_that_says_less_than_they_do_stay(what: str,
 def test_rest_of_a_log_that_has_no_beginning_speaks_for_itself(what: str) -> None:
     for is_damaged in (False, True):
         table = without_records(with_state())
-        for version in range(4):  # a cleanup was broken off
+        for version in range(4):  # a cleanup was interrupted
             table.delete(f"{version:020d}.json")
         table.delete(f"{3:020d}.checkpoint.parquet")
         if is_damaged:

@@ -1,4 +1,4 @@
-"""Leases: how long they hold, what they say, and what becomes of them when a store does not write them."""
+"""Leases: how long they last, what they contain, and what happens if a store does not write them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renewed each tenth of a second, if it is of 3 seconds."""
+    """Leases of 3 seconds are renewed every tenth of a second."""
     monkeypatch.setattr(leases_module, "_RENEWALS", 30)
 
 
@@ -86,23 +86,23 @@ def test_lease_that_is_renewed_after_it_had_run_out_is_not_deleted(store: LocalS
 
 
 def test_lease_is_renewed_while_it_is_held(store: LocalStore) -> None:
-    held = HeldLease(Lease(store, 3, 3))
+    lease = HeldLease(Lease(store, 3, 3))
     (file,) = files(store)
     os.utime(file, (0, 0))
     assert versions(store) == []
     until(lambda: versions(store) == [3])
-    held.release()
-    held.release()
+    lease.release()
+    lease.release()
     time.sleep(0.3)
     assert files(store) == [], "it is not renewed any more"
 
 
 def test_lease_moves_on_when_it_is_renewed_and_back_at_once(store: LocalStore) -> None:
-    with HeldLease(Lease(store, 3, 3)) as held:
-        held.move(9)
+    with HeldLease(Lease(store, 3, 3)) as lease:
+        lease.move(9)
         assert versions(store) == [3], "which keeps more"
         until(lambda: versions(store) == [9])
-        held.move(5)
+        lease.move(5)
         assert versions(store) == [5]
     assert files(store) == []
 
@@ -178,8 +178,8 @@ class ReadOnly(LocalStore):
 def test_reader_that_may_not_write_reads_on_with_a_warning(
     store: LocalStore, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING), HeldLease(Lease(ReadOnly(store.root, error), 5)) as held:
-        held.move(2)
+    with caplog.at_level(logging.WARNING), HeldLease(Lease(ReadOnly(store.root, error), 5)) as lease:
+        lease.move(2)
     assert caplog.text.count("could not be written. Reading goes on without it") == 2
     assert "could not be deleted" not in caplog.text
 
@@ -196,10 +196,10 @@ def test_lease_that_could_not_be_written_is_tried_again(store: LocalStore) -> No
 def test_lease_that_could_not_be_deleted_is_logged(store: LocalStore, caplog: pytest.LogCaptureFixture) -> None:
     failing = ReadOnly(store.root, OSError("busy"))
     failing.error = None
-    held = HeldLease(Lease(failing, 5, 60))
+    lease = HeldLease(Lease(failing, 5, 60))
     failing.error = OSError("busy")
     with caplog.at_level(logging.WARNING):
-        held.release()
+        lease.release()
         delete_expired(failing, Leases.read(store, now_ms() + 61_000), now_ms() + 61_000)
     assert caplog.text.count("could not be deleted") == 2
     assert versions(store) == [5]

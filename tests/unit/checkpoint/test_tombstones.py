@@ -9,21 +9,21 @@ import pytest
 
 from delta_py.checkpoint.tombstones import TOMBSTONE_SCHEMA
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 V2 = ["v2Checkpoint"]
 VECTOR = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset": 1, "sizeInBytes": 36, "cardinality": 2}
 REMOVED = {"a b.parquet": 1_700_000_005_000, "c.parquet": None, "d.parquet": 1_700_000_006_000}
 
 
-def remove(path: str, time_ms: int | None, **others: Any) -> dict[str, Any]:
+def remove(path: str, time_ms: int | None, **fields: Any) -> dict[str, Any]:
     time = {} if time_ms is None else {"deletionTimestamp": time_ms}
-    return {"remove": {"path": path, "dataChange": True, **time, **others}}
+    return {"remove": {"path": path, "dataChange": True, **time, **fields}}
 
 
 def builder() -> TableBuilder:
-    """Three files are removed, of which one is added again; one stays."""
+    """Three files are removed, one of which is added again; one stays."""
     table = TableBuilder(MemoryStore())
     files = [add(name) for name in ("a%20b.parquet", "c.parquet", "d.parquet", "e.parquet")]
     table.commit(table.protocol(features=V2), table.metadata(), *files)

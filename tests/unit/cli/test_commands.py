@@ -1,4 +1,4 @@
-"""Every command of the command line: what it does, its JSON in the form of docs/command-line.md, and how it exits."""
+"""Every command of the command line: its effect, its JSON in the form of docs/command-line.md, and its exit status."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import os
 import re
 import sys
+import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,13 +22,13 @@ from typer.testing import CliRunner
 from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter_columns import NewColumn
 from delta_py.types.schema import STRING
+from pydelta_cli.formats.row_input import _Source
+from pydelta_cli.formats.values import json_values
 from pydelta_cli.main import COMMANDS, app
-from pydelta_cli.row_input import _Source
 from pydelta_cli.run import Run, value_lines
-from pydelta_cli.values import json_values
-from tests.support.flipped_bits import flipped
-from tests.support.json_forms import FORMS, faults
-from tests.support.pages import ROOT
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.documents.pages import ROOT
+from tests.support.tables.flipped_bits import flipped
 from tests.unit.report.test_metrics import scraped
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
@@ -57,9 +57,9 @@ def run(*arguments: str, code: int = 0, input: str | None = None) -> str:
 
 
 def answer(*arguments: str, code: int = 0) -> Any:
-    found = json.loads(run(*arguments, "--json", code=code))
-    assert faults(found, FORMS[arguments[0]]) == []
-    return found
+    result = json.loads(run(*arguments, "--json", code=code))
+    assert faults(result, FORMS[arguments[0]]) == []
+    return result
 
 
 def form_of(command: str) -> set[str]:
@@ -76,8 +76,8 @@ def ids(path: str) -> list[int]:
 
 
 def test_show(table: str) -> None:
-    found = answer("show", table, "--filter", "id > 2", "--columns", "id, part", "--limit", "2")
-    assert found.keys() == form_of("show") and found["columns"] == ["id", "part"] and len(found["rows"]) == 2
+    result = answer("show", table, "--filter", "id > 2", "--columns", "id, part", "--limit", "2")
+    assert result.keys() == form_of("show") and result["columns"] == ["id", "part"] and len(result["rows"]) == 2
     assert answer("show", table, "--version", "0")["version"] == 0
     assert len(answer("show", table + "@v0")["rows"]) == 3
     text = run("show", table, "--filter", "id = 20")
@@ -85,10 +85,12 @@ def test_show(table: str) -> None:
 
 
 def test_schema(table: str) -> None:
-    found = answer("schema", table)
-    assert found.keys() == form_of("schema") and found["partition_columns"] == ["part"]
-    assert [(column["name"], column["type"]) for column in found["columns"]] == [
-        ("id", "bigint"), ("name", "string"), ("part", "string")
+    result = answer("schema", table)
+    assert result.keys() == form_of("schema") and result["partition_columns"] == ["part"]
+    assert [(column["name"], column["type"]) for column in result["columns"]] == [
+        ("id", "bigint"),
+        ("name", "string"),
+        ("part", "string"),
     ]
 
 
@@ -106,13 +108,13 @@ def test_history_detail_features_streams(table: str) -> None:
 
 
 def test_files_says_why(table: str) -> None:
-    found = answer("files", table, "--filter", "id > 15 AND part = 'b'")
-    assert found.keys() == form_of("files")
-    assert (found["files_total"], found["files_read"]) == (3, 1)
-    reasons = {file["reason"] for file in found["files"]}
+    result = answer("files", table, "--filter", "id > 15 AND part = 'b'")
+    assert result.keys() == form_of("files")
+    assert (result["files_total"], result["files_read"]) == (3, 1)
+    reasons = {file["reason"] for file in result["files"]}
     assert {"statistics admit it", "partition values", "maximum"} >= reasons and len(reasons) >= 2
     plan = DeltaTable(table).scan(filter="id > 15 AND part = 'b'").paths()
-    assert [file["path"] for file in found["files"] if file["is_read"]] == plan
+    assert [file["path"] for file in result["files"] if file["is_read"]] == plan
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "arrow"])
@@ -132,10 +134,10 @@ def test_cat(table: str, format: str, tmp_path: Path) -> None:
 
 
 def test_diff(table: str, tmp_path: Path) -> None:
-    found = answer("diff", f"{table}@v0", table, code=1)
-    assert found.keys() == form_of("diff") and found["differs"]
-    assert found["rows"] == {"compared_by": "change feed", "inserted": 2, "deleted": 0, "updated": 0, "why_not": None}
-    assert (found["a"]["rows"], found["b"]["rows"], found["columns"]) == (3, 5, [])
+    result = answer("diff", f"{table}@v0", table, code=1)
+    assert result.keys() == form_of("diff") and result["differs"]
+    assert result["rows"] == {"compared_by": "change feed", "inserted": 2, "deleted": 0, "updated": 0, "why_not": None}
+    assert (result["a"]["rows"], result["b"]["rows"], result["columns"]) == (3, 5, [])
     assert not answer("diff", table, table)["differs"]
     other = str(tmp_path / "other")
     DeltaTable(table).clone(other)
@@ -191,8 +193,8 @@ def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, fee
     run("optimize", path)
     run("zorder", path, "--by", "id")
     for one, other in ((2, 4), (4, 2), (3, 4)):
-        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}")
-        assert found["differs"] is False and found["rows"]["compared_by"] == "commits"
+        difference = answer("diff", f"{path}@v{one}", f"{path}@v{other}")
+        assert difference["differs"] is False and difference["rows"]["compared_by"] == "commits"
     assert answer("diff", f"{path}@v1", path, code=1)["rows"]["inserted"] == 2
     run("checkpoint", path)
     (Path(path) / "_delta_log" / f"{3:020}.json").unlink()
@@ -214,15 +216,15 @@ def test_diff_of_a_column_that_was_dropped_and_added_again_is_not_by_the_log(tmp
             unknown = answer("diff", *pair, code=1)["rows"]
             assert (unknown["compared_by"], unknown["updated"]) == ("nothing", None) and "values: name." in unknown["why_not"]
             assert answer("diff", *pair, "--key", "id", code=1)["rows"]["updated"] == 2
-    # Of columns that both have, files and commits are proof.
+    # If both have the same columns, files and commits are proof.
     assert answer("diff", f"{path}@v1", f"{path}@v2", code=1)["rows"]["compared_by"] == "files"
     assert answer("diff", f"{path}@v2", f"{path}@v4", code=1)["rows"]["compared_by"] == "commits"
-    # Nor are commits where a column was another one between two versions that have the same.
+    # Commits are no proof if a column was another one between two versions with the same columns.
     log = Path(path) / "_delta_log"
     first = next(line for line in (log / f"{0:020}.json").read_text().splitlines() if '"metaData"' in line)
     (log / f"{5:020}.json").write_text(first + "\n")
-    found = answer("diff", path, f"{path}@v1", code=1)["rows"]
-    assert (found["compared_by"], found["inserted"], found["deleted"]) == ("rows of files", 2, 2)
+    result = answer("diff", path, f"{path}@v1", code=1)["rows"]
+    assert (result["compared_by"], result["inserted"], result["deleted"]) == ("rows of files", 2, 2)
 
 
 def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:
@@ -232,8 +234,8 @@ def test_diff_counts_rows_that_are_there_twice(tmp_path: Path) -> None:
     write_delta(path, nulls.slice(1), mode="overwrite")
     write_delta(path, pa.concat_tables([nulls, nulls.slice(0, 1)]), mode="overwrite")
     for one, other, inserted, deleted in ((0, 1, 0, 1), (1, 0, 1, 0), (0, 2, 1, 0), (1, 2, 2, 0)):
-        found = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
-        assert (found["inserted"], found["deleted"]) == (inserted, deleted)
+        result = answer("diff", f"{path}@v{one}", f"{path}@v{other}", code=1)["rows"]
+        assert (result["inserted"], result["deleted"]) == (inserted, deleted)
 
 
 def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
@@ -241,8 +243,8 @@ def test_diff_takes_keys_and_columns_whatever_the_case(tmp_path: Path) -> None:
     write_delta(a, pa.table({"id": [1, 2], "Name": ["x", "y"], "part": [0, 0]}))
     write_delta(b, pa.table({"ID": [2, 3], "name": ["changed", "z"], "part": [0, 0]}))
     for key in ("ID", "id", "Id,PART"):
-        found = answer("diff", a, b, "--key", key, code=1)["rows"]
-        assert (found["inserted"], found["deleted"], found["updated"]) == (1, 1, 1)
+        rows_result = answer("diff", a, b, "--key", key, code=1)["rows"]
+        assert (rows_result["inserted"], rows_result["deleted"], rows_result["updated"]) == (1, 1, 1)
     result = CliRunner().invoke(app, ["diff", a, b, "--key", "id,nope"])
     assert result.exit_code == 3 and "[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]" in result.stderr and "nope" in result.stderr
     write_delta(str(tmp_path / "c"), pa.table({"id": [1]}))
@@ -295,9 +297,9 @@ def test_maintenance_leaves_the_rows(table: str, tmp_path: Path) -> None:
 
 
 def test_restore_leaves_missing_files_out_only_when_told(table: str) -> None:
-    gone = DeltaTable(table, version=0).files()["path"].to_pylist()[0]
+    missing_path = DeltaTable(table, version=0).files()["path"].to_pylist()[0]
     DeltaTable(table).delete()
-    (Path(table) / gone).unlink()
+    (Path(table) / missing_path).unlink()
     assert "[DELTA_FILE_NOT_FOUND_DETAILED]" in CliRunner().invoke(app, ["restore", table, "--version", "0"]).stderr
     metrics = answer("restore", table, "--version", "0", "--ignore-missing-files")["metrics"]
     assert metrics["numMissingFiles"] == 1 and len(ids(table)) < 3
@@ -353,8 +355,8 @@ def test_properties(table: str) -> None:
 def test_fsck_exits_with_one_for_what_it_found(table: str) -> None:
     assert answer("fsck", table) == {"repaired": 0, "left": 0, "faults": []}
     Path(table, DeltaTable(table).files()["path"][0].as_py()).unlink()
-    found = answer("fsck", table, code=1)
-    assert found.keys() == form_of("fsck") and found["left"] == 1
+    result = answer("fsck", table, code=1)
+    assert result.keys() == form_of("fsck") and result["left"] == 1
     answer("fsck", table, "--repair", "--allow-data-loss")
     assert answer("fsck", table)["faults"] == []
 
@@ -504,7 +506,7 @@ def test_load_takes_maps_as_objects_and_as_pairs_whatever_their_keys(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected_text"),
     [
         ('{"i": {"seven": 1}}', "seven"),
         ('{"i": {"7": 1, "7": 2}}', "the name 7 twice"),
@@ -516,11 +518,11 @@ def test_load_takes_maps_as_objects_and_as_pairs_whatever_their_keys(tmp_path: P
         ('{"f": ["NaN"], "f": []}', "the name f twice"),
     ],
 )
-def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, line: str, said: str) -> None:
+def test_load_of_a_map_or_number_that_is_none_writes_nothing(tmp_path: Path, line: str, expected_text: str) -> None:
     path = str(tmp_path / "t")
     write_delta(path, MAPS.empty_table())
     error = loaded(path, tmp_path / "rows.json", line, code=3)
-    assert said in error and DeltaTable(path).version == 0
+    assert expected_text in error and DeltaTable(path).version == 0
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -540,15 +542,15 @@ def test_load_passes_over_the_mark_of_utf_8(tmp_path: Path, suffix: str, is_new:
 
 
 def test_a_file_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.row_input.BLOCK_BYTES", 4)
+    monkeypatch.setattr("pydelta_cli.formats.row_input.BLOCK_BYTES", 4)
     (tmp_path / "rows").write_bytes(b"0123456789")
     source = _Source("rows", pa.OSFile(str(tmp_path / "rows")))
     assert (source.head, source.read(3), source.read(), source.read()) == (b"0123", b"012", b"3456789", b"")
 
 
 def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.json_lines.BLOCK_BYTES", 64)
-    monkeypatch.setattr("pydelta_cli.json_lines.LINE_BYTES", 256)
+    monkeypatch.setattr("pydelta_cli.formats.json_lines.BLOCK_BYTES", 64)
+    monkeypatch.setattr("pydelta_cli.formats.json_lines.LINE_BYTES", 256)
     file, path = tmp_path / "rows.json", str(tmp_path / "t")
     lines = [json.dumps({"id": id, "name": "x" * (id % 97)}) for id in range(500)]
     loaded(path, file, "\n".join(lines))
@@ -621,7 +623,7 @@ def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["show", "--limit", "-1"], "--limit"),
         (["show", "--limit", "many"], "--limit"),
@@ -636,9 +638,9 @@ def test_load_of_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
         (["vacuum", "--keep-version", "x"], "--keep-version"),
     ],
 )
-def test_option_that_is_wrong_is_named(arguments: list[str], said: str, table: str) -> None:
+def test_option_that_is_wrong_is_named(arguments: list[str], expected_text: str, table: str) -> None:
     result = CliRunner().invoke(app, [arguments[0], table, *arguments[1:]])
-    assert result.exit_code == 2 and said in result.stderr and result.stdout == "", result
+    assert result.exit_code == 2 and expected_text in result.stderr and result.stdout == "", result
 
 
 @pytest.mark.parametrize("command", sorted({command.__name__.rstrip("_") for command in COMMANDS} - {"load"}))
@@ -652,13 +654,14 @@ def test_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path) -> N
 
 
 def test_standard_input_that_is_closed_is_told(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pydelta_cli.row_input.sys", SimpleNamespace(stdin=None, __stdin__=None))
+    monkeypatch.setattr("pydelta_cli.formats.row_input.sys", SimpleNamespace(stdin=None, __stdin__=None))
     result = CliRunner().invoke(app, ["load", table, "-", "--format", "csv", "--mode", "append"])
     assert result.exit_code == 3 and "[DELTA_STORAGE_ERROR] Standard input is closed" in result.stderr, result
 
 
 def test_version_is_that_of_the_package() -> None:
-    assert run("--version") == f"pydelta {version('pydelta')}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert run("--version") == f"pydelta {project['version']}\n"
 
 
 def test_list_of_commands_has_whole_sentences() -> None:

@@ -1,4 +1,4 @@
-"""The JSON answers as docs/command-line.schema.json pins them: every command, and every type of value."""
+"""The JSON answers as docs/command-line.schema.json defines them: every command, and every type of value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from delta_py import write_delta
 from pydelta_cli.main import COMMANDS, app
-from tests.support.json_forms import FORMS, SCHEMA, faults
+from tests.support.documents.json_forms import FORMS, SCHEMA, faults
 
 ARGUMENTS = {
     "cat": "TABLE --limit 1",
@@ -121,10 +121,10 @@ def test_value_is_pinned_by_its_type(sql_type: str, tmp_path: Path) -> None:
 
 def forms_in(form: Any) -> list[dict[str, Any]]:
     if isinstance(form, list):
-        return [found for one in form for found in forms_in(one)]
+        return [nested for one in form for nested in forms_in(one)]
     if not isinstance(form, dict):
         return []
-    return [form, *(found for one in form.values() for found in forms_in(one))]
+    return [form, *(nested for one in form.values() for nested in forms_in(one))]
 
 
 def test_every_name_of_a_form_is_in_every_answer() -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 PYDELTA = [sys.executable, "-m", "pydelta_cli"]
 WITHOUT_SPARK = """
@@ -64,7 +64,7 @@ def test_runs_without_spark(table: str) -> None:
         assert done.returncode == 0, done.stderr
     arguments = ["optimize", table, "--spark"]
     done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 3 and "pydelta[spark]" in done.stderr
+    assert done.returncode == 3 and "pydelta-lake[spark]" in done.stderr
 
 
 def cpu_seconds_of_children() -> float:
@@ -239,7 +239,7 @@ def test_load_that_is_interrupted_leaves_the_table_as_it_was(tmp_path: Path, suf
 READING = """
 import sys, time
 import delta_py.row_changes.write
-from pydelta_cli import row_input
+from pydelta_cli.formats import row_input
 from pydelta_cli.main import main
 
 class SlowPipe(row_input._Pipe):
@@ -268,7 +268,7 @@ def test_end_while_a_thread_of_pyarrow_still_reads_is_no_crash(tmp_path: Path) -
 def test_a_pipe_is_read_to_its_end() -> None:
     text = b"x" * 300_000
     reads = "len(pipe.read(7)), len(pipe.read()), pipe.read()"
-    script = f"from pydelta_cli.row_input import _Pipe; pipe = _Pipe(0); print({reads})"
+    script = f"from pydelta_cli.formats.row_input import _Pipe; pipe = _Pipe(0); print({reads})"
     done = subprocess.run([sys.executable, "-c", script], input=text, capture_output=True, timeout=120)
     assert done.stdout.split() == [b"7", b"299993", b"b''"], done.stderr
 

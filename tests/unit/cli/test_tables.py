@@ -1,11 +1,11 @@
-"""Tables for people: as wide as they are, folded for a terminal, or as lists."""
+"""Tables for people: at their full width, folded for a terminal, or as lists."""
 
 from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
 
-from pydelta_cli.text_tables import table_text
+from pydelta_cli.formats.text_tables import table_text
 
 NAMES = ["id", "name"]
 ROWS = [["1", "日本"], ["20", None], [None, "\x1b[1m"]]

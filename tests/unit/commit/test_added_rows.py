@@ -1,4 +1,4 @@
-"""Whether others have added rows that ours has read: by the rows, where bounds leave it open."""
+"""Whether other writers have added rows that our commit has read: by the rows, if bounds do not decide it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def append(path: Path, ids: list[int]) -> None:
     table(path, ids)
 
 
-def read_then(path: Path, predicate: str, others: Callable[[], None], *, only_taken: bool = False) -> int:
-    """A commit that has read rows while others did something. only_taken: it takes none of them."""
+def read_then(path: Path, predicate: str, other_writer: Callable[[], None], *, only_taken: bool = False) -> int:
+    """A commit that has read rows before `other_writer` runs. only_taken: it deletes none of them."""
     snapshot = DeltaTable(str(path)).snapshot
     transaction = Transaction(snapshot)
     transaction.scan(parse_predicate(predicate, snapshot.schema))
     if only_taken:
         transaction.only_taken_rows_matter()
-    others()
+    other_writer()
     return transaction.add(WrittenFiles(adds=(AddFile("new", {}, 1, 0, stats='{"numRecords":1}'),))).commit("WRITE", {})
 
 

@@ -1,4 +1,4 @@
-"""Tables that track whether a column was dropped or renamed: whichever command does it says so."""
+"""Tables that track whether a column was dropped or renamed: every command that does so records it."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def add(path: str, rows: int = 1, **values: Any) -> AddFile:
 
 
 def append(version: int = 5, **values: Any) -> PreparedCommit:
-    given = {"commit_info": {"operation": "WRITE"}, "adds": (add("ours", 3), add("more", 2)), **values}
-    return PreparedCommit(version, version - 1, "ours", **given)
+    fields = {"commit_info": {"operation": "WRITE"}, "adds": (add("ours", 3), add("more", 2)), **values}
+    return PreparedCommit(version, version - 1, "ours", **fields)
 
 
 def winner(version: int, *actions: Any, is_blind_append: bool = False) -> WinningCommit:
@@ -107,7 +107,7 @@ def vector(*rows: int) -> DeletionVectorDescriptor:
 
 
 def without(path: str, *rows: int, before: tuple[int, ...] = (), low: int = 1, high: int = 9, **values: Any) -> list[Any]:
-    """The actions that take rows out of a file by a deletion vector; it had `before` out already."""
+    """The actions that delete rows of a file by a deletion vector, which already deleted the rows `before`."""
     was = vector(*before) if before else None
     return [remove(path, deletion_vector=was), data(path, "a", low, high, deletion_vector=vector(*before, *rows), **values)]
 
@@ -176,7 +176,7 @@ _CHANGED = {
     "protocol": ProtocolChangedException,
     "protocol and metadata": ProtocolChangedException,
 }
-# What conflicts at each level; what is not named passes.
+# The conflicts at each level; everything else passes.
 _ROWS_READ = {
     "append that depends on rows": {S: _APPEND, W: _APPEND},
     "append in the rows read": {S: _APPEND},
@@ -198,7 +198,7 @@ _FILES_READ = {
     )
 }
 _FILES_REMOVED = {name: dict.fromkeys((S, W, N), _BOTH) for name in _FILES_READ}
-# Their rows are compared afterwards; what the winner wrote counts as ever.
+# Their rows are compared afterwards; rows that the winner wrote count as always.
 _COMPARED = {
     "rows out of the file read": {},
     "rows of the file read changed, still in the rows read": {S: _APPEND, W: _APPEND},
@@ -246,8 +246,8 @@ CONFLICTS: dict[str, dict[str, Any]] = {
 def expected(ours: str, theirs: str, level: IsolationLevel) -> type[DeltaConcurrentModificationException] | None:
     if ours == "create":
         return ProtocolChangedException
-    found: type[DeltaConcurrentModificationException] | None = _CHANGED.get(theirs)
-    return found or CONFLICTS[ours].get(theirs, {}).get(level)
+    expected_error: type[DeltaConcurrentModificationException] | None = _CHANGED.get(theirs)
+    return expected_error or CONFLICTS[ours].get(theirs, {}).get(level)
 
 
 @pytest.mark.parametrize("level", IsolationLevel, ids=lambda level: level.value)
@@ -270,7 +270,7 @@ def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str, level
     assert type(pickle.loads(pickle.dumps(caught.value))) is conflict
 
 
-def test_conflict_over_added_files_names_the_rows_the_partition_and_the_level_that_would_do() -> None:
+def test_conflict_over_added_files_names_rows_partition_and_the_level_that_passes() -> None:
     theirs = winner(5, data("theirs", "a", 1, 9), is_blind_append=True)
     with pytest.raises(ConcurrentAppendException) as caught:
         rebase(OURS["change of rows"], [theirs])
@@ -279,7 +279,7 @@ def test_conflict_over_added_files_names_the_rows_the_partition_and_the_level_th
     assert "WriteSerializable would have let it pass (Serializable is in force)" in text
 
 
-def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation_only() -> None:
+def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation() -> None:
     with pytest.raises(ConcurrentAppendException, match="Isolation level SnapshotIsolation would have let it pass"):
         rebase(OURS["change of rows"], [winner(5, data("theirs", "a", 1, 9))])
 
@@ -336,15 +336,15 @@ def test_rebase_conflict_may_be_with_a_later_winner() -> None:
 
 
 def taking(*rows: int, before: tuple[int, ...] = (), rows_in_file: int = 9, **values: Any) -> PreparedCommit:
-    """Ours, which takes rows out of the file `read`."""
-    gone, there = without("read", *rows, before=before)
+    """Our commit, which deletes rows of the file `read`."""
+    removed, there = without("read", *rows, before=before)
     stats = orjson.dumps({"numRecords": rows_in_file, "tightBounds": False}).decode()
-    given = {"adds": (replace(there, stats=stats),), "removes": (gone,), "reads": _TAKEN, **values}
-    return append(**given)
+    fields = {"adds": (replace(there, stats=stats),), "removes": (removed,), "reads": _TAKEN, **values}
+    return append(**fields)
 
 
 def settle(commit: PreparedCommit, winners: list[WinningCommit]) -> PreparedCommit:
-    """As shared_rows does, with the vectors that the descriptors carry themselves."""
+    """As shared_rows does, with the vectors that are inline in the descriptors."""
     later = rebase(commit, winners)
     vectors: dict[str, DeletionVectorDescriptor | None] = {}
     for file in later.shared:
@@ -360,9 +360,9 @@ def rows_of(descriptor: DeletionVectorDescriptor | None) -> BitMap64:
 
 
 def outcome(commit: PreparedCommit) -> tuple[list[int], list[int]]:
-    """Rows out of the file `read`: in the vector that our commit removes, and in the one that it adds."""
-    (gone,), (there,) = commit.removes, [a for a in commit.adds if a.path == "read"]
-    return list(rows_of(gone.deletion_vector)), list(rows_of(there.deletion_vector))
+    """The deleted rows of the file `read`: in the vector that our commit removes, and in the one that it adds."""
+    (removed,), (there,) = commit.removes, [a for a in commit.adds if a.path == "read"]
+    return list(rows_of(removed.deletion_vector)), list(rows_of(there.deletion_vector))
 
 
 def test_rebase_over_other_rows_of_the_same_file_joins_both_vectors() -> None:
@@ -475,10 +475,10 @@ def test_rebase_over_a_vector_and_then_a_rewrite_conflicts() -> None:
 
 
 def test_rebase_repeats_the_spelling_of_the_path_that_is_live() -> None:
-    gone, there = without("a b", 1, path_text="a b")
+    removed, there = without("a b", 1, path_text="a b")
     ours = taking(3, reads=replace(_TAKEN, paths=frozenset({"a b"})))
     ours = replace(ours, adds=(replace(ours.adds[0], path="a b"),), removes=(replace(ours.removes[0], path="a b"),))
-    later = settle(ours, [winner(5, gone, there)])
+    later = settle(ours, [winner(5, removed, there)])
     assert (later.adds[0].to_json()["path"], later.removes[0].to_json()["path"]) == ("a b", "a b")
 
 
@@ -551,8 +551,8 @@ def test_rebase_in_commit_timestamp_is_after_the_last_winners() -> None:
 
 
 def test_winning_commit_of_nothing_known_is_still_a_winner() -> None:
-    found = WinningCommit.parse(3, b'{"somethingNew":{"a":1}}\n\n')
-    assert found == WinningCommit(3, None, "an unnamed operation")
+    winner = WinningCommit.parse(3, b'{"somethingNew":{"a":1}}\n\n')
+    assert winner == WinningCommit(3, None, "an unnamed operation")
 
 
 def test_winning_commit_damaged_line_is_corruption() -> None:

@@ -1,4 +1,4 @@
-"""Writers look at the newest commit before they follow it: protocol and metadata may come from a checksum or a checkpoint."""
+"""Writers check the newest commit before they follow it: protocol and metadata may come from a checksum or a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from delta_py.copies.restore import restore
 from delta_py.errors import CorruptTableError
 from delta_py.log import commit_reader
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
-CHECKPOINTED = 10  # whose commit nobody reads, as the checkpoint holds its actions
+CHECKPOINTED = 10  # nobody reads its commit, because the checkpoint has its actions
 
 
 def table_of(versions: int) -> MemoryStore:
-    """versions: commits; the last has properties and rules to change."""
+    """versions: the number of commits; the last one has properties and rules to change."""
     store = MemoryStore(now_ms=time.time_ns() // 1_000_000)  # old commits are deleted
     for _ in range(versions - 3):
         write_delta(store.root, ROWS, mode="append", store=store)
@@ -69,7 +69,7 @@ def last_commit(store: MemoryStore) -> str:
 
 
 def damage(store: MemoryStore, change: Callable[[bytes], bytes]) -> dict[str, tuple[bytes, int]]:
-    """What the store then holds."""
+    """Returns the content of the store after the change."""
     path = last_commit(store)
     data, time_ms = store.objects[path]
     store.objects[path] = change(data), time_ms
@@ -93,7 +93,7 @@ def test_writer_that_comes_upon_half_a_commit_refuses(name: str, versions: int) 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_writer_behind_a_sound_commit_goes_on(name: str) -> None:
-    """So that the refusals above are of the damage."""
+    """So the refusals above are caused by the damage."""
     store = table_of(6)
     before = last_commit(store)
     WRITERS[name](store)
@@ -149,7 +149,7 @@ def test_commit_that_log_cleanup_deleted_meanwhile_is_not_missed() -> None:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> TableBuilder:
-    """A table whose newest commit is so large that its end alone is looked at. It has a checksum."""
+    """A table whose newest commit is so large that only its end is checked. It has a checksum."""
     monkeypatch.setattr(commit_reader, "_REMEMBERED_FILE_BYTES", 2_000)
     monkeypatch.setattr(commit_reader, "_END_BYTES", 500)
     table = TableBuilder(MemoryStore())
@@ -198,7 +198,7 @@ def test_large_commit_whose_last_line_is_long_is_read_whole(large: TableBuilder,
 
 
 def test_commit_that_was_read_for_its_files_is_not_read_again() -> None:
-    store = table_of(7)  # of six the last is in a compaction
+    store = table_of(7)  # the last of six is in a compaction
     snapshot = Snapshot.load(store)
     snapshot.files()
     store.calls.clear()
@@ -214,5 +214,5 @@ def test_fsck_looks_at_each_line_of_a_large_commit(large: TableBuilder) -> None:
 
 
 def faults_of_commits(store: MemoryStore) -> list[str]:
-    found = opened(store).fsck(dry_run=True)
-    return [path for kind, path in zip(found["kind"].to_pylist(), found["path"].to_pylist(), strict=True) if kind == "commit"]
+    faults = opened(store).fsck(dry_run=True)
+    return [path for kind, path in zip(faults["kind"].to_pylist(), faults["path"].to_pylist(), strict=True) if kind == "commit"]

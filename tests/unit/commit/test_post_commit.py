@@ -1,4 +1,4 @@
-"""What follows commits: checksums, checkpoints, compactions, cleanup; and that nothing of it harms a commit."""
+"""The steps after a commit: checksums, checkpoints, compactions, cleanup; and that no step harms a commit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from delta_py.errors import CorruptTableError, DeltaError, UnsupportedTableFeatu
 from delta_py.log.log_writer import LogWriter
 from delta_py.protocol.actions import parse_action
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import sampled
-from tests.support.table_builder import Json, TableBuilder, add, remove
+from tests.support.runs.sampling import sampled
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -30,7 +30,7 @@ def table() -> TableBuilder:
 
 
 def commit(table: TableBuilder, *actions: Json, post: bool = True, now_ms: int = NOW_MS) -> int:
-    """One commit and what follows it, as a writer does it."""
+    """One commit and the steps after it, as a writer does it."""
     version = table.commit({"commitInfo": {"txnId": f"t{len(table.commits)}"}}, *actions)
     if post:
         after(table, version, now_ms=now_ms)
@@ -49,8 +49,8 @@ def create(table: TableBuilder, configuration: Mapping[str, str] | None = None, 
 
 
 def checksum(table: TableBuilder, version: int) -> Json:
-    found: Json = orjson.loads(table.store.read(f"_delta_log/{version:020d}.crc"))
-    return found
+    checksum_fields: Json = orjson.loads(table.store.read(f"_delta_log/{version:020d}.crc"))
+    return checksum_fields
 
 
 def names(table: TableBuilder) -> set[str]:
@@ -161,12 +161,12 @@ def test_checkpoints_and_compactions_come_at_their_versions(table: TableBuilder)
     create(table)
     for version in range(1, 26):
         commit(table, add(f"f{version}"), *([remove(f"f{version - 1}", size=100)] if version % 3 == 0 else []))
-    found = names(table)
-    assert {name for name in found if "checkpoint." in name} == {f"{v:020d}.checkpoint.parquet" for v in (10, 20)}
-    assert {name for name in found if "compacted" in name} == {
+    file_names = names(table)
+    assert {name for name in file_names if "checkpoint." in name} == {f"{v:020d}.checkpoint.parquet" for v in (10, 20)}
+    assert {name for name in file_names if "compacted" in name} == {
         f"{start:020d}.{end:020d}.compacted.json" for start, end in ((1, 5), (11, 15), (21, 25))
     }
-    assert "_last_checkpoint" in found
+    assert "_last_checkpoint" in file_names
     for version in range(26):
         snapshot = Snapshot.load(table.store, version)
         expected = {action["path"] for action in table.live(version).values()}
@@ -206,8 +206,8 @@ def test_checkpoint_of_a_snapshot_is_written_on_demand(table: TableBuilder) -> N
     create(table)
     commit(table, add("a"))
     assert checkpoint(Snapshot.load(table.store), clock_ms=lambda: NOW_MS) == 1
-    found = Snapshot.load(table.store)
-    assert found.segment.checkpoint is not None and found.segment.checkpoint.version == 1
+    snapshot = Snapshot.load(table.store)
+    assert snapshot.segment.checkpoint is not None and snapshot.segment.checkpoint.version == 1
     assert checkpoint(Snapshot.load(table.store, 0), clock_ms=lambda: NOW_MS) == 0
     assert orjson.loads(table.store.read("_delta_log/_last_checkpoint"))["version"] == 1
 
@@ -277,14 +277,14 @@ def one_failure(table: TableBuilder, snapshot_files: dict[int, set[str] | None],
     store.hook = None
     assert live(table, 6) == snapshot_files[6]
     for version in range(6):
-        if f"{version:020d}.json" in names(table) and (found := live(table, version)) is not None:
-            assert found == snapshot_files[version]
+        if f"{version:020d}.json" in names(table) and (files := live(table, version)) is not None:
+            assert files == snapshot_files[version]
     commit(table, add("next"), now_ms=time_ms)
     assert live(table, 7) == (snapshot_files[6] or set()) | {"next"}
 
 
 def live(table: TableBuilder, version: int) -> set[str] | None:
-    """The files of a version, None when it is no longer there."""
+    """The files of a version, None if the version no longer exists."""
     try:
         return set(Snapshot.load(table.store, version).files()["path"].to_pylist())
     except DeltaError:

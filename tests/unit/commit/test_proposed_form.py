@@ -10,7 +10,7 @@ from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.types.schema import LONG, DataType, PrimitiveType, StructField, StructType, schema_to_json
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 
 def config_of(data_type: DataType) -> TableConfig:

@@ -9,7 +9,7 @@ import pytest
 
 from delta_py.commit.conflicts import rebase
 from delta_py.commit.prepared import PreparedCommit, ReadSet, WinningCommit
-from delta_py.commit.shared_rows import settle_shared
+from delta_py.commit.shared_rows import merge_shared_vectors
 from delta_py.errors import ConcurrentDeleteDeleteException, ConcurrentDeleteReadException, StorageError
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import (
@@ -41,7 +41,7 @@ def add(path: str, vector: DeletionVectorDescriptor) -> AddFile:
 
 
 def commit(*vectors: DeletionVectorDescriptor, before: DeletionVectorDescriptor | None = None) -> PreparedCommit:
-    """Ours, with these vectors for the first of the files; the others are read only."""
+    """Our commit, with these vectors for the first of the files; it only reads the others."""
     adds = tuple(add(path, vector) for path, vector in zip(FILES, vectors, strict=False))
     removes = tuple(RemoveFile(each.path, deletion_vector=before) for each in adds)
     reads = ReadSet(paths=frozenset(FILES), only_taken_rows=True)
@@ -62,26 +62,26 @@ def test_vectors_of_many_files_are_joined_into_one_new_file(store: LocalStore) -
     (before,) = put_vectors(store, [0])
     ours = put_vectors(store, *([0, 1] for _ in FILES))
     theirs = put_vectors(store, *([0, 2] for _ in FILES))
-    settled, path = settle_shared(store, rebase(commit(*ours, before=before), [winner(*theirs, before=before)]))
+    merged, path = merge_shared_vectors(store, rebase(commit(*ours, before=before), [winner(*theirs, before=before)]))
     assert path is not None and (Path(store.root) / path).exists() and len(vector_files(store)) == 4
-    for each, remove, their in zip(settled.adds, settled.removes, theirs, strict=True):
+    for each, remove, their in zip(merged.adds, merged.removes, theirs, strict=True):
         assert each.deletion_vector is not None and each.deletion_vector.path == path
         assert list(read_deletion_vector(store, each.deletion_vector)) == [0, 1, 2]
         assert (each.path, remove.deletion_vector) == (remove.path, their)
 
 
 def test_files_only_read_are_compared_and_nothing_is_written(store: LocalStore) -> None:
-    settled, path = settle_shared(store, rebase(commit(), [winner(*put_vectors(store, [0], [1]))]))
-    assert path is None and settled.adds == () and len(vector_files(store)) == 1
+    merged, path = merge_shared_vectors(store, rebase(commit(), [winner(*put_vectors(store, [0], [1]))]))
+    assert path is None and merged.adds == () and len(vector_files(store)) == 1
     back = rebase(commit(), [winner(inline_descriptor(from_row_indexes([1])), before=put_vectors(store, [0])[0])])
     with pytest.raises(ConcurrentDeleteReadException, match="gave back 1 rows of the file file 0"):
-        settle_shared(store, back)
+        merge_shared_vectors(store, back)
 
 
 def test_files_that_lose_their_last_row_get_no_vector(store: LocalStore) -> None:
     ours, theirs = put_vectors(store, [0, 1]), put_vectors(store, [2, 3, 4])
-    settled, path = settle_shared(store, rebase(commit(*ours), [winner(*theirs)]))
-    assert (path, settled.adds, settled.removes[0].deletion_vector) == (None, (), theirs[0])
+    merged, path = merge_shared_vectors(store, rebase(commit(*ours), [winner(*theirs)]))
+    assert (path, merged.adds, merged.removes[0].deletion_vector) == (None, (), theirs[0])
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\x01junk, and more of it to be read")])
@@ -91,7 +91,7 @@ def test_vector_that_cannot_be_read_is_a_conflict_and_nothing_is_written(store: 
     damage(Path(store.root) / str(theirs[0].path))
     before = vector_files(store)
     with pytest.raises(ConcurrentDeleteDeleteException, match="cannot be told whether they are the same") as caught:
-        settle_shared(store, later)
+        merge_shared_vectors(store, later)
     assert caught.value.__cause__ is not None and vector_files(store) == before
 
 
@@ -100,12 +100,12 @@ def test_vectors_that_cannot_be_written_are_an_error_and_leave_nothing(store: Lo
     later = rebase(commit(*put_vectors(store, [0])), [winner(*put_vectors(store, [1]))])
     before = vector_files(store)
     with pytest.raises(StorageError):
-        settle_shared(_Unsure(store.root, error), later)
+        merge_shared_vectors(_Unsure(store.root, error), later)
     assert vector_files(store) == before
 
 
 class _Unsure(LocalStore):
-    """Puts, and says that it failed."""
+    """Puts the object, and then reports a failure."""
 
     def __init__(self, root: str, error: Exception) -> None:
         super().__init__(root)

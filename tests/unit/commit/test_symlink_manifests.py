@@ -1,4 +1,4 @@
-"""Symlink manifests: their lines and places, what is deleted, what follows commits, what is refused."""
+"""Symlink manifests: their lines and places, what is deleted, updates after commits, and refusals."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from delta_py.errors import ConcurrentWriteException, DeltaError, InvalidOptionE
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 FOLLOWS = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
 
@@ -33,7 +33,7 @@ def manifests(path: Path) -> dict[str, list[str]]:
 
 
 def expected(path: Path) -> dict[str, list[str]]:
-    """What the newest version's files say; names of directories as the files have them."""
+    """The lines for the newest version's files; names of directories as the files have them."""
     lines: dict[str, list[str]] = {}
     for name in sorted(DeltaTable(str(path)).files()["path"].to_pylist()):
         lines.setdefault(str(Path(name).parent), []).append(f"file:{path}/{name}")
@@ -65,9 +65,9 @@ def test_a_table_without_files_has_a_manifest_without_lines(tmp_path: Path) -> N
 def test_partitions_have_their_directories_escaped_as_those_of_files(tmp_path: Path) -> None:
     append(tmp_path, ["2024-05-01", "a/b:c %", None, "é ü"])
     DeltaTable(str(tmp_path)).generate("symlink_format_manifest")
-    found = manifests(tmp_path)
-    assert found == expected(tmp_path)
-    assert set(found) == {"day=2024-05-01", "day=a%2Fb%3Ac %25", "day=__HIVE_DEFAULT_PARTITION__", "day=é ü"}
+    actual_manifests = manifests(tmp_path)
+    assert actual_manifests == expected(tmp_path)
+    assert set(actual_manifests) == {"day=2024-05-01", "day=a%2Fb%3Ac %25", "day=__HIVE_DEFAULT_PARTITION__", "day=é ü"}
 
 
 def test_files_at_absolute_paths_keep_them() -> None:
@@ -187,8 +187,10 @@ def test_commits_write_the_manifests_of_the_partitions_that_they_change(tmp_path
     assert manifests(tmp_path) == expected(tmp_path)
     assert written_by(tmp_path, lambda: append(tmp_path, ["tue", "wed"])) == {"day=tue", "day=wed"}
     assert manifests(tmp_path) == expected(tmp_path)
-    gone = pa.table({"id": pa.array([], pa.int64()), "day": pa.array([], pa.string())})
-    assert written_by(tmp_path, lambda: write_delta(str(tmp_path), gone, mode="overwrite", replace_where="day = 'mon'")) == set()
+    no_rows = pa.table({"id": pa.array([], pa.int64()), "day": pa.array([], pa.string())})
+    assert (
+        written_by(tmp_path, lambda: write_delta(str(tmp_path), no_rows, mode="overwrite", replace_where="day = 'mon'")) == set()
+    )
     assert manifests(tmp_path) == expected(tmp_path)
     assert written_by(tmp_path, DeltaTable(str(tmp_path)).optimize.compact) == {"day=tue"}
     assert manifests(tmp_path) == expected(tmp_path) and len(expected(tmp_path)) == 2
@@ -242,20 +244,20 @@ def test_a_commit_whose_manifests_fail_stands_and_says_so(
 
 def test_manifests_of_an_older_version_are_written_again_by_the_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, ["mon"], configuration=FOLLOWS)
-    original, others = symlink_manifests._write, [["mon"], ["tue"]]
+    original, other_days = symlink_manifests._write, [["mon"], ["tue"]]
 
     def late(snapshot: Snapshot, directories: frozenset[str] | None) -> Any:
-        if others:
-            days = others.pop()
+        if other_days:
+            days = other_days.pop()
             monkeypatch.setattr(symlink_manifests, "_write", original)
-            append(tmp_path, days)  # another writer, which is done before us
+            append(tmp_path, days)  # another writer, which finishes before us
             monkeypatch.setattr(symlink_manifests, "_write", late)
         return original(snapshot, directories)
 
     monkeypatch.setattr(symlink_manifests, "_write", late)
     append(tmp_path, ["mon"])
     assert manifests(tmp_path) == expected(tmp_path)
-    assert DeltaTable(str(tmp_path)).version == 3 and not others
+    assert DeltaTable(str(tmp_path)).version == 3 and not other_days
 
 
 def test_writers_that_never_stop_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

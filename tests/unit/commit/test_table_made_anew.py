@@ -1,4 +1,6 @@
-"""A table that is deleted and made anew while somebody works on it gets nothing of that work, whatever its version is by then."""
+"""A table that is deleted and created again while another process works on it: no work goes into the new table, whatever its
+version is.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from delta_py.commit.transaction import Transaction
 from delta_py.copies.restore import restore
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, SchemaMismatchError, VersionNotFoundError
-from delta_py.row_changes.write import WritePlan, commit_write, plan_write
+from delta_py.row_changes.write import commit_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 VERSIONS = 3
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
@@ -65,7 +68,7 @@ def test_commit_to_a_table_that_was_made_anew_is_refused(name: str, versions: in
 
 
 def test_optimize_of_a_table_that_was_made_anew_leaves_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks again at what there is, and may put the files of that together."""
+    """It lists the files of the new table again, and may merge those."""
     store, other = table_of(ROWS, VERSIONS), table_of(OTHER_ROWS, VERSIONS)
     table, open_output = DeltaTable(store.root, store=store), MemoryStore.open_output
 

@@ -1,4 +1,4 @@
-"""One transaction: what its commit holds, how it meets other writers, and what it does when the store is in doubt."""
+"""One transaction: the content of its commit, other writers, and its behaviour if the result of a request is unknown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType
 from delta_py.write.data_files import WrittenFiles
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 SCHEMA = StructType((StructField("id", LONG),))
 NO_WAIT = RetryPolicy(conflict_attempts=20, unsettled_attempts=3, first_wait_seconds=0, longest_wait_seconds=0)
@@ -74,7 +74,7 @@ def store(tmp_path: Path) -> ScriptedStore:
 
 
 def written(store: LocalStore, *names: str, rows: int = 2) -> WrittenFiles:
-    """Files with a little something in them."""
+    """Small files with some content."""
     adds = []
     for name in names:
         with store.open_output(name) as out:
@@ -134,15 +134,15 @@ def test_commit_of_an_append_holds_commit_info_first_and_then_the_files(store: S
 
 
 def test_checksum_behind_winners_comes_from_what_was_read_of_them(store: ScriptedStore) -> None:
-    """Not from their checksums, which may not be there yet."""
-    others = LocalStore(store.root)
+    """Not from their checksums, which may not exist yet."""
+    other_store = LocalStore(store.root)
 
     def win() -> None:
         for number in range(6):
-            part = transaction(others).add(written(others, f"w{number}.parquet"))
+            part = transaction(other_store).add(written(other_store, f"w{number}.parquet"))
             version = part.set_transaction("app", number).commit("WRITE", {"mode": "Append"})
-            others.delete(f"_delta_log/{version:020d}.crc")
-            others.delete("_delta_log/00000000000000000000.crc")
+            other_store.delete(f"_delta_log/{version:020d}.crc")
+            other_store.delete("_delta_log/00000000000000000000.crc")
 
     append(store, "a.parquet")
     store.before_put = [win]
@@ -151,7 +151,7 @@ def test_checksum_behind_winners_comes_from_what_was_read_of_them(store: Scripte
     store.read = lambda path: (reads.append(path), read(path))[1]  # type: ignore[method-assign]
     assert append(store, "b.parquet") == 8
     assert [path for path in reads if path.endswith(".crc")] == ["_delta_log/00000000000000000001.crc"], "of what was read"
-    snapshot = Snapshot.load(others)
+    snapshot = Snapshot.load(other_store)
     assert snapshot.checksum is not None
     assert (snapshot.checksum.file_count, snapshot.checksum.size_bytes) == (8, 32)
     snapshot.check_integrity()
@@ -212,7 +212,7 @@ def test_commit_refused_by_a_winner_deletes_the_files_it_wrote(
     assert Snapshot.load(store).version == 1
 
 
-def test_commit_that_changes_metadata_follows_an_append_and_no_other_change_of_metadata(store: ScriptedStore) -> None:
+def test_metadata_change_follows_an_append_and_no_other_metadata_change(store: ScriptedStore) -> None:
     snapshot = Snapshot.load(store)
     append(LocalStore(store.root), "x")
     assert change_metadata(store, snapshot) == snapshot.version + 2
@@ -225,10 +225,10 @@ def test_commit_refused_keeps_files_that_were_there_before_it(
     store: ScriptedStore, vector: DeletionVectorDescriptor | None
 ) -> None:
     append(store, "a")
-    again = AddFile("a", {}, 4, 1000, stats='{"numRecords":2}', deletion_vector=vector)
+    same_add = AddFile("a", {}, 4, 1000, stats='{"numRecords":2}', deletion_vector=vector)
     store.before_put = [lambda: change_metadata(LocalStore(store.root))]
     with pytest.raises(MetadataChangedException):
-        transaction(store).add(WrittenFiles((again,), (RemoveFile("a"),))).add(written(store, "new")).commit("DELETE", {})
+        transaction(store).add(WrittenFiles((same_add,), (RemoveFile("a"),))).add(written(store, "new")).commit("DELETE", {})
     assert exists(store, "a") and not exists(store, "new")
 
 
@@ -436,19 +436,19 @@ def test_storage_that_refuses_after_a_lost_reply_leaves_the_outcome_unknown(stor
 
 
 def checksum_of(store: LocalStore, version: int) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(LocalStore(store.root).read(f"_delta_log/{version:020d}.crc"))
-    return found
+    checksum_fields: dict[str, Any] = orjson.loads(LocalStore(store.root).read(f"_delta_log/{version:020d}.crc"))
+    return checksum_fields
 
 
 def test_commit_is_followed_by_a_version_checksum_derived_from_the_one_before(store: ScriptedStore) -> None:
     transaction(store).add(written(store, "a", "b")).commit("WRITE", {})
-    found = checksum_of(store, 1)
-    assert (found["numFiles"], found["tableSizeBytes"], found["numMetadata"], found["numProtocol"]) == (2, 8, 1, 1)
-    assert found["txnId"] == info_of(store, 1)["txnId"]
-    assert found["domainMetadata"] == [] and found["setTransactions"] == []
+    checksum = checksum_of(store, 1)
+    assert (checksum["numFiles"], checksum["tableSizeBytes"], checksum["numMetadata"], checksum["numProtocol"]) == (2, 8, 1, 1)
+    assert checksum["txnId"] == info_of(store, 1)["txnId"]
+    assert checksum["domainMetadata"] == [] and checksum["setTransactions"] == []
     snapshot = Snapshot.load(store)
     assert (snapshot.version, snapshot.num_files) == (1, 2)
-    assert found["metadata"]["id"] == snapshot.metadata.id
+    assert checksum["metadata"]["id"] == snapshot.metadata.id
 
 
 def test_commit_after_a_lost_race_derives_its_checksum_from_the_winners(store: ScriptedStore) -> None:
@@ -479,9 +479,9 @@ def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: 
     properties = {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
     create_table(store, define_table(SCHEMA, configuration=properties))
     append(store, "a", clock_ms=lambda: 10**15)
-    found = checksum_of(store, 1)
-    assert found["inCommitTimestampOpt"] == 10**15 == info_of(store, 1)["inCommitTimestamp"]
-    assert found["domainMetadata"] == [
+    checksum = checksum_of(store, 1)
+    assert checksum["inCommitTimestampOpt"] == 10**15 == info_of(store, 1)["inCommitTimestamp"]
+    assert checksum["domainMetadata"] == [
         {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":1}', "removed": False}
     ]
     assert Snapshot.load(store).timestamp_ms == 10**15

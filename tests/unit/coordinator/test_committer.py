@@ -1,4 +1,6 @@
-"""Group commit: what writers of one process have ready at once is ratified at once, and each learns what became of it."""
+"""Group commit: commits that the writers of one process have ready at the same time are ratified together, and each writer learns
+its result.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from delta_py.protocol.actions import RemoveFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.write.data_files import WrittenFiles
-from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once", "no_waits")
 
@@ -44,7 +46,7 @@ def path(tmp_path: Path, url: str) -> Path:
 
 
 class Calls:
-    """The calls of `ratify`, and what becomes of each: by its number, a step that is given the call."""
+    """The calls of `ratify`, and the effect of each: for its number, a step that gets the call."""
 
     def __init__(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
         self.sizes: list[int] = []
@@ -81,7 +83,7 @@ def committer_of(path: Path, url: str) -> committer._Committer:
 
 @contextmanager
 def gathered(path: Path, url: str, steps: list[Callable[[], Any]]) -> Iterator[list[Future[Any]]]:
-    """The steps in threads, in this order; their commits wait for each other, and are tried at the end of the block."""
+    """The steps in threads, in this order. Their commits wait for each other, and are tried at the end of the block."""
     shared = committer_of(path, url)
     with ThreadPoolExecutor(len(steps)) as pool, shared._turn:
         futures = []
@@ -106,7 +108,7 @@ def append_elsewhere(path: Path, url: str, number: int) -> None:
 
 
 def behind_another(path: Path, url: str, number: int) -> Callable[[Callable[[], Any]], Any]:
-    """A step that has another process commit first."""
+    """A step before which another process commits."""
 
     def step(call: Callable[[], Any]) -> Any:
         append_elsewhere(path, url, number)
@@ -150,9 +152,9 @@ def test_turns_are_taken_for_a_while_behind_a_lost_race(
     tables: list[str] = []
 
     @contextmanager
-    def turn(ledger: SqliteLedger, wanted: Iterable[str]) -> Iterator[None]:
-        tables.extend(wanted)
-        append_elsewhere(path, url, 100 + len(tables))  # by whoever had the turn before
+    def turn(ledger: SqliteLedger, table_ids: Iterable[str]) -> Iterator[None]:
+        tables.extend(table_ids)
+        append_elsewhere(path, url, 100 + len(tables))  # by the writer that had the turn before
         yield
 
     monkeypatch.setattr(SqliteLedger, "turn", turn)

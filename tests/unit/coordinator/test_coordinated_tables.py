@@ -1,4 +1,4 @@
-"""Tables whose commits a ledger ratifies: to their users they are tables like others, and nobody opens them without it."""
+"""Tables whose commits a ledger ratifies: for their users they are like other tables, and nobody can open them without it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from delta_py.storage.coordinated import CoordinatedStore, place_of, root_of
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.schema import STRING, StructField, StructType
-from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -154,7 +154,7 @@ def test_ratified_commits_are_read_before_they_are_published(path: Path, url: st
     table = pickle.loads(pickle.dumps(DeltaTable(str(path), store=reader).snapshot))
     append(path, url, 4)  # publishes all of them
     assert len(names(path)) == 5 and names(path, "_delta_log/_staged_commits") == []
-    table.check_integrity()  # what was listed as staged is at its place by now
+    table.check_integrity()  # the file that was listed as staged is at its place by now
     assert rows_of(path, url) == [0, 1, 2, 3, 4]
 
 
@@ -189,7 +189,7 @@ def test_ledger_that_is_older_than_the_table_lets_no_file_go_and_says_what_it_ma
     append(path, url, 2)
     old = url.replace("ledger.db", "backup.db")
     for operation in (
-        lambda: append(path, old, 3),  # where version 2 is known to have been ratified
+        lambda: append(path, old, 3),  # version 2 is known to be ratified here
         lambda: append(path, old, 3),
         lambda: DeltaTable(str(path), store=coordinated(path, old)).vacuum(0, dry_run=False, enforce_retention_duration=False),
     ):
@@ -218,12 +218,12 @@ def test_commit_that_is_ratified_behind_the_listing_is_not_missed(path: Path, ur
     store, listed = coordinated(path, url), CoordinatedStore.list_from
 
     def then_others_write(self: CoordinatedStore, *where: str) -> Iterator[ObjectInfo]:
-        found = list(listed(self, *where))
+        listed_files = list(listed(self, *where))
         if self is coordination_of(store):
             monkeypatch.setattr(CoordinatedStore, "list_from", listed)
             append(path, url, 1)
             self.tail()
-        return iter(found)
+        return iter(listed_files)
 
     monkeypatch.setattr(CoordinatedStore, "list_from", then_others_write)
     assert DeltaTable(str(path), store=store).version == 0

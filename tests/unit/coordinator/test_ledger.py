@@ -1,4 +1,4 @@
-"""The contract of ledgers, on SQLite and PostgreSQL; and what only ledgers there meet."""
+"""The contract of ledgers, on SQLite and PostgreSQL; and cases that only these ledgers have."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.coordinator.postgres_ledger import PostgresLedger
 from delta_py.coordinator.sql_ledger import SqlLedger
 from delta_py.errors import CorruptTableError, InvalidOptionError, UnsupportedOperationError
-from tests.support import postgres as postgres_server
-from tests.support.ledger_contract import *  # noqa: F403
+from tests.support.servers import postgres as postgres_server
+from tests.support.stores.ledger_contract import *  # noqa: F403
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of a ledger that is empty."""
+    """The URL of an empty ledger."""
     if request.param == "sqlite":
         return f"sqlite://{tmp_path / 'ledger.db'}"
     import psycopg
@@ -85,7 +85,7 @@ def test_password_of_a_database_is_not_shown(postgres: str) -> None:
         "u:x@host:hush/db",
     ],
 )
-def test_url_of_postgresql_that_would_be_read_otherwise_is_refused_and_nothing_of_it_shown(rest: str) -> None:
+def test_postgresql_url_that_would_be_parsed_differently_is_refused_and_not_shown(rest: str) -> None:
     with pytest.raises(InvalidOptionError, match="percent-encoded") as caught:
         open_ledger(f"postgresql://{rest}")
     assert "hush" not in "".join(traceback.format_exception(caught.value))
@@ -99,7 +99,7 @@ def test_port_that_there_is_not_is_named_and_no_password() -> None:
 
 
 def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
-    """Whatever is sent before and behind it."""
+    """Whatever is sent before and after it."""
     ledger = open_ledger(url)
     assert isinstance(ledger, SqlLedger)
     with pytest.raises(CoordinatorUnavailableError), ledger._transaction(writes=True) as sql:
@@ -118,7 +118,7 @@ def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
 
 
 def test_rows_of_a_statement_are_its_own_however_early_others_are_answered(postgres: str) -> None:
-    """A notice has the server send at once what it has; else it would answer when it is waited for."""
+    """A notice makes the server send its data immediately; otherwise it would answer when the client waits for it."""
     ledger = open_ledger(postgres)
     assert isinstance(ledger, SqlLedger)
     with ledger._transaction(writes=True) as sql:
@@ -148,11 +148,11 @@ def test_writer_that_stands_still_with_the_lock_does_not_keep_others_for_ever(
 
 def test_connection_notices_that_the_network_swallows_what_is_sent(postgres: str) -> None:
     settings = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
-    for url, wanted in ((postgres, settings), (f"{postgres}?keepalives_idle=7", {**settings, "keepalives_idle": "7"})):
+    for url, expected_settings in ((postgres, settings), (f"{postgres}?keepalives_idle=7", {**settings, "keepalives_idle": "7"})):
         ledger = PostgresLedger(url)
         with ledger._connections.one() as connection:
-            given = connection.info.get_parameters()
-        assert {name: given.get(name) for name in wanted} == wanted
+            actual_settings = connection.info.get_parameters()
+        assert {name: actual_settings.get(name) for name in expected_settings} == expected_settings
 
 
 def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> None:
@@ -161,8 +161,8 @@ def test_connection_that_the_server_has_closed_is_made_anew(postgres: str) -> No
     ledger = open_ledger(postgres)
     ledger.register("/t", 0, "t")
     with psycopg.connect(postgres, autocommit=True) as other:
-        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+        condition = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {condition}")
     assert ledger.tail("/t") == Tail(0, (), "t")
 
 
@@ -204,5 +204,5 @@ def test_package_that_is_missing_is_named_with_the_extra_that_has_it(
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("delta_py.coordinator.dynamodb_ledger", "delta_py.aws_clients"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(UnsupportedOperationError, match=rf"{package}.*pip install 'pydelta\[{extra}\]'"):
+    with pytest.raises(UnsupportedOperationError, match=rf"{package}.*pip install 'pydelta-lake\[{extra}\]'"):
         open_ledger(url)

@@ -1,4 +1,4 @@
-"""Ratified commits go to their places behind their writers' backs: all at once, at the latest when the process ends."""
+"""Ratified commits are published in the background: all together, at the latest when the process ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.storage import publication
 from delta_py.storage.coordinated import place_of
 from delta_py.transactions import DeltaTransaction
-from tests.support.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import FaultyLedger, coordinated, create_coordinated, ledger_url, rows_of
 
 
 @pytest.fixture
@@ -112,11 +112,11 @@ if sys.argv[3] == "killed":
 
 
 @pytest.mark.parametrize("end", ["ends", "killed"])
-def test_process_that_ends_leaves_nothing_behind_and_one_that_is_killed_leaves_it_to_the_next(
+def test_ending_process_publishes_its_commits_a_killed_one_leaves_them_to_the_next(
     path: Path, url: str, end: str
 ) -> None:
-    done = subprocess.run([sys.executable, "-c", _APPEND, str(path), url, end], check=False)
-    assert done.returncode == (0 if end == "ends" else -signal.SIGKILL)
+    process = subprocess.run([sys.executable, "-c", _APPEND, str(path), url, end], check=False)
+    assert process.returncode == (0 if end == "ends" else -signal.SIGKILL)
     assert published(path) == ([0, 1, 2, 3] if end == "ends" else [0])
     assert rows_of(path, url) == [0, 0, 1, 2]
     append(path, url, 9)

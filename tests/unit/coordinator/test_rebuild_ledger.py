@@ -1,4 +1,4 @@
-"""A ledger that was lost is made anew from its tables: by what the files prove, and else by what the caller says."""
+"""A lost ledger is rebuilt from its tables: by what the files prove, and otherwise by what the caller says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from delta_py.storage.coordinated import CoordinatedStore, place_of
 from delta_py.storage.store import ObjectStore
 from delta_py.transactions import DeltaTransaction, transact
 from delta_py.transactions import append as append_rows
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -34,7 +34,7 @@ def lost(tmp_path: Path) -> str:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Of a ledger that is empty."""
+    """The URL of an empty ledger."""
     return f"sqlite://{tmp_path / 'new.db'}"
 
 
@@ -55,13 +55,13 @@ def append(path: Path, url: str, *ids: int) -> int:
 
 
 def publishing_only(patch: pytest.MonkeyPatch, *paths: Path) -> None:
-    """From here on, only commits of these tables come to their places."""
+    """From here on, only commits of these tables are published."""
     publish, places = CoordinatedStore.publish, {place_of(str(path)) for path in paths}
     patch.setattr(CoordinatedStore, "publish", lambda self: publish(self) if self.place in places else None)
 
 
 def without_checksums(*paths: Path) -> None:
-    """As where the writer died between the ledger's answer and what follows."""
+    """As if the writer died between the ledger's answer and the steps after it."""
     for path in paths:
         for file in (path / "_delta_log").glob("*.crc"):
             file.unlink()
@@ -72,7 +72,7 @@ def staged(path: Path) -> list[str]:
 
 
 def stage(path: Path, version: int, like: str | None = None, unique: str = "other", **info: object) -> str:
-    """A staged commit more: of somebody who died before it was ratified, or of whom nobody knows."""
+    """One more staged commit: of a writer that died before it was ratified, or of an unknown one."""
     directory = path / "_delta_log/_staged_commits"
     directory.mkdir(exist_ok=True)
     source = path / f"_delta_log/{version - 1:020}.json" if like is None else directory / like
@@ -89,8 +89,8 @@ def standings(report: RebuildReport, path: Path) -> dict[str, str]:
 
 
 def finding(report: RebuildReport, name: str) -> StagedFinding:
-    (found,) = [each for table in report.tables for each in table.staged if name in each.names]
-    return found
+    (finding_of_name,) = [each for table in report.tables for each in table.staged if name in each.names]
+    return finding_of_name
 
 
 def rebuild(url: str, *paths: Path, **options: object) -> RebuildReport:
@@ -98,7 +98,7 @@ def rebuild(url: str, *paths: Path, **options: object) -> RebuildReport:
 
 
 def check_works(url: str, *paths: Path) -> None:
-    """The tables are read and committed to, each alone and together."""
+    """The tables can be read and committed to, each alone and together."""
     for path in paths:
         before = rows_of(path, url)
         append(path, url, 1000)
@@ -265,8 +265,8 @@ def test_commit_that_was_staged_twice_is_one(lost: str, url: str, a: Path, monke
     directory = a / "_delta_log/_staged_commits"
     shutil.copy(directory / staged(a)[0], directory / f"{1:020}.again.json")
     report = rebuild(url, a)
-    (found,) = report.tables[0].staged
-    assert sorted(found.names) == staged(a) and found.standing == "ratified"
+    (staged_commit,) = report.tables[0].staged
+    assert sorted(staged_commit.names) == staged(a) and staged_commit.standing == "ratified"
     check_works(url, a)
 
 
@@ -275,7 +275,7 @@ def test_commit_that_was_staged_twice_is_one(lost: str, url: str, a: Path, monke
 
 @pytest.fixture
 def in_doubt(lost: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A transaction over both tables that was ratified, as nothing shows, and the name of its commit to the first."""
+    """A ratified transaction over both tables, whose ratification nothing shows; returns the name of its commit to the first."""
     with monkeypatch.context() as patch:
         publishing_only(patch)
         transact(lost, [append_rows(str(path), pa.table({"id": [1]})) for path in (a, b)])
@@ -391,7 +391,7 @@ def test_rebuilding_again_and_with_more_tables_ends_well(
     check_works(url, a, b)
 
 
-def test_transaction_that_the_rebuilt_ledger_has_not_is_rejected_in_tables_that_come_later(
+def test_transaction_missing_in_the_rebuilt_ledger_is_rejected_in_later_tables(
     url: str, a: Path, b: Path, in_doubt: str
 ) -> None:
     rebuild(url, a, take={str(a): []})
@@ -445,7 +445,7 @@ def test_database_that_is_another_ledger_is_refused(lost: str, a: Path, tmp_path
 
 def test_ledger_that_is_older_than_a_table_is_refused(lost: str, a: Path, tmp_path: Path, url: str) -> None:
     rebuild(url, a)
-    append(a, lost, 1)  # which was not lost at all
+    append(a, lost, 1)  # it was not lost at all
     with pytest.raises(UnsupportedOperationError, match="the database is older than the table"):
         rebuild(url, a)
 

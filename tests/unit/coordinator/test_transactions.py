@@ -1,4 +1,4 @@
-"""DeltaTransaction: several tables changed at once, and one state of all of them read."""
+"""DeltaTransaction: several tables changed together, and one state of all of them read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from delta_py.object_stores.open_store import coordination_of
 from delta_py.transactions import CheckFailedError, DeltaTransaction, Step, check, delete, transact, update
 from delta_py.transactions import append as append_rows
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
-from tests.support.coordination import (
+from tests.support.stores.coordination import (
     FaultyLedger,
     LateLedger,
     clock_ahead,
@@ -114,10 +114,10 @@ def test_each_commit_names_the_transaction_and_all_its_commits(url: str, a: Path
         tx.append(str(a), rows(4))
         tx.append(str(b), rows(4))
     ids = [DeltaTable(str(path), store=coordinated(path, url)).metadata.id for path in (a, b)]
-    wanted = {"transactionId": identity, "participants": [{"tableId": table, "version": 1} for table in ids]}
+    expected_info = {"transactionId": identity, "participants": [{"tableId": table, "version": 1} for table in ids]}
     for path in (a, b):
         info = json.loads((path / "_delta_log/00000000000000000001.json").read_text().splitlines()[0])["commitInfo"]
-        assert info["transactionGroup"] == wanted
+        assert info["transactionGroup"] == expected_info
 
 
 def test_draft_of_a_commit_names_the_transaction_and_no_commits(url: str, a: Path) -> None:
@@ -160,7 +160,7 @@ def test_table_that_the_ledger_has_forgotten_is_named_at_once(url: str, a: Path,
         tx.append(str(a), rows(4))
         ratify, ledger = open_ledger(url).ratify, open_ledger(url)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ledger, "ratify", lambda *given, **named: ledger.forget(str(a)) and ratify(*given, **named))
+            patch.setattr(ledger, "ratify", lambda *arguments, **named: ledger.forget(str(a)) and ratify(*arguments, **named))
             tx.commit()
     assert rows_of(a, url) == [1, 2, 3]
 
@@ -193,7 +193,7 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 def test_rows_that_a_delete_has_found_are_held_at_every_level_of_the_table(url: str, tmp_path: Path, isolation: str) -> None:
-    """The first takes the ones from one table to the other; the second adds one where the other table has none."""
+    """The first moves the ones from one table to the other; the second adds a one if the other table has none."""
     a, b = tmp_path / "from", tmp_path / "to"
     for path in (a, b):
         create_coordinated(path, url, {"id": [1, 2] if path is a else [0]}, delta__isolationLevel="WriteSerializable")
@@ -292,7 +292,7 @@ def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: s
     check_tables(url, path)
 
 
-def test_own_rows_changed_again_beside_another_writer_of_a_table_with_row_ids_are_refused(url: str, a: Path, b: Path) -> None:
+def test_second_change_of_rows_with_row_ids_beside_another_writer_is_refused(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
         tx.update(str(b), {"id": "id + 1"}, predicate="id = 11")
@@ -308,8 +308,8 @@ def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
 
     def run(name: str, call: Callable[[], Any]) -> Any:
         if name == "ledger ratify" and (number := next(moves, None)) is not None:
-            with monkeypatch.context() as others:
-                others.setitem(open_coordinator._open, url, inner)
+            with monkeypatch.context() as patch_of_others:
+                patch_of_others.setitem(open_coordinator._open, url, inner)
                 append(b, url, number)
         return call()
 
@@ -318,7 +318,7 @@ def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
     with DeltaTransaction(url) as tx:
         tx.delete(str(a), "id = 2")
         tx.append(str(b), rows(11))
-        append(a, url, 1, 3)  # whose bounds would hold the row
+        append(a, url, 1, 3)  # whose bounds would include the row
         with monkeypatch.context() as patch:
             patch.setattr(
                 added_rows, "read_files", lambda state, each: files.extend(file.path for file in each) or read_files(state, each)
@@ -338,8 +338,8 @@ def test_commit_of_another_that_is_gone_is_named(url: str, a: Path, b: Path) -> 
     with pytest.raises(StorageError, match=rf"{lost.name}.*Nothing of it was committed"), DeltaTransaction(url) as tx:
         tx.append(str(a), rows(4))
         append(a, url, 5)
-        kept = lost.rename(lost.with_name("kept"))
-    kept.rename(lost)
+        kept_path = lost.rename(lost.with_name("kept"))
+    kept_path.rename(lost)
     assert rows_of(a, url) == [1, 2, 3, 5]
 
 
@@ -477,9 +477,9 @@ def test_vacuum_leaves_the_files_of_a_restore_until_its_transaction_has_ended(ur
 
 
 def test_restore_that_fails_within_a_transaction_leaves_no_lease(url: str, a: Path) -> None:
-    (gone,) = DeltaTable(str(a), store=coordinated(a, url)).files()["path"].to_pylist()
+    (missing_path,) = DeltaTable(str(a), store=coordinated(a, url)).files()["path"].to_pylist()
     write_delta(str(a), rows(4), mode="overwrite", store=coordinated(a, url))
-    (a / gone).unlink()
+    (a / missing_path).unlink()
     with pytest.raises(DataFileError), DeltaTransaction(url) as tx:
         restore(tx.table(str(a)).snapshot.store, version=0)
     assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
@@ -537,10 +537,10 @@ def test_steps_are_carried_out_once_for_a_token_or_not_at_all(url: str, a: Path,
 
 
 def test_rows_of_a_stream_are_there_when_it_is_tried_again(url: str, a: Path, b: Path) -> None:
-    others = iter([20])
+    other_ids = iter([20])
 
     def meanwhile(tx: DeltaTransaction) -> None:
-        for number in others:
+        for number in other_ids:
             append(b, url, number)
 
     stream = pa.RecordBatchReader.from_batches(rows().schema, rows(4, 5).to_batches())
@@ -572,13 +572,13 @@ def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stand
 
 
 def lost_and_given_up(url: str, *, is_ratified: bool, meanwhile: Callable[[], None] = lambda: None) -> FaultyLedger:
-    """A ledger that loses the answer to `ratify`; before it is asked again another machine, whose clock is days ahead, has given
+    """A ledger that loses the answer to `ratify`. Before it is asked again, another machine, whose clock is days ahead, has given
     up the transaction."""
-    inner, asked = open_ledger(url), list[str]()
+    inner, ratified_ids = open_ledger(url), list[str]()
 
     def run(name: str, call: Callable[[], Any]) -> Any:
-        asked.append(name)
-        if name != "ledger ratify" or asked.count(name) > 1:
+        ratified_ids.append(name)
+        if name != "ledger ratify" or ratified_ids.count(name) > 1:
             return call()
         if is_ratified:
             call()
@@ -609,9 +609,9 @@ def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
         with monkeypatch.context() as patch:
             patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=go_on))
             tx.commit()
-    own = [5] if meanwhile == "followed" else []
+    own_ids = [5] if meanwhile == "followed" else []
     assert tx.versions == {str(a): 1, str(b): 1}
-    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, *own], [4, *own, 10])
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 4, *own_ids], [4, *own_ids, 10])
     check_tables(url, a, b)
 
 
@@ -631,8 +631,8 @@ def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_tr
         with monkeypatch.context() as patch:
             patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=False, meanwhile=go_on))
             tx.commit()
-    own = [5] if meanwhile == "others commit" else []
-    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own], [*own, 10])
+    own_ids = [5] if meanwhile == "others commit" else []
+    assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, *own_ids], [*own_ids, 10])
     assert {path: staged(path) for path in (a, b)} == drafts, "what the ledger was to tell of is left, and nothing else"
 
 
@@ -657,13 +657,13 @@ def test_transaction_that_others_are_always_before_leaves_no_trace(
 
 
 @pytest.mark.parametrize("lost", ["commit", "table"])
-def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it_staged(
+def test_transaction_with_an_unknown_outcome_keeps_its_staged_commits(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    kept: dict[Path, list[str]] = {}
+    staged_names: dict[Path, list[str]] = {}
 
     def lose() -> None:
-        kept.update({path: staged(path) for path in (a, b)})
+        staged_names.update({path: staged(path) for path in (a, b)})
         ledger = open_ledger(url)
         for path in (a, b):
             place = str(path.resolve())
@@ -675,7 +675,7 @@ def test_transaction_of_which_nobody_knows_whether_it_was_ratified_keeps_what_it
         with monkeypatch.context() as patch:
             patch.setitem(open_coordinator._open, url, lost_and_given_up(url, is_ratified=True, meanwhile=lose))
             tx.commit()
-    assert {path: staged(path) for path in (a, b)} == kept and [len(names) for names in kept.values()] == [2, 2]
+    assert {path: staged(path) for path in (a, b)} == staged_names and [len(names) for names in staged_names.values()] == [2, 2]
 
 
 def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_once(
@@ -731,10 +731,10 @@ def test_transaction_is_gone_on_with_by_its_identity(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     for path in (a, b):
         create_coordinated(path, url, {"id": [0]})
-    asked: list[str] = []
+    read_paths: list[str] = []
 
     def options(path: str) -> dict[str, str]:
-        asked.append(path)
+        read_paths.append(path)
         return {}
 
     begun = DeltaTransaction(url, isolation="snapshot").__enter__()
@@ -743,7 +743,7 @@ def test_transaction_is_gone_on_with_by_its_identity(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedOperationError, match="isolation snapshot"):
         DeltaTransaction(url).resume(begun.identity)
     resumed = DeltaTransaction(url, isolation="snapshot", storage_options=options).resume(begun.identity)
-    assert resumed.commit() == {str(a): 1, str(b): 1} and {str(a), str(b)} <= set(asked)
+    assert resumed.commit() == {str(a): 1, str(b): 1} and {str(a), str(b)} <= set(read_paths)
     assert (rows_of(a, url), rows_of(b, url)) == ([0, 1], [0, 2])
     with pytest.raises(TransactionEndedError):
         DeltaTransaction(url, isolation="snapshot").resume(begun.identity)

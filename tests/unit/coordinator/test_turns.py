@@ -1,4 +1,4 @@
-"""Turns of writers: whoever has one is waited for, but not for long, and nobody waits for the dead."""
+"""Turns of writers: others wait for the writer that has the turn, but not for long, and never for a dead one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from delta_py.coordinator import turns
 from delta_py.coordinator.ledger import Ledger, taken
 from delta_py.coordinator.open_coordinator import open_ledger
-from tests.support.coordination import ledger_url
+from tests.support.stores.coordination import ledger_url
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def take_turn(url: str, tables: list[str], ours: Connection) -> None:
 
 @pytest.fixture
 def holder(url: str) -> Iterator[Callable[..., Any]]:
-    """Starts a process that has the turn at tables until it is told to end, or killed."""
+    """Starts a process that has the turn at tables until it has to end, or is killed."""
     open_ledger(url)
     context = multiprocessing.get_context("fork")
     started: list[tuple[Any, Callable[[], None]]] = []
@@ -64,7 +64,7 @@ def holder(url: str) -> Iterator[Callable[..., Any]]:
 
 
 def waited_for(ledger: Ledger, tables: list[str], meanwhile: Callable[[], None] = lambda: None, *, after: float = 0.3) -> float:
-    """Seconds until the turn at the tables came. `meanwhile` happens `after` so many seconds."""
+    """Seconds until the turn at the tables came. `meanwhile` runs after this many seconds."""
     start = time.monotonic()
     timer = threading.Timer(after, meanwhile)
     timer.start()

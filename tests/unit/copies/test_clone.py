@@ -1,4 +1,4 @@
-"""Shallow clones: the source's rows through a log of their own."""
+"""Shallow clones: the source's rows in a table with its own log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": ["mon", "mon", "a
 
 @pytest.fixture
 def source(tmp_path: Path) -> Snapshot:
-    """Partitioned by day, rows 1 and 3; row 2 is taken out by a deletion vector; rows have ids."""
+    """Partitioned by day, rows 1 and 3; a deletion vector deletes row 2; rows have ids."""
     path = str(tmp_path / "the source%20")
     properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true", "team": "a"}
     write_delta(path, ROWS, partition_by=["day"], configuration=properties)
@@ -101,16 +101,16 @@ def test_clone_that_is_made_again_says_nothing_of_files_that_stay(source: Snapsh
     write_delta(source.table_root, ROWS.slice(0, 1), mode="append")
     write_delta(source.table_root, ROWS.slice(0, 0), mode="overwrite", replace_where="day = 'mon' AND id = 1")
     newest = Snapshot.load(source.store)
-    done = shallow_clone(newest, target, replace_table=True)
-    lines = (tmp_path / "clone" / "_delta_log" / f"{done['version']:020}.json").read_text().splitlines()
+    result = shallow_clone(newest, target, replace_table=True)
+    lines = (tmp_path / "clone" / "_delta_log" / f"{result['version']:020}.json").read_text().splitlines()
     actions = [action for line in lines for action in json.loads(line).items()]
     adds, removes = ([file_key(body) for kind, body in actions if kind == name] for name in ("add", "remove"))
-    assert len(removes) == done["metrics"]["numRemovedFiles"] > 0
+    assert len(removes) == result["metrics"]["numRemovedFiles"] > 0
     assert set(adds).isdisjoint(removes) and len(adds) < newest.num_files
     assert ids(target) == ids(source.store) == [3]
     Snapshot.load(target).check_integrity()
-    again = shallow_clone(newest, target, replace_table=True)
-    assert (again["metrics"]["numRemovedFiles"], again["metrics"]["sourceNumOfFiles"]) == (0, newest.num_files)
+    second_result = shallow_clone(newest, target, replace_table=True)
+    assert (second_result["metrics"]["numRemovedFiles"], second_result["metrics"]["sourceNumOfFiles"]) == (0, newest.num_files)
     assert files_of(target) == files_of(source.store)
 
 

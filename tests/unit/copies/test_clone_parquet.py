@@ -1,4 +1,4 @@
-"""Shallow clones of directories of Parquet files: what they hold, and what is refused. The files stay as they are, always."""
+"""Shallow clones of directories of Parquet files: their content, and refusals. The files never change."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ids(target: Path) -> list[int]:
 
 
 def refused(source: Path, target: Path, condition: str, *parts: str, request: ConvertRequest = DAY, **options: Any) -> None:
-    """A clone that is not made, with nothing changed anywhere."""
+    """A clone that is refused, and changes nothing."""
     before = tree(source.parent)
     with pytest.raises(DeltaError) as caught:
         clone(source, target, request, **options)
@@ -70,9 +70,9 @@ def refused(source: Path, target: Path, condition: str, *parts: str, request: Co
 def test_clone_has_the_rows_and_nothing_is_written_at_the_source(source: Path, tmp_path: Path) -> None:
     before, target = tree(source), tmp_path / "clone"
     size = sum(path.stat().st_size for path in source.rglob("*.parquet"))
-    done = clone(source, target, properties={"team": "b"})
-    assert done["version"] == 0
-    assert done["metrics"] == {
+    result = clone(source, target, properties={"team": "b"})
+    assert result["version"] == 0
+    assert result["metrics"] == {
         "sourceTableSize": size,
         "sourceNumOfFiles": 2,
         "numRemovedFiles": 0,
@@ -102,14 +102,14 @@ def test_log_names_files_by_absolute_paths_with_statistics(source: Path, tmp_pat
 def test_history_says_what_the_reference_says(source: Path, tmp_path: Path) -> None:
     clone(source, tmp_path / "by path")
     clone(source, tmp_path / "by name", ConvertRequest(DAY.partition_schema, catalog_table="spark_catalog.shop.visits"))
-    told = {}
+    parameters = {}
     for name in ("by path", "by name"):
         (entry,) = DeltaTable(str(tmp_path / name)).history().to_pylist()
         assert (entry["operation"], dict(entry["operationMetrics"])["sourceNumOfFiles"]) == ("CLONE", "2")
-        told[name] = dict(entry["operationParameters"])
+        parameters[name] = dict(entry["operationParameters"])
     escaped = str(source).replace("%", "%25").replace(" ", "%20")
-    assert told["by path"] == {"source": f"parquet.`file:{escaped}`", "sourceVersion": "-1"}
-    assert told["by name"] == {"source": "spark_catalog.shop.visits", "sourceVersion": "-1"}
+    assert parameters["by path"] == {"source": f"parquet.`file:{escaped}`", "sourceVersion": "-1"}
+    assert parameters["by name"] == {"source": "spark_catalog.shop.visits", "sourceVersion": "-1"}
 
 
 def test_columns_are_those_of_all_files_and_widen(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_clone_takes_the_place_of_a_table_only_when_asked(source: Path, tmp_path
         raise AssertionError("a clone that cannot be made reads no footers")
 
     refused(source, target, "DELTA_TABLE_ALREADY_EXISTS", read=read)
-    done = clone(source, target, replace_table=True)
-    assert (done["version"], done["metrics"]["numRemovedFiles"], ids(target)) == (1, 1, [1, 2, 3])
+    result = clone(source, target, replace_table=True)
+    assert (result["version"], result["metrics"]["numRemovedFiles"], ids(target)) == (1, 1, [1, 2, 3])
     put(source, "day=2024-05-02/d.parquet", {"id": pa.array([4], pa.int64())})
     assert ids(target) == [1, 2, 3]
     assert clone(source, target, replace_table=True)["version"] == 2
@@ -189,16 +189,16 @@ def test_clone_that_is_made_again_knows_files_that_were_written_over(source: Pat
     target, rows = tmp_path / "clone", {"id": pa.array([7, 8, 9], pa.int64())}
     clone(source, target)
     put(source, "day=2024-05-02/c.parquet", rows)
-    done = clone(source, target, replace_table=True)
-    assert (done["metrics"]["numRemovedFiles"], ids(target)) == (0, [1, 2, 7, 8, 9])
+    result = clone(source, target, replace_table=True)
+    assert (result["metrics"]["numRemovedFiles"], ids(target)) == (0, [1, 2, 7, 8, 9])
     files = DeltaTable(str(target)).files()
-    assert sum(files["size"].to_pylist()) == done["metrics"]["sourceTableSize"]
+    assert sum(files["size"].to_pylist()) == result["metrics"]["sourceTableSize"]
     assert sorted(json.loads(stats)["numRecords"] for stats in files["stats"].to_pylist()) == [2, 3]
     Snapshot.load(open_store(str(target))).check_integrity()
 
 
 def test_table_around_the_source_is_told_of_the_clone(tmp_path: Path) -> None:
-    """Its VACUUM would delete the files: they are none of its own."""
+    """Its VACUUM would delete the files, because they are not its own."""
     around, target = tmp_path / "around", tmp_path / "clone"
     write_delta(str(around), pa.table({"x": [1]}))
     put(around, "raw/a.parquet", {"id": [1]})

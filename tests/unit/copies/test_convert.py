@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA: what becomes of files, directories, types and statistics, and what is refused with nothing changed."""
+"""CONVERT TO DELTA: the result for files, directories, types and statistics, and refusals that change nothing."""
 
 from __future__ import annotations
 
@@ -171,17 +171,17 @@ def test_missing_and_empty_directories_are_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda whole: b"",
-        lambda whole: b"id,name\n1,a\n",
-        lambda whole: whole[:-5],
-        lambda whole: whole[: len(whole) // 2],
-        lambda whole: b"PAR1" + b"\xff" * 40 + (40).to_bytes(4, "little") + b"PAR1",
+        lambda data: b"",
+        lambda data: b"id,name\n1,a\n",
+        lambda data: data[:-5],
+        lambda data: data[: len(data) // 2],
+        lambda data: b"PAR1" + b"\xff" * 40 + (40).to_bytes(4, "little") + b"PAR1",
     ],
 )
 def test_files_without_a_footer_are_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    whole = put(tmp_path, "a.parquet", {"id": [1]}).read_bytes()
+    file_bytes = put(tmp_path, "a.parquet", {"id": [1]}).read_bytes()
     for name in ("b.parquet", "c.csv"):
-        (tmp_path / name).write_bytes(damage(whole))
+        (tmp_path / name).write_bytes(damage(file_bytes))
     error = refused(tmp_path, DeltaError, "DELTA_FAILED_READ_FILE_FOOTER", "b.parquet, c.csv")
     assert error.message_parameters["files"] == ["b.parquet", "c.csv"]
 
@@ -206,8 +206,8 @@ def test_of_a_stream_s_output_only_committed_files_count(tmp_path: Path) -> None
     for number in range(5):
         put(root, f"p=x%2Fy/{number}.parquet", {"id": [number]})
     url = f"file://{tmp_path}/a%20b/p=x%252Fy"
-    gone = {"0": [f"{url}/never.parquet"], "1.compact": [f"{url}/0.parquet", f"{url}/1.parquet"]}
-    stream_log(root, {**gone, "2": [f"{url}/3.parquet"], "3": [], ".2.crc": "x"})
+    batches = {"0": [f"{url}/never.parquet"], "1.compact": [f"{url}/0.parquet", f"{url}/1.parquet"]}
+    stream_log(root, {**batches, "2": [f"{url}/3.parquet"], "3": [], ".2.crc": "x"})
     table = DeltaTable.convert(str(root), pa.schema([("p", pa.string())]))
     assert rows(table) == [{"id": number, "p": "x/y"} for number in (0, 1, 3)]
 
@@ -279,7 +279,7 @@ def test_directories_of_partitions_may_begin_with_an_underscore(tmp_path: Path) 
     assert rows(DeltaTable.convert(str(tmp_path), pa.schema([("_p", pa.int64())]))) == [{"id": 1, "_p": 1}]
 
 
-def test_a_partition_column_that_files_hold_too_keeps_its_place_and_is_the_directory_s(tmp_path: Path) -> None:
+def test_partition_column_that_files_have_too_keeps_its_place_and_directory_value(tmp_path: Path) -> None:
     put(tmp_path, "day=2024-05-01/a.parquet", {"day": ["other"], "id": [1]})
     table = DeltaTable.convert(str(tmp_path), DAY)
     assert table.to_arrow().to_pylist() == [{"day": date(2024, 5, 1), "id": 1}]
@@ -312,11 +312,11 @@ def test_partitions_of_a_catalog_must_be_the_directories(tmp_path: Path) -> None
     put(tmp_path, "day=2024-05-01/a.parquet", {"id": [1]})
     put(tmp_path, "day=2024-05-02/a.parquet", {"id": [2]})
     day = StructType((StructField("day", primitive_from_name("date")),))
-    known = ConvertRequest(day, catalog_table="t", catalog_partitions=("day=2024-05-01",))
+    incomplete = ConvertRequest(day, catalog_table="t", catalog_partitions=("day=2024-05-01",))
     with pytest.raises(UnsupportedOperationError, match="day=2024-05-02"):
-        convert(LocalStore(str(tmp_path)), known)
-    whole = ConvertRequest(day, catalog_table="t", catalog_partitions=("day=2024-05-01", "day=2024-05-02"))
-    assert convert(LocalStore(str(tmp_path)), whole).version == 0
+        convert(LocalStore(str(tmp_path)), incomplete)
+    complete = ConvertRequest(day, catalog_table="t", catalog_partitions=("day=2024-05-01", "day=2024-05-02"))
+    assert convert(LocalStore(str(tmp_path)), complete).version == 0
 
 
 # ---------------------------------------------------------------- columns
@@ -522,12 +522,12 @@ def test_statistics_come_from_footers_over_all_row_groups(tmp_path: Path) -> Non
         "dec": pa.array([Decimal("-1.50"), Decimal("2.25"), None], pa.decimal128(20, 2)),
     }
     put(tmp_path, "a.parquet", columns, row_group_size=1)
-    (found,) = statistics(DeltaTable.convert(str(tmp_path))).values()
-    assert found["numRecords"] == 3
-    assert found["nullCount"] == {"i": 1, "s": 1, "f": 0, "none": 2, "st": {"x": 2}, "b": 1, "at": 1, "dec": 1}
+    (stats,) = statistics(DeltaTable.convert(str(tmp_path))).values()
+    assert stats["numRecords"] == 3
+    assert stats["nullCount"] == {"i": 1, "s": 1, "f": 0, "none": 2, "st": {"x": 2}, "b": 1, "at": 1, "dec": 1}
     low = {"i": 1, "s": "a" * 32, "none": 7, "st": {"x": 1}, "at": "1970-01-01T00:00:00.001Z", "dec": -1.5}
     high = {"i": 3, "s": "b" * 32 + "\U0010ffff", "none": 7, "st": {"x": 1}, "at": "1970-01-01T00:00:00.002Z", "dec": 2.25}
-    assert (found["minValues"], found["maxValues"]) == (low, high)
+    assert (stats["minValues"], stats["maxValues"]) == (low, high)
 
 
 def test_only_the_table_s_columns_get_statistics_and_footers_are_read_again_for_them(tmp_path: Path) -> None:
@@ -543,17 +543,17 @@ def test_only_the_table_s_columns_get_statistics_and_footers_are_read_again_for_
 def test_columns_that_a_file_lacks_count_as_nulls(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"id": [1, 2]})
     put(tmp_path, "b.parquet", {"id": [3], "x": [1], "st": [{"y": 1, "l": [1]}]})
-    found = statistics(DeltaTable.convert(str(tmp_path)))
-    assert found["a.parquet"]["nullCount"] == {"id": 0, "x": 2, "st": {"y": 2, "l": 2}}
-    assert found["b.parquet"]["nullCount"] == {"id": 0, "x": 0, "st": {"y": 0}}
+    stats = statistics(DeltaTable.convert(str(tmp_path)))
+    assert stats["a.parquet"]["nullCount"] == {"id": 0, "x": 2, "st": {"y": 2, "l": 2}}
+    assert stats["b.parquet"]["nullCount"] == {"id": 0, "x": 0, "st": {"y": 0}}
 
 
 def test_no_more_leaves_than_the_property_says_get_statistics(tmp_path: Path) -> None:
     put(tmp_path, "p=1/a.parquet", {f"c{number}": [number] for number in range(40)})
     schema = pa.schema([("p", pa.int32())])
     table = DeltaTable.convert(str(tmp_path), schema)
-    (found,) = statistics(table).values()
-    assert set(found["minValues"]) == {f"c{number}" for number in range(32)}
+    (stats,) = statistics(table).values()
+    assert set(stats["minValues"]) == {f"c{number}" for number in range(32)}
 
 
 def test_statistics_can_be_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Deep clones: copies of the source's files, made once; what is kept of the source; what a run that died leaves."""
+"""Deep clones: copies of the source's files, made once; what they keep of the source; and what a run that died leaves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import Copy, copy_files
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
@@ -45,7 +45,7 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture
 def source(tmp_path: Path) -> ObjectStore:
-    """Partitioned by day, rows 1 3 4; row 2 is taken out by a deletion vector; rows have ids; columns are mapped."""
+    """Partitioned by day, rows 1 3 4; a deletion vector deletes row 2; rows have ids; columns are mapped."""
     path = str(tmp_path / "the source%20")
     write_delta(path, rows(1, 2, 4), partition_by=["day"], configuration=PROPERTIES)
     write_delta(path, NONE, mode="overwrite", replace_where="id = 2")
@@ -59,7 +59,7 @@ def target(tmp_path: Path) -> ObjectStore:
 
 
 class Counted:
-    """CopyAll that remembers what it was asked for."""
+    """CopyAll that records its requests."""
 
     def __init__(self) -> None:
         self.copies: list[str] = []
@@ -70,18 +70,18 @@ class Counted:
 
 
 def clone(source: ObjectStore, target: ObjectStore, version: int | None = None, **options: Any) -> tuple[dict[str, Any], int]:
-    """What deep_clone gives, and how many files it copied."""
+    """The result of deep_clone, and the number of files that it copied."""
     counted = Counted()
-    done = deep_clone(Snapshot.load(source, version=version), target, copy_all=counted, **options)
-    return done, len(counted.copies)
+    result = deep_clone(Snapshot.load(source, version=version), target, copy_all=counted, **options)
+    return result, len(counted.copies)
 
 
 def tracked(store: ObjectStore) -> list[tuple[Any, ...]]:
     """Rows with their ids and the versions that changed them."""
     snapshot = Snapshot.load(store)
     scan = plan_scan(snapshot, [*snapshot.schema.names, "_metadata"], None, ScanOptions(metadata_column=True))
-    found = [row for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
-    return sorted((r["id"], r["day"], r["_metadata"]["row_id"], r["_metadata"]["row_commit_version"]) for r in found)
+    tracked_rows = [row for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
+    return sorted((r["id"], r["day"], r["_metadata"]["row_id"], r["_metadata"]["row_commit_version"]) for r in tracked_rows)
 
 
 def ids(store: ObjectStore) -> list[int]:
@@ -94,11 +94,11 @@ def own_files(store: ObjectStore) -> set[str]:
 
 def test_clone_is_a_table_of_its_own(source: ObjectStore, target: ObjectStore) -> None:
     before, expected = Snapshot.load(source), tracked(source)
-    done, copied = clone(source, target, properties={"team": "b"})
-    assert (done["version"], copied) == (0, 4)  # three data files and one of a vector
+    result, copied = clone(source, target, properties={"team": "b"})
+    assert (result["version"], copied) == (0, 4)  # three data files and one of a vector
     files = Snapshot.load(target).files().to_pylist()
     assert {file["path"] for file in files} <= own_files(target) and len(own_files(target)) == 4
-    assert done["metrics"] == {
+    assert result["metrics"] == {
         "sourceTableSize": sum(file["size"] for file in files),
         "sourceNumOfFiles": 3,
         "numRemovedFiles": 0,
@@ -122,15 +122,15 @@ def test_clone_is_a_table_of_its_own(source: ObjectStore, target: ObjectStore) -
 
 def test_second_clone_copies_only_what_is_new(source: ObjectStore, target: ObjectStore) -> None:
     clone(source, target)
-    kept = own_files(target)
+    copied_files = own_files(target)
     assert clone(source, target, replace_table=True)[1] == 0
     write_delta(source.root, rows(7), mode="append")
     write_delta(source.root, NONE, mode="overwrite", replace_where="id = 3")  # a whole file
     write_delta(target.root, rows(100), mode="append")
-    done, copied = clone(source, target, replace_table=True)
-    assert (copied, done["metrics"]["numCopiedFiles"], done["metrics"]["numRemovedFiles"]) == (1, 1, 2)
+    result, copied = clone(source, target, replace_table=True)
+    assert (copied, result["metrics"]["numCopiedFiles"], result["metrics"]["numRemovedFiles"]) == (1, 1, 2)
     assert tracked(target) == tracked(source)
-    assert len(own_files(target) - kept) == 2
+    assert len(own_files(target) - copied_files) == 2
     Snapshot.load(target).check_integrity()
 
 
@@ -139,9 +139,9 @@ def test_rows_that_were_deleted_since_need_no_data_file_again(source: ObjectStor
     clone(source, target)
     write_delta(source.root, NONE, mode="overwrite", replace_where="id IN (13, 15)")
     counted = Counted()
-    done = deep_clone(Snapshot.load(source), target, replace_table=True, copy_all=counted)
+    result = deep_clone(Snapshot.load(source), target, replace_table=True, copy_all=counted)
     assert [path.rpartition("/")[2].split("_")[0] for path in counted.copies] == ["deletion"]
-    assert (done["metrics"]["numCopiedFiles"], done["metrics"]["numRemovedFiles"]) == (0, 0)
+    assert (result["metrics"]["numCopiedFiles"], result["metrics"]["numRemovedFiles"]) == (0, 0)
     assert tracked(target) == tracked(source)
     Snapshot.load(target).check_integrity()
 
@@ -156,7 +156,7 @@ def test_what_the_target_changed_by_itself_is_undone(source: ObjectStore, target
 
 
 def test_files_of_another_table_are_never_taken_for_copies(tmp_path: Path, target: ObjectStore) -> None:
-    """Two tables with the same names, sizes and times of files, and another number in them."""
+    """Two tables with files of the same names, sizes and times, but with different numbers in them."""
     sources = []
     for number in (1, 2):
         store = MemoryStore(root=f"/memory/{number}")
@@ -208,8 +208,8 @@ def test_target_that_is_there_is_replaced_only_when_asked(source: ObjectStore, t
         clone(source, target)
     assert (Snapshot.load(target).version, len(own_files(target))) == (0, 1)
     table_id = Snapshot.load(target).metadata.id
-    done, _ = clone(source, target, replace_table=True)
-    assert (done["version"], done["metrics"]["numRemovedFiles"], Snapshot.load(target).metadata.id) == (1, 1, table_id)
+    result, _ = clone(source, target, replace_table=True)
+    assert (result["version"], result["metrics"]["numRemovedFiles"], Snapshot.load(target).metadata.id) == (1, 1, table_id)
     assert DeltaTable(target.root, version=0).to_arrow().to_pylist() == [{"x": 1}]
 
 
@@ -230,8 +230,8 @@ def test_run_that_died_is_gone_on_with(source: ObjectStore, target: ObjectStore)
     with pytest.raises(KeyboardInterrupt):
         deep_clone(Snapshot.load(source), target, copy_all=die_after_two)
     (Path(target.root) / f"{next(iter(own_files(target)))}.{'0' * 32}.part").write_text("half")
-    done, copied = clone(source, target)
-    assert (copied, done["metrics"]["numCopiedFiles"]) == (2, 3)
+    result, copied = clone(source, target)
+    assert (copied, result["metrics"]["numCopiedFiles"]) == (2, 3)
     assert tracked(target) == tracked(source)
 
 
@@ -259,8 +259,8 @@ def test_copy_that_is_cut_short_is_made_anew(source: ObjectStore, target: Object
 @pytest.mark.parametrize("damage", ["missing", "cut"])
 def test_source_that_lacks_a_file_is_not_cloned(source: ObjectStore, target: ObjectStore, what: str, damage: str) -> None:
     live = set(Snapshot.load(source).files()["path"].to_pylist())
-    found = [file for file in Path(source.root).rglob(what) if "_delta_log" not in str(file)]
-    file = next(file for file in found if what != "*.parquet" or str(file.relative_to(source.root)) in live)
+    data_files = [file for file in Path(source.root).rglob(what) if "_delta_log" not in str(file)]
+    file = next(file for file in data_files if what != "*.parquet" or str(file.relative_to(source.root)) in live)
     data = file.read_bytes()
     if damage == "missing":
         file.unlink()
@@ -355,8 +355,8 @@ def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: Obje
     clone(source, target)
     drop_feature(target, "rowTracking")
     write_delta(target.root, NONE, mode="overwrite", replace_where="id = 4")
-    done, copied = clone(source, target, replace_table=True)
-    assert (copied, done["metrics"]["numCopiedFiles"], done["metrics"]["numRemovedFiles"]) == (0, 1, 0)
+    result, copied = clone(source, target, replace_table=True)
+    assert (copied, result["metrics"]["numCopiedFiles"], result["metrics"]["numRemovedFiles"]) == (0, 1, 0)
     assert tracked(target) == tracked(source)
     marks = [row_ids_given(Snapshot.load(store)) for store in (source, target)]
     assert marks[0] == marks[1]
@@ -366,7 +366,7 @@ def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: Obje
 
 
 def test_repeated_clone_keeps_the_ids_that_its_target_has_given(tmp_path: Path) -> None:
-    """The source tracks rows since its last file alone; the target gives the others ids, once."""
+    """The source tracks rows only since its last file; the target gives the other rows ids, once."""
     source, target = LocalStore(str(tmp_path / "source")), LocalStore(str(tmp_path / "target"))
     for number in range(2):
         write_delta(source.root, rows(number), mode="append")
@@ -375,12 +375,12 @@ def test_repeated_clone_keeps_the_ids_that_its_target_has_given(tmp_path: Path) 
 
     def ids() -> list[Any]:
         deep_clone(Snapshot.load(source), target, replace_table=True, properties={"delta.enableRowTracking": "true"})
-        found = Snapshot.load(target).files().select(["path", "base_row_id"]).to_pylist()
-        assert len({one["base_row_id"] for one in found}) == len(found)
-        return sorted(map(str, found))
+        ids_by_path = Snapshot.load(target).files().select(["path", "base_row_id"]).to_pylist()
+        assert len({one["base_row_id"] for one in ids_by_path}) == len(ids_by_path)
+        return sorted(map(str, ids_by_path))
 
     first = ids()
     assert ids() == first
-    write_delta(source.root, rows(3), mode="append")  # whose id the target has given to another row
+    write_delta(source.root, rows(3), mode="append")  # the target has given its id to another row
     second = ids()
     assert len(second) == 4 and ids() == second

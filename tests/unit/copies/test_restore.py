@@ -1,4 +1,4 @@
-"""RESTORE: rows, metadata and counters of an earlier version; files that are gone; other writers."""
+"""RESTORE: rows, metadata and counters of an earlier version; missing files; other writers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from delta_py.types.schema import LONG, STRING, StructField, StructType
 from delta_py.vacuum.vacuum import VacuumRequest, vacuum
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import added
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder
 
 
 def rows(*ids: int) -> pa.Table:
@@ -61,9 +61,9 @@ def ids(store: ObjectStore) -> list[int]:
 
 
 def test_restore_brings_rows_schema_and_partitioning_back(store: ObjectStore) -> None:
-    done = restore(store, version=1)
-    assert (done.version, ids(store)) == (4, [1, 2, 3, 4])
-    assert (done.num_restored_files, done.num_removed_files, done.num_of_files_after_restore) == (3, 1, 3)
+    result = restore(store, version=1)
+    assert (result.version, ids(store)) == (4, [1, 2, 3, 4])
+    assert (result.num_restored_files, result.num_removed_files, result.num_of_files_after_restore) == (3, 1, 3)
     metadata = DeltaTable(store.root).metadata
     assert (metadata.partition_columns, dict(metadata.configuration)) == (("day",), {"delta.enableDeletionVectors": "true"})
     entry = DeltaTable(store.root).history(1).to_pylist()[0]
@@ -74,8 +74,8 @@ def test_restore_brings_rows_schema_and_partitioning_back(store: ObjectStore) ->
 
 def test_restore_keeps_files_that_both_versions_have(store: ObjectStore) -> None:
     restore(store, version=1)
-    done = restore(store, version=0)
-    assert (done.num_restored_files, done.num_removed_files, ids(store)) == (0, 1, [1, 2, 3])
+    result = restore(store, version=0)
+    assert (result.num_restored_files, result.num_removed_files, ids(store)) == (0, 1, [1, 2, 3])
 
 
 def test_restore_brings_deleted_rows_back(tmp_path: Path) -> None:
@@ -92,9 +92,11 @@ def test_restore_brings_deleted_rows_back(tmp_path: Path) -> None:
 
 def test_restore_to_a_version_with_an_unknown_feature_is_refused_by_its_name() -> None:
     table = TableBuilder(MemoryStore())
-    known = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "invariants"]}
-    table.commit({"protocol": {**known, "writerFeatures": ["appendOnly", "invariants", "ofTomorrow"]}}, table.metadata())
-    table.commit({"protocol": known})
+    protocol_fields = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "invariants"]}
+    table.commit(
+        {"protocol": {**protocol_fields, "writerFeatures": ["appendOnly", "invariants", "ofTomorrow"]}}, table.metadata()
+    )
+    table.commit({"protocol": protocol_fields})
     with pytest.raises(UnsupportedTableFeatureError, match="ofTomorrow"):
         restore(table.store, version=0)
     assert Snapshot.load(table.store).version == 1
@@ -102,8 +104,8 @@ def test_restore_to_a_version_with_an_unknown_feature_is_refused_by_its_name() -
 
 def test_restore_to_a_time_takes_the_version_of_then(store: ObjectStore) -> None:
     history = DeltaTable(store.root).history().to_pylist()
-    done = restore(store, timestamp_ms=int(history[-1]["timestamp"].timestamp() * 1000), timestamp="then")
-    assert (done.version, ids(store)) == (4, [1, 2, 3])
+    result = restore(store, timestamp_ms=int(history[-1]["timestamp"].timestamp() * 1000), timestamp="then")
+    assert (result.version, ids(store)) == (4, [1, 2, 3])
     assert dict(DeltaTable(store.root).history(1).to_pylist()[0]["operationParameters"]) == {"version": None, "timestamp": "then"}
     with pytest.raises(TimestampOutOfRangeError, match="DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"):
         restore(store, timestamp_ms=0, timestamp="1970")
@@ -113,30 +115,30 @@ def test_restore_to_a_time_takes_the_version_of_then(store: ObjectStore) -> None
 
 def test_restore_of_the_newest_version_commits_nothing(store: ObjectStore) -> None:
     before = Snapshot.load(store)
-    done = restore(store, version=3)
+    result = restore(store, version=3)
     size = sum(before.files()["size"].to_pylist())
-    assert done == Restored(3, size, before.num_files, 0, 0, 0, 0) and size > 0
+    assert result == Restored(3, size, before.num_files, 0, 0, 0, 0) and size > 0
     assert restore(store, timestamp_ms=before.timestamp_ms).version == Snapshot.load(store).version == 3
 
 
 def test_restore_refuses_a_version_whose_files_are_gone(store: ObjectStore, tmp_path: Path) -> None:
-    gone = next((tmp_path / "day=d0").glob("*.parquet"))
-    gone.unlink()
+    missing_path = next((tmp_path / "day=d0").glob("*.parquet"))
+    missing_path.unlink()
     with pytest.raises(DataFileError, match="gone, such as day=d0"):
         restore(store, version=1)
     assert Snapshot.load(store).version == 3
 
 
 def test_restore_that_ignores_missing_files_restores_the_others(store: ObjectStore, caplog: pytest.LogCaptureFixture) -> None:
-    gone = next(path for path in Snapshot.load(store, version=0).files()["path"].to_pylist() if path.startswith("day=d0"))
-    store.delete(gone)
+    missing_path = next(path for path in Snapshot.load(store, version=0).files()["path"].to_pylist() if path.startswith("day=d0"))
+    store.delete(missing_path)
     metrics = DeltaTable(store.root).restore(1, ignore_missing_files=True)
     restored = Snapshot.load(store)
     assert ids(store) == [1, 3, 4]
     assert (metrics["numRestoredFiles"], metrics["numMissingFiles"], metrics["numOfFilesAfterRestore"]) == (2, 1, 2)
     assert metrics["tableSizeAfterRestore"] == sum(restored.files()["size"].to_pylist())
-    assert gone not in restored.files()["path"].to_pylist(), "everybody can read the table"
-    assert f"restored without 1 data files that are gone, such as {gone}" in caplog.text
+    assert missing_path not in restored.files()["path"].to_pylist(), "everybody can read the table"
+    assert f"restored without 1 data files that are gone, such as {missing_path}" in caplog.text
     assert dict(DeltaTable(store.root).history(1).to_pylist()[0]["operationMetrics"])["numMissingFiles"] == "1"
     restored.check_integrity()
 
@@ -144,8 +146,8 @@ def test_restore_that_ignores_missing_files_restores_the_others(store: ObjectSto
 def test_restore_without_any_file_that_is_left_empties_the_table(store: ObjectStore, tmp_path: Path) -> None:
     for file in tmp_path.glob("day=*/*.parquet"):
         file.unlink()
-    done = restore(store, version=1, ignore_missing_files=True)
-    assert (done.num_restored_files, done.num_missing_files, done.num_of_files_after_restore) == (0, 3, 0)
+    result = restore(store, version=1, ignore_missing_files=True)
+    assert (result.num_restored_files, result.num_missing_files, result.num_of_files_after_restore) == (0, 3, 0)
     assert DeltaTable(store.root).to_arrow().column_names == ["id", "day"] and ids(store) == []
 
 
@@ -175,9 +177,9 @@ def test_restore_does_not_take_quarantined_files_for_missing(store: ObjectStore)
 
 def test_restored_row_ids_of_the_files_that_are_left(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
-    gone = Snapshot.load(store, version=0).files()["path"].to_pylist()
+    missing_paths = Snapshot.load(store, version=0).files()["path"].to_pylist()
     write_delta(store.root, rows(9), mode="overwrite")
-    store.delete(gone[0])
+    store.delete(missing_paths[0])
     restore(store, version=1, ignore_missing_files=True)
     write_delta(store.root, rows(10), mode="append")
     assert (id_spans(store), ids(store)) == ([(5, 7), (9, 9)], [5, 6, 7, 10])
@@ -224,7 +226,7 @@ def unmapped(table: DeltaTable) -> int:
     return table.alter.unset_table_properties(["delta.columnMapping.mode"])
 
 
-def test_files_whose_statistics_the_checkpoint_left_out_are_restored_with_their_row_counts(tmp_path: Path) -> None:
+def test_files_without_statistics_in_the_checkpoint_are_restored_with_row_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = {
         "delta.enableRowTracking": "true",
@@ -299,16 +301,16 @@ def before_the_commit(monkeypatch: pytest.MonkeyPatch, step: Callable[[], object
 
 def test_vacuum_leaves_the_files_of_a_restore_that_is_under_way(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     request = VacuumRequest(retention_hours=0, check_retention=False, logs=False)
-    found: list[int] = []
-    before_the_commit(monkeypatch, lambda: found.append(vacuum(store, request).found.num_rows))
+    counts: list[int] = []
+    before_the_commit(monkeypatch, lambda: counts.append(vacuum(store, request).found.num_rows))
     restore(store, version=1)
-    assert (found, ids(store)) == ([0], [1, 2, 3, 4])
+    assert (counts, ids(store)) == ([0], [1, 2, 3, 4])
 
 
 def test_files_that_go_while_a_restore_commits_are_told(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = next(info.path for info in store.list_recursive("day=d0") if info.path.endswith(".parquet"))
-    before_the_commit(monkeypatch, lambda: store.delete(gone))
-    with pytest.raises(DataFileError, match=f"Version 4 .* {gone}, by a VACUUM .* Restore version 3") as caught:
+    missing_path = next(info.path for info in store.list_recursive("day=d0") if info.path.endswith(".parquet"))
+    before_the_commit(monkeypatch, lambda: store.delete(missing_path))
+    with pytest.raises(DataFileError, match=f"Version 4 .* {missing_path}, by a VACUUM .* Restore version 3") as caught:
         restore(store, version=1)
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
     monkeypatch.undo()
@@ -318,10 +320,10 @@ def test_files_that_go_while_a_restore_commits_are_told(store: ObjectStore, monk
 
 def test_dry_run_names_the_files_of_a_version_that_are_gone(store: ObjectStore) -> None:
     present = set(Snapshot.load(store, version=0).files()["path"].to_pylist())
-    gone = sorted(present)[0]
-    store.delete(gone)
+    deleted = sorted(present)[0]
+    store.delete(deleted)
     (row,) = restore_faults(store, version=0).to_pylist()
-    assert (row["kind"], row["path"], row["version"]) == ("dataFile", gone, 0)
+    assert (row["kind"], row["path"], row["version"]) == ("dataFile", deleted, 0)
     assert restore_faults(store, version=2).num_rows == 0
     with pytest.raises(DataFileError, match="1 of its files are gone"):
         restore(store, version=0)
@@ -334,7 +336,7 @@ def test_dry_run_names_the_files_of_a_version_that_are_gone(store: ObjectStore) 
 
 
 def id_spans(store: ObjectStore) -> list[tuple[int, int]]:
-    """The row ids that each live file has, first and last; fails where a file has none, or two have the same."""
+    """The first and the last row id of each live file. Fails if a file has none, or two have the same."""
     files = Snapshot.load(store).files().to_pylist()
     assert all(file["base_row_id"] is not None and file["default_row_commit_version"] is not None for file in files)
     spans = sorted((f["base_row_id"], f["base_row_id"] + json.loads(f["stats"])["numRecords"] - 1) for f in files)
@@ -359,8 +361,8 @@ def test_restore_of_a_version_before_row_tracking_was_dropped_gives_the_ids_back
     before = {file["path"]: file["base_row_id"] for file in Snapshot.load(store).files().to_pylist()}
     drop_feature(store, "rowTracking")
     DeltaTable(store.root).delete("id = 6")
-    done = restore(store, version=1)
-    assert (done.num_restored_files, done.num_removed_files, done.num_of_files_after_restore) == (1, 1, 2)
+    result = restore(store, version=1)
+    assert (result.num_restored_files, result.num_removed_files, result.num_of_files_after_restore) == (1, 1, 2)
     assert {file["path"]: file["base_row_id"] for file in Snapshot.load(store).files().to_pylist()} == before
     assert (id_spans(store), id_mark(store), ids(store)) == ([(0, 4), (5, 7)], 7, list(range(8)))
     write_delta(store.root, rows(8, 9), mode="append")
@@ -371,9 +373,9 @@ def test_restore_of_a_version_before_row_tracking_was_dropped_gives_the_ids_back
 def test_files_that_stay_and_get_their_ids_back_are_no_change_of_rows(tmp_path: Path) -> None:
     store = with_ids(tmp_path, delta__enableChangeDataFeed="true")
     drop_feature(store, "rowTracking")
-    done = restore(store, version=1)
-    assert (done.num_restored_files, done.num_removed_files, id_spans(store)) == (0, 0, [(0, 4), (5, 7)])
-    assert DeltaTable(store.root).changes(starting_version=done.version).read_all().num_rows == 0
+    result = restore(store, version=1)
+    assert (result.num_restored_files, result.num_removed_files, id_spans(store)) == (0, 0, [(0, 4), (5, 7)])
+    assert DeltaTable(store.root).changes(starting_version=result.version).read_all().num_rows == 0
 
 
 def test_restore_over_other_ids_of_the_same_files_gives_no_id_twice(tmp_path: Path) -> None:
@@ -397,15 +399,15 @@ def test_restore_of_a_version_without_ids_leaves_those_that_files_have(tmp_path:
     store = open_store(str(tmp_path))
     set_properties(store, {"delta.enableRowTracking": "true"})
     DeltaTable(store.root).delete("id = 3")
-    mark, done = id_mark(store), restore(store, version=1)
-    assert (done.num_restored_files, done.num_removed_files, ids(store)) == (1, 1, [0, 1, 2, 3, 4])
+    mark, result = id_mark(store), restore(store, version=1)
+    assert (result.num_restored_files, result.num_removed_files, ids(store)) == (1, 1, [0, 1, 2, 3, 4])
     assert len(id_spans(store)) == 2 and id_mark(store) > mark, "the one that comes back gets new ids"
     set_properties(store, {"delta.enableRowTracking": "true"})
     assert len(id_spans(store)) == 2
 
 
 def test_restore_of_a_version_in_which_some_files_had_ids_gives_no_id_twice(tmp_path: Path) -> None:
-    """A DROP FEATURE that died on its way, was finished, and row tracking came back since."""
+    """A DROP FEATURE died, was completed, and row tracking was enabled again since."""
     store = with_ids(tmp_path)
     set_internal(store, {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
     unnumber(store, 1)
@@ -459,7 +461,7 @@ def test_restore_of_a_version_before_a_backfill_leaves_the_ids_that_it_gave(tmp_
 
 
 def test_restore_beside_an_append_keeps_the_higher_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blind appends do not stand in the way of a restore that changes no metadata, where the isolation level allows it."""
+    """Blind appends do not conflict with a restore that changes no metadata, if the isolation level allows it."""
     store = with_ids(tmp_path, delta__isolationLevel="WriteSerializable")
     DeltaTable(store.root).delete("id = 6")
     commit = Transaction.commit
@@ -476,14 +478,14 @@ def test_restore_beside_an_append_keeps_the_higher_mark(tmp_path: Path, monkeypa
 
 
 def set_internal(store: ObjectStore, properties: dict[str, str]) -> None:
-    """What no user can set."""
+    """Properties that no user can set."""
     snapshot = Snapshot.load(store)
     configuration = {**snapshot.metadata.configuration, **properties}
     Transaction(snapshot).set_metadata(replace(snapshot.metadata, configuration=configuration)).commit("SET TBLPROPERTIES", {})
 
 
 def unnumber(store: ObjectStore, count: int) -> None:
-    """Take the row ids of some files away."""
+    """Remove the row ids of some files."""
     snapshot = Snapshot.load(store)
     files = islice(plan_scan(snapshot, None, None, ScanOptions(keep_all=True)).scan_files(), count)
     bare = (replace(added(file, data_change=False), base_row_id=None, default_row_commit_version=None) for file in files)

@@ -1,4 +1,4 @@
-"""What an append asks of a store: each request is a round trip."""
+"""The requests of an append to a store: each one is a round trip."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from delta_py.commit import post_commit
 from delta_py.errors import VersionNotFoundError
 from delta_py.row_changes import write
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove
 
 ROWS = pa.table({"id": [1]})
 OPENED = [("read_range", "_delta_log/_last_checkpoint"), ("list_from", "_delta_log")]
@@ -27,8 +27,8 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def others() -> TableBuilder:
-    """A table of three versions by a writer of no checksums."""
+def builder_without_checksums() -> TableBuilder:
+    """A table of three versions by a writer that writes no checksums."""
     table = TableBuilder(MemoryStore())
     table.create(add("a"))
     table.commit(add("b"))
@@ -37,7 +37,7 @@ def others() -> TableBuilder:
 
 
 def append(store: MemoryStore) -> list[tuple[str, str]]:
-    """Calls of the store by one append, without the names of data files."""
+    """The store's calls of one append, without the names of data files."""
     store.calls.clear()
     write_delta(store.root, ROWS, mode="append", store=store)
     return [(call, path if path.startswith("_delta_log") else "data") for call, path in store.calls]
@@ -51,7 +51,7 @@ WRITTEN = [("open_output", "data"), ("put", "data")]
 
 
 def opened(version: int) -> list[tuple[str, str]]:
-    """Protocol and metadata come from the checksum; the commit is looked at because another one is to follow it."""
+    """Protocol and metadata come from the checksum; the commit is checked because another one will follow it."""
     return [*OPENED, ("read", named(version, "crc")), ("read", named(version, "json"))]
 
 
@@ -79,8 +79,8 @@ def test_append_loads_a_table_again_that_it_read_long_ago(store: MemoryStore, mo
     assert named(4, "json") not in store.objects
 
 
-def test_append_behind_writers_of_no_checksums_looks_for_none(others: TableBuilder) -> None:
-    store = others.store
+def test_append_behind_writers_of_no_checksums_looks_for_none(builder_without_checksums: TableBuilder) -> None:
+    store = builder_without_checksums.store
     assert isinstance(store, MemoryStore)
     calls = append(store)
     assert calls[-4:] == [*WRITTEN, *committed(3)]
@@ -89,10 +89,12 @@ def test_append_behind_writers_of_no_checksums_looks_for_none(others: TableBuild
     snapshot.check_integrity()
 
 
-def test_append_to_a_large_log_without_checksums_goes_without(others: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_append_to_a_large_log_without_checksums_goes_without(
+    builder_without_checksums: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(post_commit, "_CHEAP_LOG_BYTES", 10)
-    assert isinstance(others.store, MemoryStore)
-    assert append(others.store)[-1] == ("put_if_absent", named(3, "json"))
+    assert isinstance(builder_without_checksums.store, MemoryStore)
+    assert append(builder_without_checksums.store)[-1] == ("put_if_absent", named(3, "json"))
 
 
 def test_append_finds_the_checksum_before_a_commit_of_others(store: MemoryStore) -> None:
@@ -103,7 +105,7 @@ def test_append_finds_the_checksum_before_a_commit_of_others(store: MemoryStore)
 
 
 def test_append_that_another_writer_was_before_counts_both(store: MemoryStore) -> None:
-    """The version that was read is not the one before ours then."""
+    """Then the version that was read is not the one before ours."""
     other = MemoryStore(objects=store.objects)
 
     def loses(moment: str, call: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Which Arrow types `write_delta` and `merge` take, in which places and layouts: they make the table of docs/writing.md."""
+"""Which Arrow types `write_delta` and `merge` take, in which places and layouts: they make up the table of docs/writing.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_py.errors import DeltaError, ExpressionError, SchemaMismatchError, Un
 from delta_py.row_changes.write import write_delta
 from delta_py.transactions import append
 from delta_py.types.schema import from_arrow_type, type_name
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 PAGE = Path(__file__).parents[3] / "docs" / "writing.md"
 HEADER = "| Arrow type | type in the table | in structs, lists, maps | partition column | MERGE key |\n|---|---|---|---|---|\n"
@@ -38,7 +38,7 @@ def union(mode: str) -> pa.Array:
 
 
 NOON = dt.datetime(2024, 1, 1, 12)
-# Arrays of each type, by how the page calls it. All but unions have a value and a null.
+# Arrays of each type, by its name on the page. All but unions have a value and a null.
 TYPES: dict[str, list[pa.Array]] = {
     "`null`": [pa.nulls(2)],
     "`bool`": [pa.array([True, None])],
@@ -129,7 +129,7 @@ def as_map(values: pa.Array) -> pa.Array:
 
 
 def as_keys(values: pa.Array) -> pa.Array:
-    """The null, which comes last, is no key: its map is empty."""
+    """The null, which comes last, is not a key: its map is empty."""
     count = len(values) - values.null_count
     ends = pa.array([min(row, count) for row in range(len(values) + 1)], pa.int32())
     return pa.MapArray.from_arrays(ends, values.slice(0, count), values.slice(0, count))
@@ -144,7 +144,7 @@ LAYOUTS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "c_dictionary": as_dictionary,
     "c_runs": as_runs,
 }
-# Values inside of others, and what each value is read as. The null comes last.
+# Values within other values, and the form in which each is read. The null comes last.
 PARTS: dict[str, tuple[Callable[[pa.Array], pa.Array], Callable[[int, Any], Any]]] = {
     "c_struct": (as_struct, lambda _, value: {"f": value}),
     "c_list": (as_list, lambda _, value: [value]),
@@ -157,12 +157,12 @@ PARTS: dict[str, tuple[Callable[[pa.Array], pa.Array], Callable[[int, Any], Any]
 
 
 def new_store() -> MemoryStore:
-    """At a place of its own: what is read of a table is kept by its place."""
+    """At a separate place, because caches of a table depend on its place."""
     return MemoryStore(f"/memory/{next(NUMBERS)}")
 
 
 def is_taken(write: Callable[[], object]) -> bool:
-    """Whether the write goes through; else it is an error of pydelta's that names the column, or the comparison."""
+    """Whether the write succeeds. Otherwise it is an error of pydelta that names the column, or the comparison."""
     try:
         write()
     except ExpressionError as error:
@@ -175,17 +175,17 @@ def is_taken(write: Callable[[], object]) -> bool:
 
 
 def plain_values(values: pa.Array) -> list[Any]:
-    """The values as a table gives them back."""
+    """The values as a table returns them."""
     storage = values.storage if isinstance(values, pa.ExtensionArray) else values
-    found: list[Any] = storage.to_pylist()
+    plain: list[Any] = storage.to_pylist()
     if pa.types.is_timestamp(values.type):
-        found = [value.to_pydatetime() if isinstance(value, pd.Timestamp) else value for value in found]
-        found = [value if value is None or value.tzinfo is None else value.astimezone(dt.UTC) for value in found]
-    return found
+        plain = [value.to_pydatetime() if isinstance(value, pd.Timestamp) else value for value in plain]
+        plain = [value if value is None or value.tzinfo is None else value.astimezone(dt.UTC) for value in plain]
+    return plain
 
 
 def written(columns: Mapping[str, pa.Array], **options: Any) -> dict[str, list[Any]] | None:
-    """The values of the columns in a new table with them, after each row's number; None where the write is refused."""
+    """The values of the columns in a new table, after each row's number; None if the write is refused."""
     store, rows = new_store(), len(next(iter(columns.values())))
     data = pa.table({"row": pa.array(range(rows)), **columns})
     if not is_taken(lambda: write_delta(store.root, data, store=store, **options)):
@@ -201,13 +201,13 @@ def is_merge_key(values: pa.Array, expected: list[Any]) -> bool:
     source = pa.table({"c": as_dictionary(values)})
     merge = DeltaTable(store.root, store=store).merge(source, "t.c = s.c", "s", "t").when_matched_delete()
     rows: list[int] = []
-    taken = is_taken(lambda: rows.append(merge.execute()["numTargetRowsDeleted"]))
-    assert not taken or rows == [len(expected) - expected.count(None)]
-    return taken
+    is_accepted = is_taken(lambda: rows.append(merge.execute()["numTargetRowsDeleted"]))
+    assert not is_accepted or rows == [len(expected) - expected.count(None)]
+    return is_accepted
 
 
 def outcome(values: pa.Array) -> tuple[str, ...]:
-    """What a row of the page says of a type. Values that are written are compared with those that are read."""
+    """The page's row for a type. Written values are compared with read ones."""
     expected = plain_values(values)
     top = written({name: layout(values) for name, layout in LAYOUTS.items()})
     nested = written({name: layout(values) for name, (layout, _) in PARTS.items()})
@@ -220,14 +220,14 @@ def outcome(values: pa.Array) -> tuple[str, ...]:
     parts = written({"c": as_dictionary(values)}, partition_by="c")
     assert parts is None or parts["c"] == expected
     places = (nested is not None, parts is not None, is_merge_key(values, expected))
-    return f"`{type_name(from_arrow_type(values.type))}`", *("yes" if taken else "no" for taken in places)
+    return f"`{type_name(from_arrow_type(values.type))}`", *("yes" if is_accepted else "no" for is_accepted in places)
 
 
 def lines() -> Iterator[str]:
     for name, arrays in TYPES.items():
-        found = set(map(outcome, arrays)) or {outcome_of_frame(FRAMES[name])}
-        assert len(found) == 1, (name, found)
-        yield f"| {name} | {' | '.join(found.pop())} |\n"
+        outcomes = set(map(outcome, arrays)) or {outcome_of_frame(FRAMES[name])}
+        assert len(outcomes) == 1, (name, outcomes)
+        yield f"| {name} | {' | '.join(outcomes.pop())} |\n"
 
 
 def outcome_of_frame(frame: Any) -> tuple[str, ...]:
@@ -237,8 +237,8 @@ def outcome_of_frame(frame: Any) -> tuple[str, ...]:
 
 
 def test_table_of_the_page_is_what_writes_do() -> None:
-    made = HEADER + "".join(lines())
-    assert made in PAGE.read_text(), f"docs/writing.md lacks this table:\n{made}"
+    page_table = HEADER + "".join(lines())
+    assert page_table in PAGE.read_text(), f"docs/writing.md lacks this table:\n{page_table}"
 
 
 # ---------------------------------------------------------------- categories, as polars and pandas have them

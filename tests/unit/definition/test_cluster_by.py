@@ -1,4 +1,4 @@
-"""ALTER TABLE ... CLUSTER BY: what the log says afterwards, and what is refused."""
+"""ALTER TABLE ... CLUSTER BY: the log afterwards, and refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import SchemaMismatchError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 ROWS = pa.table(
     {
@@ -134,11 +134,11 @@ def test_a_lost_reply_changes_the_columns_once() -> None:
 def test_an_append_of_another_before_the_commit_is_no_conflict() -> None:
     store = MemoryStore()
     write_delta(store.root, ROWS, cluster_by=["id"], store=store)
-    done: list[int] = []
+    calls: list[int] = []
 
     def append(moment: str, name: str, path: str) -> None:
-        if (moment, name) == ("before", "put_if_absent") and not done:
-            done.append(1)
+        if (moment, name) == ("before", "put_if_absent") and not calls:
+            calls.append(1)
             write_delta(store.root, ROWS, mode="append", store=store)
 
     store.hook = append

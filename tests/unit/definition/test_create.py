@@ -1,4 +1,4 @@
-"""Definitions of new tables: the protocol that schema and properties need, and what no table may be."""
+"""Definitions of new tables: the protocol that schema and properties need, and invalid definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose name is the empty text: none is made, and tables of other writers that have one stay of use."""
+"""Columns whose name is the empty text: pydelta makes none, and can use tables of other writers that have one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def table(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def refuses(change: Callable[[], object], said: str = "has the empty text as its name") -> None:
-    with pytest.raises(SchemaMismatchError, match=said) as caught:
+def refuses(change: Callable[[], object], expected_text: str = "has the empty text as its name") -> None:
+    with pytest.raises(SchemaMismatchError, match=expected_text) as caught:
         change()
     assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
 
@@ -50,7 +50,7 @@ def test_create_with_an_empty_name_is_refused(tmp_path: Path, place: str, mode: 
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected_text"),
     [
         (NAMELESS, "A column has"),
         (StructType((StructField("m", MapType(STRING, ArrayType(NAMELESS))),)), "A field of column m.value.element has"),
@@ -58,8 +58,8 @@ def test_create_with_an_empty_name_is_refused(tmp_path: Path, place: str, mode: 
     ],
     ids=["top", "map of lists", "struct"],
 )
-def test_definition_with_an_empty_name_is_refused_by_its_place(schema: StructType, said: str) -> None:
-    refuses(lambda: define_table(schema, configuration=MAPPED), said)
+def test_definition_with_an_empty_name_is_refused_by_its_place(schema: StructType, expected_text: str) -> None:
+    refuses(lambda: define_table(schema, configuration=MAPPED), expected_text)
 
 
 CHANGES: dict[str, Callable[[str], object]] = {

@@ -1,4 +1,4 @@
-"""What a table says of its log: it stays under REPLACE, CLONE and RESTORE, and no other table takes it over."""
+"""What a table's properties say about its log: REPLACE, CLONE and RESTORE do not change it, and no other table gets it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, StructField, StructType
-from tests.support.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import MANAGED, coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -72,7 +72,7 @@ def time_ms(store: ObjectStore, version: int) -> int:
 
 
 def check_times(store: ObjectStore) -> None:
-    """Each version is found by the time that the history tells of it."""
+    """Each version is found by its time in the history."""
     newest = Snapshot.load(store)
     for version in range(newest.version + 1):
         assert version_at_timestamp(store, time_ms(store, version), newest.config, or_last=True) == version
@@ -82,9 +82,9 @@ def check_times(store: ObjectStore) -> None:
 
 
 @REPLACEMENTS
-@pytest.mark.parametrize("asked", [{}, {"delta__enableInCommitTimestamps": "true"}], ids=["unasked", "asked"])
+@pytest.mark.parametrize("options", [{}, {"delta__enableInCommitTimestamps": "true"}], ids=["unasked", "asked"])
 def test_replaced_coordinated_table_says_since_when_its_commits_are_stamped(
-    tmp_path: Path, replacement: Callable[..., None], asked: dict[str, str]
+    tmp_path: Path, replacement: Callable[..., None], options: dict[str, str]
 ) -> None:
     path, url = tmp_path / "t", ledger_url(tmp_path)
     for number in range(2):
@@ -92,7 +92,7 @@ def test_replaced_coordinated_table_says_since_when_its_commits_are_stamped(
     set_properties(coordinated(path, url), MANAGED)
     before = properties_of(coordinated(path, url))
     assert before[SINCE[0]] == "2"
-    replacement(coordinated(path, url), **asked)
+    replacement(coordinated(path, url), **options)
     after = properties_of(coordinated(path, url))
     assert {name: after[name] for name in before} == before
     check_times(coordinated(path, url))
@@ -130,7 +130,7 @@ def test_replacement_that_asks_for_timestamps_keeps_since_when_they_are_there(
 
 
 def protected(path: Path) -> ObjectStore:
-    """A table whose protection holds before its newest version."""
+    """A table whose protection covers the versions before its newest."""
     store = open_store(str(path))
     write_delta(store.root, rows(1, 2, 3), configuration={"delta.enableDeletionVectors": "true"})
     DeltaTable(store.root).delete("id = 3")

@@ -47,8 +47,8 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 def rows_of(path: Path, version: int | None = None) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(path), version=version).to_arrow().to_pylist()
-    return sorted((tuple(row.values()) for row in found), key=str)
+    rows = DeltaTable(str(path), version=version).to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=str)
 
 
 def actions_of(path: Path, version: int) -> list[Any]:
@@ -68,8 +68,8 @@ def new(*rows: tuple[int, str | None]) -> pa.Table:
 BEFORE = [(n, "a") for n in range(4)] + [(n, "b") for n in range(4, 8)] + [(8, None), (9, None)]
 
 
-def after(*kept: int, plus: tuple[tuple[int, str | None], ...]) -> list[tuple[Any, ...]]:
-    return sorted([*(BEFORE[n] for n in kept), *plus], key=str)
+def after(*kept_numbers: int, plus: tuple[tuple[int, str | None], ...]) -> list[tuple[Any, ...]]:
+    return sorted([*(BEFORE[n] for n in kept_numbers), *plus], key=str)
 
 
 # ---------------------------------------------------------------- what is replaced
@@ -97,7 +97,7 @@ def test_overwrite_by_no_rows_empties_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "kept"),
+    ("data", "kept_numbers"),
     [
         (((1, "a"),), (4, 5, 6, 7, 8, 9)),
         (((1, "a"), (2, "c")), (4, 5, 6, 7, 8, 9)),
@@ -107,11 +107,11 @@ def test_overwrite_by_no_rows_empties_the_table(tmp_path: Path) -> None:
     ],
 )
 def test_overwrite_dynamic_replaces_the_partitions_of_the_data(
-    tmp_path: Path, data: tuple[tuple[int, str | None], ...], kept: tuple[int, ...]
+    tmp_path: Path, data: tuple[tuple[int, str | None], ...], kept_numbers: tuple[int, ...]
 ) -> None:
     make(tmp_path)
     write_delta(str(tmp_path), new(*data), mode="overwrite", partition_overwrite_mode="dynamic")
-    assert rows_of(tmp_path) == after(*kept, plus=data)
+    assert rows_of(tmp_path) == after(*kept_numbers, plus=data)
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
@@ -134,9 +134,9 @@ def test_overwrite_dynamic_of_years_beyond_those_of_python(tmp_path: Path, kind:
     write_delta(str(tmp_path), table, partition_by=["p"])
     newer = table.slice(0, 2).set_column(0, "n", pa.array([10, 20]))
     write_delta(str(tmp_path), newer, mode="overwrite", partition_overwrite_mode="dynamic")
-    found = DeltaTable(str(tmp_path)).to_arrow().sort_by("n")
-    assert found["n"].to_pylist() == [3, 10, 20]
-    assert found["p"].cast(plain).to_pylist() == [numbers[2].as_py(), numbers[0].as_py(), numbers[1].as_py()]
+    sorted_data = DeltaTable(str(tmp_path)).to_arrow().sort_by("n")
+    assert sorted_data["n"].to_pylist() == [3, 10, 20]
+    assert sorted_data["p"].cast(plain).to_pylist() == [numbers[2].as_py(), numbers[0].as_py(), numbers[1].as_py()]
 
 
 def test_overwrite_dynamic_of_a_table_without_partitions_replaces_it(tmp_path: Path) -> None:
@@ -187,18 +187,18 @@ def test_overwrite_dynamic_of_the_ends_of_time_leaves_the_other_partitions(tmp_p
 def test_rows_of_partitions_by_a_cast_that_may_fail_are_not_all_rows(
     tmp_path: Path, kind: str, operation: str, text: str
 ) -> None:
-    """The values of a text that the cast takes go, or none do."""
+    """Either the values of a text that the cast accepts are deleted, or none."""
     arrow, plain, ends = EXTREMES[kind]
     name = str(tmp_path)
     write_delta(name, pa.table({"n": [0, 1, 2], "p": pa.array([0, *ends], plain).cast(arrow)}), partition_by=["p"])
-    found = sorted(dict(file["partition_values"])["p"] for file in DeltaTable(name).files().to_pylist())
-    wanted = {"first": found[1], "last": found[0], "never": "no time"}[text]
+    partition_texts = sorted(dict(file["partition_values"])["p"] for file in DeltaTable(name).files().to_pylist())
+    expected_partition = {"first": partition_texts[1], "last": partition_texts[0], "never": "no time"}[text]
     empty = pa.table({"n": pa.array([], pa.int64()), "p": pa.array([], plain).cast(arrow)})
     try:
         if operation == "delete":
-            DeltaTable(name).delete(f"p <=> cast('{wanted}' AS {kind})")
+            DeltaTable(name).delete(f"p <=> cast('{expected_partition}' AS {kind})")
         else:
-            write_delta(name, empty, mode="overwrite", replace_where=f"p <=> cast('{wanted}' AS {kind})")
+            write_delta(name, empty, mode="overwrite", replace_where=f"p <=> cast('{expected_partition}' AS {kind})")
     except DeltaError:
         assert DeltaTable(name).version == 0
     else:
@@ -206,7 +206,7 @@ def test_rows_of_partitions_by_a_cast_that_may_fail_are_not_all_rows(
 
 
 def respell(path: Path, old: str, new_text: str) -> None:
-    """Another text for partition values in the first commit."""
+    """Change the text of a partition value in the first commit."""
     log = path / f"_delta_log/{0:020d}.json"
     text = log.read_text()
     assert old in text
@@ -252,7 +252,7 @@ def test_overwrite_dynamic_takes_pairs_of_values_and_not_each_with_each(tmp_path
 
 
 def make_char(path: Path) -> None:
-    """Partitions 'ab' and 'cd' of a CHAR(5); the file of 'cd' says it with its blanks."""
+    """Partitions 'ab' and 'cd' of a CHAR(5); the file of 'cd' has the value with its blanks."""
     day = StructField("p", STRING, metadata={DECLARED_TYPE: "char(5)"})
     create_table(LocalStore(str(path)), define_table(StructType((StructField("n", LONG), day)), partition_by=["p"]))
     write_delta(str(path), pa.table({"n": [1, 2], "p": ["ab", "cd   "]}), mode="append")
@@ -263,8 +263,8 @@ def test_overwrite_dynamic_of_char_finds_the_partition_with_and_without_blanks(t
     make_char(tmp_path)
     table = pa.table({"n": [9], "p": [text]})
     write_delta(str(tmp_path), table, mode="overwrite", partition_overwrite_mode="dynamic")
-    kept = (2, "cd   ") if text[0] == "a" else (1, "ab   ")
-    assert rows_of(tmp_path) == [kept, (9, text.ljust(5))]
+    kept_row = (2, "cd   ") if text[0] == "a" else (1, "ab   ")
+    assert rows_of(tmp_path) == [kept_row, (9, text.ljust(5))]
 
 
 def test_overwrite_dynamic_of_many_partitions(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_overwrite_dynamic_refuses_values_that_are_none_of_their_type(tmp_path: 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS, FEED, {**VECTORS, **FEED}], ids=["plain", "vectors", "feed", "both"])
 @pytest.mark.parametrize(
-    ("predicate", "data", "kept"),
+    ("predicate", "data", "kept_numbers"),
     [
         ("day = 'a'", ((100, "a"),), (4, 5, 6, 7, 8, 9)),
         ("day IS NULL", ((100, None),), tuple(range(8))),
@@ -307,11 +307,11 @@ def test_overwrite_replace_where_replaces_the_rows_of_the_predicate(
     configuration: Mapping[str, str],
     predicate: str,
     data: tuple[tuple[int, str | None], ...],
-    kept: tuple[int, ...],
+    kept_numbers: tuple[int, ...],
 ) -> None:
     make(tmp_path, configuration)
     write_delta(str(tmp_path), new(*data), mode="overwrite", replace_where=predicate)
-    assert rows_of(tmp_path) == after(*kept, plus=data)
+    assert rows_of(tmp_path) == after(*kept_numbers, plus=data)
     assert rows_of(tmp_path, 0) == sorted(BEFORE, key=str)
     actions = actions_of(tmp_path, 1)
     if configuration == VECTORS:
@@ -319,15 +319,15 @@ def test_overwrite_replace_where_replaces_the_rows_of_the_predicate(
         assert touched <= {a.path for a in actions if isinstance(a, RemoveFile)}
         assert not any(isinstance(a, AddCDCFile) for a in actions)
     if FEED.items() <= configuration.items():
-        check_feed(tmp_path, data, kept)
+        check_feed(tmp_path, data, kept_numbers)
 
 
-def check_feed(path: Path, data: tuple[tuple[int, str | None], ...], kept: tuple[int, ...]) -> None:
+def check_feed(path: Path, data: tuple[tuple[int, str | None], ...], kept_numbers: tuple[int, ...]) -> None:
     """The changes of version 1 are the deletes of all rows that are gone and the inserts of the new ones."""
     feed = DeltaTable(str(path)).changes(starting_version=1).read_all().to_pylist()
-    found = sorted(((row["_change_type"], row["id"], row["day"]) for row in feed), key=str)
-    gone = [("delete", *BEFORE[n]) for n in range(10) if n not in kept]
-    assert found == sorted([*gone, *(("insert", *row) for row in data)], key=str)
+    changes = sorted(((row["_change_type"], row["id"], row["day"]) for row in feed), key=str)
+    deletes = [("delete", *BEFORE[n]) for n in range(10) if n not in kept_numbers]
+    assert changes == sorted([*deletes, *(("insert", *row) for row in data)], key=str)
 
 
 @pytest.mark.parametrize(
@@ -355,11 +355,13 @@ def test_overwrite_replace_where_has_the_metrics_of_the_reference(
     metrics = {name: int(value) for name, value in history(LocalStore(str(tmp_path))).to_pylist()[0]["operationMetrics"]}
     actions = actions_of(tmp_path, 1)
     adds = [action for action in actions if isinstance(action, AddFile)]
-    gone = {a.path: a.size_bytes for a in actions if isinstance(a, RemoveFile) and a.path not in {add.path for add in adds}}
+    removed_sizes = {
+        a.path: a.size_bytes for a in actions if isinstance(a, RemoveFile) and a.path not in {add.path for add in adds}
+    }
     assert metrics == {
         **{f"num{name}": count for name, count in expected.items()},
         "numOutputBytes": sum(add.size_bytes for add in adds),
-        "numRemovedBytes": sum(gone.values()),
+        "numRemovedBytes": sum(removed_sizes.values()),
         "numAddedChangeFiles": sum(isinstance(action, AddCDCFile) for action in actions),
     }
     assert metrics["numAddedChangeFiles"] > 0 or not feed or configuration or predicate != "id = 3"
@@ -423,9 +425,9 @@ def test_overwrite_replace_where_keeps_the_ids_of_rows_that_stay(
     before = row_ids_of(tmp_path)
     for version in (1, 2):
         write_delta(str(tmp_path), new((version, "a")), mode="overwrite", replace_where=f"id = {version}")
-        found = row_ids_of(tmp_path)
-        assert {n: found[n] for n in found if n > version} == {n: before[n] for n in before if n > version}
-        assert found[version][1] == version and found[version][0] not in {row_id for row_id, _ in before.values()}
+        ids_after = row_ids_of(tmp_path)
+        assert {n: ids_after[n] for n in ids_after if n > version} == {n: before[n] for n in before if n > version}
+        assert ids_after[version][1] == version and ids_after[version][0] not in {row_id for row_id, _ in before.values()}
     assert len({row_id for row_id, _ in row_ids_of(tmp_path).values()}) == 10
 
 
@@ -447,7 +449,7 @@ def test_overwrite_without_data_change_says_so_in_every_action(tmp_path: Path) -
 @pytest.mark.parametrize("spelling", ["p%61rt.parquet", "part%20one.parquet", "part one.parquet", "%C3%BC.parquet", "ü.parquet"])
 @pytest.mark.parametrize("from_checkpoint", [False, True])
 def test_overwrite_spells_paths_as_the_log_does(tmp_path: Path, spelling: str, from_checkpoint: bool) -> None:
-    """Clients that compare the texts of add and remove would keep the file otherwise."""
+    """Otherwise clients that compare the texts of add and remove would keep the file."""
     write_delta(str(tmp_path), pa.table({"id": range(10)}), configuration=VECTORS)
     (add,) = [a for a in actions_of(tmp_path, 0) if isinstance(a, AddFile)]
     (tmp_path / add.path).rename(tmp_path / unquote(spelling))
@@ -498,8 +500,8 @@ def test_overwrite_options_that_contradict_are_refused(tmp_path: Path, options: 
 def test_write_with_a_transaction_is_done_once(tmp_path: Path) -> None:
     make(tmp_path)
     for version, expected in ((5, 1), (5, 1), (4, 1), (6, 2)):
-        found = write_delta(str(tmp_path), new((version, "t")), mode="append", txn_app_id="app", txn_version=version)
-        assert found == expected
+        version_written = write_delta(str(tmp_path), new((version, "t")), mode="append", txn_app_id="app", txn_version=version)
+        assert version_written == expected
     assert rows_of(tmp_path) == after(*range(10), plus=((5, "t"), (6, "t")))
     (recorded,) = [a for a in actions_of(tmp_path, 2) if isinstance(a, SetTransaction)]
     assert (recorded.app_id, recorded.version) == ("app", 6) and recorded.last_updated_ms
@@ -559,7 +561,7 @@ def test_write_with_clustering_columns_records_them(tmp_path: Path) -> None:
         write_delta(str(tmp_path), new((2, "b")), mode="append", cluster_by=["id"])
 
 
-def test_write_collects_statistics_of_clustering_columns_that_the_properties_leave_out_later(tmp_path: Path) -> None:
+def test_write_collects_statistics_of_clustering_columns_that_properties_leave_out(tmp_path: Path) -> None:
     table, path = pa.table({f"c{n}": [n] for n in range(40)}), str(tmp_path)
     write_delta(path, table, cluster_by=["c39"], configuration={"delta.dataSkippingNumIndexedCols": "40"})
     set_properties(LocalStore(path), {"delta.dataSkippingNumIndexedCols": "32"})
@@ -626,10 +628,12 @@ def test_overwritten_schema_keeps_the_clustering_whose_columns_are_all_there(
 
 
 @pytest.mark.parametrize("mode", ["none", "name"])
-@pytest.mark.parametrize("gone", [[], ["id"]])
-def test_clustered_table_that_becomes_partitioned_is_clustered_no_more(tmp_path: Path, mode: str, gone: list[str]) -> None:
+@pytest.mark.parametrize("dropped_columns", [[], ["id"]])
+def test_clustered_table_that_becomes_partitioned_is_clustered_no_more(
+    tmp_path: Path, mode: str, dropped_columns: list[str]
+) -> None:
     write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"], configuration={"delta.columnMapping.mode": mode})
-    rows = CLUSTERED.drop_columns(gone)
+    rows = CLUSTERED.drop_columns(dropped_columns)
     write_delta(str(tmp_path), rows, mode="overwrite", overwrite_schema=True, partition_by=["day"])
     assert DeltaTable(str(tmp_path)).metadata.partition_columns == ("day",)
     assert clustering(tmp_path) == []
@@ -638,7 +642,7 @@ def test_clustered_table_that_becomes_partitioned_is_clustered_no_more(tmp_path:
     assert compact["numFilesAdded"] == 2 and compact.get("clusteringStats") is None
 
 
-def test_table_that_another_writer_left_clustered_and_partitioned_is_mended_by_a_new_schema(tmp_path: Path) -> None:
+def test_new_schema_repairs_a_table_that_is_both_clustered_and_partitioned(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"])
     write_delta(str(tmp_path), CLUSTERED, mode="overwrite", overwrite_schema=True, partition_by=["day"])
@@ -664,7 +668,7 @@ def test_overwritten_schema_and_clustering_columns_that_it_does_not_leave_are_re
 
 
 class Interrupted(LocalStore):
-    """Another writer's commit comes in just before ours."""
+    """Another writer commits just before us."""
 
     def __init__(self, root: Path, between: Any) -> None:
         super().__init__(str(root))
@@ -696,7 +700,7 @@ def test_overwrite_that_meets_an_append_conflicts_unless_write_serializable(tmp_
     assert rows_of(tmp_path) == [(50, "b"), (60, "a")]
 
 
-def test_overwrite_of_the_schema_conflicts_with_an_append_of_the_former_one_at_each_level(tmp_path: Path) -> None:
+def test_schema_overwrite_conflicts_with_an_append_of_the_old_schema_at_each_level(tmp_path: Path) -> None:
     make(tmp_path)
     ours = {"mode": "overwrite", "overwrite_schema": True, "isolation_level": "SnapshotIsolation"}
     with pytest.raises(ConcurrentAppendException, match="no isolation level lets it pass"):
@@ -842,13 +846,13 @@ def test_file_of_a_writer_that_works_with_views_is_read_and_filtered(tmp_path: P
     views = pa.schema(list(zip(plain.column_names, types, strict=True)))
     pq.write_table(pa.table([plain[n].cast(kind) for n, kind in enumerate(types)], schema=views), file)
     assert pq.ParquetFile(file).schema_arrow.field("t").type == pa.string_view()
-    kept = [row for row in plain.to_pylist() if filter is None or row["id"] == 2 or (row["id"] == 3 and "id" in filter)]
-    assert DeltaTable(str(tmp_path)).to_arrow(filter=filter).to_pylist() == kept
+    kept_rows = [row for row in plain.to_pylist() if filter is None or row["id"] == 2 or (row["id"] == 3 and "id" in filter)]
+    assert DeltaTable(str(tmp_path)).to_arrow(filter=filter).to_pylist() == kept_rows
     write_delta(str(tmp_path), plain.slice(0, 0), mode="overwrite", replace_where="id = 2")
     assert DeltaTable(str(tmp_path)).to_arrow(["id", "t"]).to_pylist() == [{"id": 1, "t": "a"}, {"id": 3, "t": None}]
 
 
-def test_write_to_a_table_clustered_by_a_column_that_is_not_there_collects_what_there_is(tmp_path: Path) -> None:
+def test_write_to_a_table_clustered_by_a_missing_column_collects_other_statistics(tmp_path: Path) -> None:
     write_delta(str(tmp_path), new((1, "a")), cluster_by=["id"])
     commit = tmp_path / "_delta_log" / f"{0:020d}.json"
     commit.write_text(commit.read_text().replace(r"[[\"id\"]]", r"[[\"id\"],[\"gone\",\"x\"]]"))

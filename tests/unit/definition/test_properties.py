@@ -86,16 +86,16 @@ def test_properties_are_just_those_of_delta() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - ICEBERG))
 def test_properties_are_taken_or_refused_by_name_for_new_tables_and_present_ones(store: ObjectStore, name: str) -> None:
-    taken = PROPERTIES[name].treatment in (Treatment.HONOURED, Treatment.WITHOUT_EFFECT)
-    given = {name.upper(): value_of(name)}
-    for act in (lambda: define_table(SCHEMA, configuration=given), lambda: set_properties(store, given)):
-        if taken:
+    is_taken = PROPERTIES[name].treatment in (Treatment.HONOURED, Treatment.WITHOUT_EFFECT)
+    configuration = {name.upper(): value_of(name)}
+    for act in (lambda: define_table(SCHEMA, configuration=configuration), lambda: set_properties(store, configuration)):
+        if is_taken:
             act()
         else:
             with pytest.raises(DeltaError, match=re.escape(name)):
                 act()
-    assert (Snapshot.load(store).version > 0) == taken
-    if taken and name not in ("delta.minReaderVersion", "delta.minWriterVersion"):
+    assert (Snapshot.load(store).version > 0) == is_taken
+    if is_taken and name not in ("delta.minReaderVersion", "delta.minWriterVersion"):
         assert Snapshot.load(store).metadata.configuration[name] == value_of(name)
 
 
@@ -129,7 +129,7 @@ def test_properties_that_are_refused_have_the_conditions_of_the_reference(name: 
         ("delta.checkpointPolicy", "v3"),
     ],
 )
-def test_properties_with_a_value_that_is_none_are_refused_before_a_write_trips_over_it(name: str, value: str) -> None:
+def test_properties_with_invalid_values_are_refused_before_a_write_uses_them(name: str, value: str) -> None:
     with pytest.raises(InvalidOptionError, match=re.escape(f"{name} is {value!r}; it must be ")):
         split_configuration({name: value})
 
@@ -201,7 +201,7 @@ def test_partition_columns_are_written_into_files_where_the_property_says_so(tmp
         assert DeltaTable(str(path)).to_arrow().sort_by("id") == ROWS
 
 
-def test_table_that_keeps_metadata_of_other_formats_is_read_and_written_only_without_them(store: ObjectStore) -> None:
+def test_table_with_metadata_of_other_formats_is_read_and_written_only_without_them(store: ObjectStore) -> None:
     snapshot = Snapshot.load(store)
     configuration = {"delta.universalFormat.enabledFormats": "iceberg"}
     action = {"metaData": {**snapshot.metadata.to_json(), "configuration": configuration}}
@@ -224,12 +224,12 @@ def test_table_that_keeps_metadata_of_other_formats_is_read_and_written_only_wit
 def test_default_of_a_property_means_what_the_property_means(name: str) -> None:
     if name in ICEBERG or name == "delta.ignoreProtocolDefaults":
         pytest.skip("tested elsewhere")
-    said = define_table(SCHEMA, configuration={name: value_of(name)})
+    definition = define_table(SCHEMA, configuration={name: value_of(name)})
     default = define_table(SCHEMA, defaults={name: value_of(name)})
-    assert default.protocol == said.protocol
-    stable = {key for key in said.metadata.configuration if not key.startswith("delta.rowTracking.")}
+    assert default.protocol == definition.protocol
+    stable = {key for key in definition.metadata.configuration if not key.startswith("delta.rowTracking.")}
     assert {key: default.metadata.configuration[key] for key in stable} == {
-        key: said.metadata.configuration[key] for key in stable
+        key: definition.metadata.configuration[key] for key in stable
     }
 
 
@@ -262,13 +262,13 @@ def test_ignored_defaults_are_true_or_false(place: str) -> None:
 def test_table_that_is_there_is_joined_whatever_the_defaults_are(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     build_table(store, "create", define_table(SCHEMA))
-    again = define_table(SCHEMA, defaults={"delta.appendOnly": "true"})
-    assert build_table(store, "create", again, join=True) == 0
+    second_definition = define_table(SCHEMA, defaults={"delta.appendOnly": "true"})
+    assert build_table(store, "create", second_definition, join=True) == 0
     assert dict(Snapshot.load(store).metadata.configuration) == {}
-    assert build_table(store, "createOrReplace", again) == 1
+    assert build_table(store, "createOrReplace", second_definition) == 1
     assert dict(Snapshot.load(store).metadata.configuration) == {"delta.appendOnly": "true"}
 
 
 def test_defaults_of_other_products_are_passed_over() -> None:
-    made = define_table(SCHEMA, defaults={"delta.parquet.format.version.afe.internal": "1", "delta.appendOnly": "true"})
-    assert made.metadata.configuration == {"delta.appendOnly": "true"}
+    definition = define_table(SCHEMA, defaults={"delta.parquet.format.version.afe.internal": "1", "delta.appendOnly": "true"})
+    assert definition.metadata.configuration == {"delta.appendOnly": "true"}

@@ -1,10 +1,10 @@
-"""The least protocol of new tables, of tables that get more, and of tables from which features are dropped.
+"""The lowest protocol of new tables, of tables that get more features, and of tables from which features are dropped.
 
-What is expected is what delta-spark 4.4 made of the same statements (CREATE TABLE, SET TBLPROPERTIES, DROP FEATURE), asked once.
-One thing differs and is not here: where versions with lists are asked for by number, of a table without lists, delta-spark goes
-back to the versions that stand for the features in use, and this library makes the lists. What is expected where a version of
-readers is asked of a table with lists follows from the rules of delta-spark's normalization: a version brings no feature there,
-and what no feature needs is taken away.
+The expected values are what delta-spark 4.4 made of the same statements (CREATE TABLE, SET TBLPROPERTIES, DROP FEATURE). One
+difference is not tested here: if a statement sets versions with feature lists by number, for a table without lists, delta-spark
+goes back to the versions that stand for the features in use, and this library makes the lists. If a statement sets a reader
+version for a table with lists, the expected values follow from delta-spark's rules of normalization: a version adds no feature,
+and what no feature needs is removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = StructType((StructField("id", LONG), StructField("day", STRING)))
 Told = tuple[int, int, str | None, str | None]
 """Versions, and the names in each list, in order, but for appendOnly and invariants of writers."""
 
-# What of the names has `delta.` before it is left out.
+# The prefix `delta.` of names is omitted.
 R, W = "minReaderVersion", "minWriterVersion"
 ON = "true"
 FOURTH = "changeDataFeed checkConstraints generatedColumns"
@@ -74,12 +74,12 @@ ALTERED: list[tuple[dict[str, str], dict[str, str], Told]] = [
     ({}, {"feature.checkConstraints": "supported"}, (1, 3, None, None)),
     ({"columnMapping.mode": "name"}, {"enableIcebergCompatV2": ON}, (2, 7, None, "columnMapping icebergCompatV2")),
     *(
-        (start, asked, expected)
+        (start, versions, expected)
         for start, expected in (
             ({"enableChangeDataFeed": ON}, (1, 7, None, "changeDataFeed")),
             ({"columnMapping.mode": "name"}, (2, 7, None, "columnMapping")),
         )
-        for asked in ({R: "3"}, {R: "3", W: "7"}, {R: "2"}, {R: "2", W: "7"})
+        for versions in ({R: "3"}, {R: "3", W: "7"}, {R: "2"}, {R: "2", W: "7"})
     ),
     ({"enableChangeDataFeed": ON}, {R: "3", "enableRowTracking": ON}, (1, 7, None, "changeDataFeed domainMetadata rowTracking")),
     ({"enableChangeDataFeed": ON}, {R: "3", "enableTypeWidening": ON}, (3, 7, "typeWidening", "changeDataFeed typeWidening")),
@@ -135,8 +135,8 @@ def test_new_table_has_the_least_protocol_of_its_columns() -> None:
         "generatedColumns": StructField("c", LONG, metadata=rule),
         "identityColumns": StructField("c", LONG, metadata=number),
     }
-    found = {name: told(define_table(StructType((*SCHEMA.fields, column))).protocol) for name, column in columns.items()}
-    assert found == {
+    protocols = {name: told(define_table(StructType((*SCHEMA.fields, column))).protocol) for name, column in columns.items()}
+    assert protocols == {
         "timestampNtz": (3, 7, "timestampNtz", "timestampNtz"),
         "generatedColumns": (1, 7, None, "generatedColumns"),
         "identityColumns": (1, 7, None, "identityColumns"),
@@ -167,7 +167,7 @@ def test_table_that_loses_features_goes_back_to_the_least_protocol(
 def test_column_mapping_is_listed_wherever_writers_have_a_list() -> None:
     """Protocol: Supported Features. Readers of version 2 do not stand for it then."""
     versions = {"delta.minReaderVersion": "2", "delta.minWriterVersion": "7"}
-    made = define_table(SCHEMA, configuration={**versions, "delta.columnMapping.mode": "name"})
-    assert made.protocol == Protocol(2, 7, None, frozenset({"appendOnly", "invariants", "columnMapping"}))
+    definition = define_table(SCHEMA, configuration={**versions, "delta.columnMapping.mode": "name"})
+    assert definition.protocol == Protocol(2, 7, None, frozenset({"appendOnly", "invariants", "columnMapping"}))
     unlisted = Protocol(2, 7, None, frozenset({"appendOnly"}))
     assert "columnMapping" in (with_features(unlisted, {"columnMapping"}).writer_features or ())

@@ -1,4 +1,4 @@
-"""Tables built from a definition: created, taken as they are, replaced."""
+"""Tables built from a definition: created, used as they are, replaced."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_build_table_refuses_other_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [False, True])
 def test_build_table_that_stamps_commits_says_since_when(tmp_path: Path, before: bool) -> None:
-    """Commits that were made before have no timestamps of their own: whoever reads the history must know."""
+    """Earlier commits have no timestamps of their own: a reader of the history must know that."""
     stamps = {"delta.enableInCommitTimestamps": "true"}
     write_delta(str(tmp_path), ROWS, configuration=stamps if before else {})
     store = open_store(str(tmp_path))

@@ -1,4 +1,4 @@
-"""WriteRequest.check: what a write may not ask for, and which error says so."""
+"""WriteRequest.check: invalid writes, and the error of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_py.errors import InvalidOptionError
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "arguments",
     [
         {},
         {"mode": "ErrorIfExists"},
@@ -25,12 +25,12 @@ from delta_py.errors import InvalidOptionError
         {"max_records_per_file": np.int64(1)},
     ],
 )
-def test_request_that_a_write_can_carry_out_passes(asked: dict[str, Any]) -> None:
-    WriteRequest(**asked).check()
+def test_request_that_a_write_can_carry_out_passes(arguments: dict[str, Any]) -> None:
+    WriteRequest(**arguments).check()
 
 
 @pytest.mark.parametrize(
-    ("asked", "condition", "told"),
+    ("arguments", "condition", "expected_text"),
     [
         ({"mode": "upsert"}, "INVALID_SAVE_MODE", "'upsert'"),
         ({"mode": "append", "replace_where": "a = 1"}, "DELTA_ILLEGAL_OPTION", "the mode is append"),
@@ -71,8 +71,10 @@ def test_request_that_a_write_can_carry_out_passes(asked: dict[str, Any]) -> Non
         ({"txn_app_id": "job", "txn_version": True}, "DELTA_ILLEGAL_OPTION", "'txnVersion'"),
     ],
 )
-def test_request_that_cannot_be_is_refused_by_its_condition(asked: dict[str, Any], condition: str, told: str) -> None:
+def test_request_that_cannot_be_is_refused_by_its_condition(
+    arguments: dict[str, Any], condition: str, expected_text: str
+) -> None:
     with pytest.raises(InvalidOptionError) as caught:
-        WriteRequest(**asked).check()
+        WriteRequest(**arguments).check()
     assert caught.value.error_class == condition
-    assert told in str(caught.value)
+    assert expected_text in str(caught.value)

@@ -1,4 +1,4 @@
-"""Tables with columns and fields of type void, which are null in every row and in no data file."""
+"""Tables with columns and fields of type void, which are null in every row and absent from data files."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SCHEMA = pa.schema([("i", pa.int64()), ("v", pa.null()), ("s", pa.struct([("x", 
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(str(path)).to_arrow().sort_by("i").to_pylist()
-    return found
+    sorted_rows: list[dict[str, Any]] = DeltaTable(str(path)).to_arrow().sort_by("i").to_pylist()
+    return sorted_rows
 
 
 def typed(i: int, x: int | None) -> pa.Table:

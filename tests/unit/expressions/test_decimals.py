@@ -1,4 +1,4 @@
-"""Decimal arithmetic and casts against Python's decimal module: exact results, rounded half up once, in Spark's types."""
+"""Decimal arithmetic and casts compared with Python's decimal module: exact results, rounded half up once, in Spark's types."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ TYPES = [(5, 2), (10, 0), (18, 6), (20, 0), (20, 10), (28, 3), (38, 10), (38, 0)
 
 
 def numbers(chance: random.Random, precision: int, scale: int, count: int) -> list[Decimal | None]:
-    """Of every length, some zero, some null, ties among them."""
-    found: list[Decimal | None] = [None, Decimal(0), Decimal(5).scaleb(-scale), Decimal(10**precision - 1).scaleb(-scale, EXACT)]
+    """Of every length, some zero, some null, some of them ties."""
+    numbers_list: list[Decimal | None] = [
+        None,
+        Decimal(0),
+        Decimal(5).scaleb(-scale),
+        Decimal(10**precision - 1).scaleb(-scale, EXACT),
+    ]
     for _ in range(count):
         digits = chance.randrange(10 ** chance.randint(1, min(precision, 16)))
-        found.append(Decimal(digits * chance.choice((1, -1))).scaleb(-scale))
-    return found
+        numbers_list.append(Decimal(digits * chance.choice((1, -1))).scaleb(-scale))
+    return numbers_list
 
 
 def column(values: list[Decimal | None], precision: int, scale: int) -> pa.Array:
@@ -63,24 +68,24 @@ def test_operator_gives_the_exact_result_rounded_once(op: str, left: tuple[int, 
     chance = random.Random(f"{op}{left}{right}")
     pairs = list(zip(numbers(chance, *left, 30), reversed(numbers(chance, *right, 30)), strict=True))
     target = decimal_result(op, DecimalType(*left), DecimalType(*right))
-    kept, expected = [], []
+    operands, expected = [], []
     for a, b in pairs:
         if op in "/%" and b == 0 and a is not None:
             continue
         value = None if a is None or b is None else rounded(exactly(op, a, b), target)
         if value is not None or a is None or b is None:
-            kept.append((a, b))
+            operands.append((a, b))
             expected.append(value)
     tree = Call(op, (Column(("a",)), Column(("b",))))
     try:
-        found = run(tree, a=column([a for a, _ in kept], *left), b=column([b for _, b in kept], *right))
+        results = run(tree, a=column([a for a, _ in operands], *left), b=column([b for _, b in operands], *right))
     except ExpressionError as error:
-        # So many digits do not fit into what Arrow computes with: refused by name, never wrong.
+        # Arrow cannot compute with this many digits: refused by name, never wrong.
         assert error.error_class == "DELTA_UNSUPPORTED_EXPRESSION"
         assert left[0] + right[0] >= 38
         return
-    assert found.type == pa.decimal128(target.precision, target.scale)
-    assert found.to_pylist() == expected
+    assert results.type == pa.decimal128(target.precision, target.scale)
+    assert results.to_pylist() == expected
 
 
 @pytest.mark.parametrize("source", TYPES)
@@ -89,8 +94,8 @@ def test_cast_between_decimals_rounds_half_up_or_raises(source: tuple[int, int],
     values = numbers(random.Random(f"{source}{target}"), *source, 30)
     goal = DecimalType(*target)
     fitting = [v for v in values if v is None or rounded(v, goal) is not None]
-    found = run(Cast(Column(("a",)), goal), a=column(fitting, *source))
-    assert found.to_pylist() == [None if v is None else rounded(v, goal) for v in fitting]
+    results = run(Cast(Column(("a",)), goal), a=column(fitting, *source))
+    assert results.to_pylist() == [None if v is None else rounded(v, goal) for v in fitting]
     for value in values:
         if value not in fitting:
             with pytest.raises(ExpressionError) as caught:
@@ -102,8 +107,8 @@ def test_cast_between_decimals_rounds_half_up_or_raises(source: tuple[int, int],
 def test_decimal_as_double_long_and_text(source: tuple[int, int]) -> None:
     values = numbers(random.Random(str(source)), *source, 30)
 
-    def cast(target: DataType, given: list[Decimal | None]) -> list[Any]:
-        result: list[Any] = run(Cast(Column(("a",)), target), a=column(given, *source)).to_pylist()
+    def cast(target: DataType, decimals: list[Decimal | None]) -> list[Any]:
+        result: list[Any] = run(Cast(Column(("a",)), target), a=column(decimals, *source)).to_pylist()
         return result
 
     small = [v for v in values if v is None or v.copy_abs() < 2**63]

@@ -1,4 +1,4 @@
-"""Evaluation over batches: three-valued logic, Spark's order of values, and errors only for the rows that ask."""
+"""Evaluation over batches: three-valued logic, Spark's order of values, and errors only for the rows that are evaluated."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
 
 def run(sql: str, rows: pa.RecordBatch, zone: str = "UTC") -> list[Any]:
     expression = parse_expression(sql, from_arrow_schema(rows.schema), session_timezone=zone)
-    found: list[Any] = evaluate(expression, rows).to_pylist()
-    return found
+    values: list[Any] = evaluate(expression, rows).to_pylist()
+    return values
 
 
 def fails(sql: str, rows: pa.RecordBatch) -> str:
@@ -243,9 +243,9 @@ def test_nested_column_is_null_under_a_null_struct() -> None:
 
 def test_table_gives_a_chunked_array_and_keeps_its_chunks() -> None:
     table = pa.Table.from_batches([NUMBERS, NUMBERS])
-    found = evaluate(parse_predicate("i > 0", from_arrow_schema(table.schema)), table)
-    assert isinstance(found, pa.ChunkedArray)
-    assert found.to_pylist() == [True, False, False, None] * 2
+    mask = evaluate(parse_predicate("i > 0", from_arrow_schema(table.schema)), table)
+    assert isinstance(mask, pa.ChunkedArray)
+    assert mask.to_pylist() == [True, False, False, None] * 2
 
 
 def test_batch_without_rows_or_columns_is_evaluated() -> None:
@@ -262,10 +262,10 @@ def test_sliced_batches_give_the_values_of_their_rows() -> None:
         "cast(cast(i as decimal(5, 1)) as double)",
         "cast(cast(i as decimal(5, 1)) as string)",
     ]:
-        whole = batch(
+        full_batch = batch(
             i=pa.array([9, 1, -7, None, 3], pa.int32()), l=pa.array([9, 2, 0, 3, None]), d=pa.array([9.0, 1.5, None, 2.25, 0.0])
         )
-        assert run(sql, whole.slice(1, 3)) == run(sql, whole)[1:4]
+        assert run(sql, full_batch.slice(1, 3)) == run(sql, full_batch)[1:4]
 
 
 def test_hand_made_trees_of_mixed_types_are_compared_as_spark_does() -> None:

@@ -1,4 +1,4 @@
-"""Functions where their rules are easily got wrong; tests/spark compares all of them with Spark on random rows."""
+"""Functions with rules that are easy to get wrong; tests/spark compares all of them with Spark on random rows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ NOW = datetime.datetime(2024, 3, 1, 3, 30, tzinfo=datetime.UTC)
 
 
 def values(sql: str, batch: pa.RecordBatch = BATCH) -> list[Any]:
-    found: list[Any] = evaluate(parse_expression(sql, SCHEMA), batch).to_pylist()
-    return found
+    results: list[Any] = evaluate(parse_expression(sql, SCHEMA), batch).to_pylist()
+    return results
 
 
 # ---------------------------------------------------------------- elements
@@ -191,5 +191,5 @@ def test_regular_expression_that_java_reads_otherwise_is_refused(pattern: str) -
 
 def test_dollar_stands_before_a_last_line_end_as_in_java() -> None:
     batch = pa.record_batch({"s": pa.array(["ab", "ab\n", "ab\r\n", "ab\nc", "ab\u2028", "ab\n\n", None])})
-    found = evaluate(parse_expression("s rlike 'b$'", from_arrow_schema(batch.schema)), batch)
-    assert found.to_pylist() == [True, True, True, False, True, False, None]
+    is_match = evaluate(parse_expression("s rlike 'b$'", from_arrow_schema(batch.schema)), batch)
+    assert is_match.to_pylist() == [True, True, True, False, True, False, None]

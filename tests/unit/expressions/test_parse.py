@@ -1,4 +1,4 @@
-"""SQL text -> resolved trees: literals, coercion, names, and text that must be refused."""
+"""SQL text -> resolved trees: literals, coercion, names, and texts that must be refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def utc(*parts: int) -> Literal:
 # ---------------------------------------------------------------- how much may be asked
 
 
-# An operand that is needed in several places: each level may need the one below twice and more.
+# An operand that is needed several times: each level may need the one below twice or more.
 NEEDED_TWICE = [
     ("i between 1 and 2", "({}) between true and true"),
     ("i", "nullif({}, 1)"),
@@ -149,8 +149,8 @@ def test_options_of_in_are_numbers_texts_and_whatever_is_constant() -> None:
 )
 def test_literal_has_value_and_type_of_spark(sql: str, value: object, data_type: DataType) -> None:
     assert parse_expression(sql, SCHEMA) == Literal(value, data_type)
-    again = parse_expression(to_sql(Literal(value, data_type)), SCHEMA)
-    assert again == Literal(value, data_type)
+    parsed = parse_expression(to_sql(Literal(value, data_type)), SCHEMA)
+    assert parsed == Literal(value, data_type)
 
 
 def test_timestamp_literal_without_zone_is_read_in_the_sessions_zone() -> None:
@@ -208,12 +208,12 @@ def test_literal_gets_the_columns_type_where_that_is_exact(sql: str, expected: E
     ],
 )
 def test_column_is_cast_where_its_type_cannot_express_the_literal(sql: str, compared_as: DataType) -> None:
-    found = parse(sql)
-    assert isinstance(found, Comparison)
-    assert isinstance(found.left, Cast)
-    assert found.left.data_type == compared_as
-    assert isinstance(found.right, Literal)
-    assert found.right.data_type == compared_as
+    tree = parse(sql)
+    assert isinstance(tree, Comparison)
+    assert isinstance(tree.left, Cast)
+    assert tree.left.data_type == compared_as
+    assert isinstance(tree.right, Literal)
+    assert tree.right.data_type == compared_as
 
 
 def test_text_that_is_no_date_beside_a_date_is_refused_with_the_text() -> None:
@@ -236,9 +236,9 @@ def test_column_with_a_collation_is_refused() -> None:
 
 
 def test_cast_of_timestamp_to_date_happens_in_the_sessions_zone() -> None:
-    found = parse("cast(ts as date) = date'2024-01-01'", "Europe/Berlin")
+    tree = parse("cast(ts as date) = date'2024-01-01'", "Europe/Berlin")
     local = Call("from_utc_timestamp", (TS, Literal("Europe/Berlin", STRING)))
-    assert found == Comparison("=", Cast(local, DATE), Literal(datetime.date(2024, 1, 1), DATE))
+    assert tree == Comparison("=", Cast(local, DATE), Literal(datetime.date(2024, 1, 1), DATE))
     assert parse("cast(ts as date) = date'2024-01-01'") == Comparison(
         "=", Cast(TS, DATE), Literal(datetime.date(2024, 1, 1), DATE)
     )
@@ -359,10 +359,10 @@ def test_constants_are_computed() -> None:
 
 
 def test_very_many_options_of_in_are_fine() -> None:
-    found = parse(f"l in ({', '.join(map(str, range(20_000)))})")
-    assert isinstance(found, In)
-    assert len(found.options) == 20_000
-    assert {option.data_type for option in found.options} == {LONG}
+    tree = parse(f"l in ({', '.join(map(str, range(20_000)))})")
+    assert isinstance(tree, In)
+    assert len(tree.options) == 20_000
+    assert {option.data_type for option in tree.options} == {LONG}
 
 
 # ---------------------------------------------------------------- refused
@@ -514,9 +514,9 @@ def test_text_that_is_no_condition_is_refused_with_an_error_of_ours(sql: str) ->
 
 
 def test_long_chains_of_and_and_or_are_flat() -> None:
-    found = parse(" or ".join(f"i = {n}" for n in range(5000)))
-    assert isinstance(found, Or)
-    assert len(found.operands) == 5000
+    tree = parse(" or ".join(f"i = {n}" for n in range(5000)))
+    assert isinstance(tree, Or)
+    assert len(tree.operands) == 5000
 
 
 def test_error_names_the_place_in_the_text() -> None:

@@ -1,4 +1,4 @@
-"""Which files statistics and partition values rule out, one case at a time. Files are rows of a small table."""
+"""Which files statistics and partition values exclude, one case at a time. Files are rows of a small table."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def stats(
     )
 
 
-def kept(sql: str, known: FileStats, partitions: dict[Path, pa.Array] | None = None, zone: str = "UTC") -> list[bool]:
-    mask = keep_mask(parse_predicate(sql, SCHEMA, session_timezone=zone), known, partitions or {})
+def kept(sql: str, file_stats: FileStats, partitions: dict[Path, pa.Array] | None = None, zone: str = "UTC") -> list[bool]:
+    mask = keep_mask(parse_predicate(sql, SCHEMA, session_timezone=zone), file_stats, partitions or {})
     assert mask.type == pa.bool_()
     assert mask.null_count == 0
-    found: list[bool] = mask.to_pylist()
-    return found
+    is_kept: list[bool] = mask.to_pylist()
+    return is_kept
 
 
 # ---------------------------------------------------------------- comparisons
@@ -159,10 +159,10 @@ def test_nothing_known_keeps_every_file() -> None:
 
 
 def test_one_bound_is_enough() -> None:
-    known = stats("i", [(None, 9), (10, None), (None, None)])
-    assert kept("i > 9", known) == [False, True, True]
-    assert kept("i < 10", known) == [True, False, True]
-    assert kept("i = 10", known) == [False, True, True]
+    file_stats = stats("i", [(None, 9), (10, None), (None, None)])
+    assert kept("i > 9", file_stats) == [False, True, True]
+    assert kept("i < 10", file_stats) == [True, False, True]
+    assert kept("i = 10", file_stats) == [False, True, True]
 
 
 def test_bounds_that_contradict_each_other_are_not_believed() -> None:
@@ -170,9 +170,9 @@ def test_bounds_that_contradict_each_other_are_not_believed() -> None:
 
 
 def test_null_counts_that_make_no_sense_are_not_believed() -> None:
-    known = stats("i", [(0, 9), (0, 9)], [11, None])
-    assert kept("i is not null", known) == [True, True]
-    assert kept("i = 5", known) == [True, True]
+    file_stats = stats("i", [(0, 9), (0, 9)], [11, None])
+    assert kept("i is not null", file_stats) == [True, True]
+    assert kept("i = 5", file_stats) == [True, True]
 
 
 def test_files_without_rows_in_their_statistics_are_kept() -> None:
@@ -180,25 +180,25 @@ def test_files_without_rows_in_their_statistics_are_kept() -> None:
 
 
 def test_wide_bounds_rule_out_what_lies_outside_of_them() -> None:
-    known = stats("i", [(0, 9), (7, 7)], [2, 0], tight=False)
-    assert kept("i = 100", known) == [False, False]
-    assert kept("i = 7", known) == [True, True]
-    assert kept("i <> 7", known) == [True, False]
-    assert kept("i is null", known) == [True, False]
+    file_stats = stats("i", [(0, 9), (7, 7)], [2, 0], tight=False)
+    assert kept("i = 100", file_stats) == [False, False]
+    assert kept("i = 7", file_stats) == [True, True]
+    assert kept("i <> 7", file_stats) == [True, False]
+    assert kept("i is null", file_stats) == [True, False]
 
 
 def test_columns_are_compared_by_their_bounds() -> None:
-    known = FileStats(
+    file_stats = FileStats(
         2,
         pa.array([5, 5]),
         pa.array([True, True]),
         {("i",): pa.array([0, 50], pa.int32()), ("k",): pa.array([20, 20], pa.int32())},
         {("i",): pa.array([9, 60], pa.int32()), ("k",): pa.array([30, 30], pa.int32())},
     )
-    assert kept("i = k", known) == [False, False]
-    assert kept("i > k", known) == [False, True]
-    assert kept("i < k", known) == [True, False]
-    assert kept("i <=> k", known) == [True, True]  # both may be null: there are no null counts
+    assert kept("i = k", file_stats) == [False, False]
+    assert kept("i > k", file_stats) == [False, True]
+    assert kept("i < k", file_stats) == [True, False]
+    assert kept("i <=> k", file_stats) == [True, True]  # both may be null: there are no null counts
 
 
 def test_nested_column_is_found_by_its_path() -> None:
@@ -209,19 +209,19 @@ def test_nested_column_is_found_by_its_path() -> None:
 
 
 def test_upper_bound_of_doubles_says_nothing_of_nan() -> None:
-    known = stats("d", [(0.0, 1.0), (5.0, 9.0)], [0, 0])
-    assert kept("d > 100", known) == [True, True]
-    assert kept("d >= 100", known) == [True, True]
-    assert kept("d = 100", known) == [False, False]
-    assert kept("d in (100, 101)", known) == [False, False]
-    assert kept("d < 3", known) == [True, False]
-    assert kept("d = double('NaN')", known) == [True, True]
-    assert kept("d <=> double('NaN')", known) == [True, True]
-    assert kept("d in (100, double('NaN'))", known) == [True, True]
+    file_stats = stats("d", [(0.0, 1.0), (5.0, 9.0)], [0, 0])
+    assert kept("d > 100", file_stats) == [True, True]
+    assert kept("d >= 100", file_stats) == [True, True]
+    assert kept("d = 100", file_stats) == [False, False]
+    assert kept("d in (100, 101)", file_stats) == [False, False]
+    assert kept("d < 3", file_stats) == [True, False]
+    assert kept("d = double('NaN')", file_stats) == [True, True]
+    assert kept("d <=> double('NaN')", file_stats) == [True, True]
+    assert kept("d in (100, double('NaN'))", file_stats) == [True, True]
     assert kept("d <> 1", stats("d", [(1.0, 1.0)], [0])) == [True]
-    assert kept("not (d < 3)", known) == [True, True]
-    assert kept("not (d > 3)", known) == [True, False]
-    assert kept("floor(d) = 100", known) == [True, True]
+    assert kept("not (d < 3)", file_stats) == [True, True]
+    assert kept("not (d > 3)", file_stats) == [True, False]
+    assert kept("floor(d) = 100", file_stats) == [True, True]
 
 
 def test_nan_as_a_bound_is_not_believed() -> None:
@@ -235,9 +235,9 @@ def test_negative_zero_equals_zero() -> None:
 
 
 def test_long_beside_double_is_compared_as_spark_does() -> None:
-    known = FileStats(1, pa.array([1]), pa.array([True]), *[{("q",): pa.array([2**53 + 1], pa.int64())}] * 2)
+    file_stats = FileStats(1, pa.array([1]), pa.array([True]), *[{("q",): pa.array([2**53 + 1], pa.int64())}] * 2)
     predicate = Comparison("=", Column(("q",)), Literal(float(2**53), DOUBLE))
-    assert keep_mask(predicate, known, {}).to_pylist() == [True]
+    assert keep_mask(predicate, file_stats, {}).to_pylist() == [True]
 
 
 # ---------------------------------------------------------------- text
@@ -273,8 +273,8 @@ def test_texts(sql: str, expected: list[bool]) -> None:
 
 
 def test_texts_are_ordered_by_their_bytes() -> None:
-    known = stats("s", [("a", "\uffff"), ("\U00010000", "\U0010ffff")])
-    assert kept("s = '\U0001f600'", known) == [False, True]
+    file_stats = stats("s", [("a", "\uffff"), ("\U00010000", "\U0010ffff")])
+    assert kept("s = '\U0001f600'", file_stats) == [False, True]
 
 
 # ---------------------------------------------------------------- times
@@ -315,19 +315,19 @@ HOURS = stats(
     ],
 )
 def test_times_through_functions_that_keep_order(sql: str, zone: str, expected: list[bool]) -> None:
-    found = kept(sql, HOURS, zone=zone)
-    if zone in ("+02:00", "America/New_York"):  # a wall clock is known to a day or so only
-        assert all(keep or not wanted for keep, wanted in zip(found, expected, strict=True))
-        assert found[2] is False
+    is_kept = kept(sql, HOURS, zone=zone)
+    if zone in ("+02:00", "America/New_York"):  # a wall clock is only known to about a day
+        assert all(keep or not is_expected for keep, is_expected in zip(is_kept, expected, strict=True))
+        assert is_kept[2] is False
         return
-    assert found == expected
+    assert is_kept == expected
 
 
 @pytest.mark.parametrize("sql", ["date_trunc('{}', ts) is null", "date_trunc('{}', ts) <=> null"])
 def test_function_that_makes_values_null_may_have_nulls_where_its_column_has_none(sql: str) -> None:
-    known = stats("ts", [(instant("2024-03-01 00:00:00"), instant("2024-03-02 00:00:00"))], nulls=[0])
-    assert kept(sql.format("month"), known) == [False]
-    assert kept(sql.format("nothing"), known) == [True]
+    file_stats = stats("ts", [(instant("2024-03-01 00:00:00"), instant("2024-03-02 00:00:00"))], nulls=[0])
+    assert kept(sql.format("month"), file_stats) == [False]
+    assert kept(sql.format("nothing"), file_stats) == [True]
 
 
 def test_dates_and_decimals() -> None:
@@ -353,19 +353,19 @@ def test_last_day_of_four_digit_years_does_not_rule_out_what_is_after() -> None:
 
 
 def test_first_day_of_four_digit_years_does_not_rule_out_what_is_before() -> None:
-    known = stats("t", [(day("0001-01-01"), day("2024-01-01")), (day("0001-01-02"), day("2024-01-01"))])
-    assert kept("t < date'0001-01-01'", known) == [True, False]
+    file_stats = stats("t", [(day("0001-01-01"), day("2024-01-01")), (day("0001-01-02"), day("2024-01-01"))])
+    assert kept("t < date'0001-01-01'", file_stats) == [True, False]
 
 
 # ---------------------------------------------------------------- booleans
 
 
 def test_boolean_column_is_a_condition() -> None:
-    known = stats("y", [(True, True), (False, False), (False, True), (None, None)], [0, 0, 0, None])
-    assert kept("y", known) == [True, False, True, True]
-    assert kept("not y", known) == [False, True, True, True]
-    assert kept("y = false", known) == [False, True, True, True]
-    assert kept("y is true", known) == [True, False, True, True]
+    file_stats = stats("y", [(True, True), (False, False), (False, True), (None, None)], [0, 0, 0, None])
+    assert kept("y", file_stats) == [True, False, True, True]
+    assert kept("not y", file_stats) == [False, True, True, True]
+    assert kept("y = false", file_stats) == [False, True, True, True]
+    assert kept("y is true", file_stats) == [True, False, True, True]
 
 
 # ---------------------------------------------------------------- partitions
@@ -402,12 +402,12 @@ def test_partition_value_that_an_expression_refuses_keeps_all_files() -> None:
 
 
 def test_partition_and_data_columns_together() -> None:
-    known = stats("i", [(0, 9)] * 4, [0] * 4)
-    assert kept("p = 'a' and i > 5", known, PARTITIONS) == [True, False, False, False]
-    assert kept("p = 'a' and i > 50", known, PARTITIONS) == [False, False, False, False]
-    assert kept("p = 'a' or i > 50", known, PARTITIONS) == [True, False, False, False]
-    assert kept("not (p = 'a' and i >= 0)", known, PARTITIONS) == [False, True, False, True]
-    assert kept("q = i - 10", known, PARTITIONS) == [False, False, False, False]
+    file_stats = stats("i", [(0, 9)] * 4, [0] * 4)
+    assert kept("p = 'a' and i > 5", file_stats, PARTITIONS) == [True, False, False, False]
+    assert kept("p = 'a' and i > 50", file_stats, PARTITIONS) == [False, False, False, False]
+    assert kept("p = 'a' or i > 50", file_stats, PARTITIONS) == [True, False, False, False]
+    assert kept("not (p = 'a' and i >= 0)", file_stats, PARTITIONS) == [False, True, False, True]
+    assert kept("q = i - 10", file_stats, PARTITIONS) == [False, False, False, False]
 
 
 def test_dictionary_encoded_and_chunked_partition_values_are_accepted() -> None:
@@ -431,7 +431,7 @@ def test_exactness_is_claimed_only_for_what_cannot_fail() -> None:
 
 
 def test_exact_predicate_that_fails_after_all_raises_and_does_not_guess() -> None:
-    predicate = Comparison("=", Column(("p",)), Literal(1, INTEGER))  # text beside a number: cast row by row
+    predicate = Comparison("=", Column(("p",)), Literal(1, INTEGER))  # text compared with a number: cast row by row
     assert is_exact_on_partitions(predicate, frozenset({("p",)}))
     with pytest.raises(ExpressionError):
         keep_mask(predicate, unknown_stats(4), PARTITIONS)
@@ -452,10 +452,10 @@ def test_columns_with_stats_are_those_that_can_rule_out_files() -> None:
 
 
 def test_column_of_unknown_type_is_ruled_out_by_null_counts_alone() -> None:
-    known = FileStats(2, pa.array([3, 3]), pa.array([True, True]), null_count={("raw",): pa.array([3, 0])})
+    file_stats = FileStats(2, pa.array([3, 3]), pa.array([True, True]), null_count={("raw",): pa.array([3, 0])})
     raw = Column(("raw",))
-    assert keep_mask(Comparison("=", raw, Literal(b"x", STRING)), known, {}).to_pylist() == [False, True]
-    assert keep_mask(IsNull(raw), known, {}).to_pylist() == [True, False]
-    assert keep_mask(Not(IsNull(raw)), known, {}).to_pylist() == [False, True]
-    assert keep_mask(Call("frobnicate", (raw,)), known, {}).to_pylist() == [True, True]
-    assert keep_mask(Comparison("=", Literal(1, LONG), raw), known, {}).to_pylist() == [False, True]
+    assert keep_mask(Comparison("=", raw, Literal(b"x", STRING)), file_stats, {}).to_pylist() == [False, True]
+    assert keep_mask(IsNull(raw), file_stats, {}).to_pylist() == [True, False]
+    assert keep_mask(Not(IsNull(raw)), file_stats, {}).to_pylist() == [False, True]
+    assert keep_mask(Call("frobnicate", (raw,)), file_stats, {}).to_pylist() == [True, True]
+    assert keep_mask(Comparison("=", Literal(1, LONG), raw), file_stats, {}).to_pylist() == [False, True]

@@ -1,4 +1,6 @@
-"""The door to Spark: what a table's rules may say, and that Spark gets nothing but what was printed from the checked tree."""
+"""Rules that Spark computes: what a table's rules may contain, and that Spark only gets text that was printed from the checked
+tree.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import pytest
 
 from delta_py.errors import DeltaError, ExpressionError
 from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
-from delta_py.expressions.spark_rules import FUNCTIONS as BUILT_INS
-from delta_py.expressions.spark_rules import checked_default, checked_sql, spark_type_name
+from delta_py.expressions.sql_text.spark_rules import FUNCTIONS as BUILT_INS
+from delta_py.expressions.sql_text.spark_rules import checked_default, checked_sql, spark_type_name
 from delta_py.types.schema import (
     BOOLEAN,
     DATE,
@@ -72,8 +74,8 @@ SCHEMA = StructType(
     ],
 )
 def test_expression_is_printed_with_its_built_ins_columns_and_parentheses(sql: str, printed: str | None) -> None:
-    found = checked_sql(sql, SCHEMA).text
-    assert printed is None or found == printed
+    text_of_rule = checked_sql(sql, SCHEMA).text
+    assert printed is None or text_of_rule == printed
 
 
 def test_columns_are_told_in_the_schemas_spelling() -> None:
@@ -94,9 +96,9 @@ def test_operand_that_is_needed_for_each_of_many_patterns_is_refused_in_no_time(
 
 def test_lambda_variables_get_names_of_our_own_and_hide_columns() -> None:
     inner = "system.builtin.`exists`(`ss`, __pydelta_x5_0 -> (__pydelta_x5_0.`X` > __pydelta_x2_0))"
-    found = checked_sql("forall(a, id -> ID > 0 AND exists(ss, e -> e.X > id))", SCHEMA)
-    assert found.text == f"system.builtin.`forall`(`a`, __pydelta_x2_0 -> ((__pydelta_x2_0 > 0) AND {inner}))"
-    assert found.columns == (("a",), ("ss",))
+    checked_rule = checked_sql("forall(a, id -> ID > 0 AND exists(ss, e -> e.X > id))", SCHEMA)
+    assert checked_rule.text == f"system.builtin.`forall`(`a`, __pydelta_x2_0 -> ((__pydelta_x2_0 > 0) AND {inner}))"
+    assert checked_rule.columns == (("a",), ("ss",))
     two = checked_sql("aggregate(a, 0, (acc, x) -> acc + x)", SCHEMA).text
     assert two == "system.builtin.`aggregate`(`a`, 0, (__pydelta_x2_0, __pydelta_x2_1) -> (__pydelta_x2_0 + __pydelta_x2_1))"
 
@@ -118,7 +120,7 @@ def test_text_that_is_not_plain_is_printed_as_its_bytes(value: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        # functions that are none of the list, however they are spelled
+        # functions that are not in the list, however they are spelled
         *("reflect('java.lang.Runtime', 'x')", "java_method('a', 'b')", "try_reflect('a', 'b')", "`reflect`('a', 'b')"),
         *("system.builtin.reflect('a', 'b')", "`system.builtin.reflect`('a', 'b')", "session.hash(id)", "default.mine(id)"),
         *("id.hash(1)", "s.hash(1)", "hash(id).reflect('a')", "mine(id)", "identifier('reflect')", "getvariable('x')"),
@@ -134,7 +136,7 @@ def test_text_that_is_not_plain_is_printed_as_its_bytes(value: str) -> None:
         *("count(id)", "max(id)", "explode(a)", "row_number()", "raise_error('x')", "sequence(1, id)"),
         # names without parentheses that are functions or variables in Spark
         *("current_date", "current_user", "user", "session.variable", "hash(current_timestamp)"),
-        # what is more than an expression over columns
+        # anything more than an expression over columns
         *(
             "(SELECT 1)",
             "id IN (SELECT 1)",
@@ -146,7 +148,7 @@ def test_text_that_is_not_plain_is_printed_as_its_bytes(value: str) -> None:
         ),
         *("(id, 1) = (1, 2)", "struct(1 AS x)", "hash(x => id)", "x -> 1", "forall(a, (x, x) -> x > 0)", ":p", "?", "@@x", "$id"),
         *("id; DROP TABLE t", "id /*+ hint */ + 1", "{d '2020-01-01'}", "id COLLATE x", "id AT TIME ZONE 'x'", "", "hash(id"),
-        # constants of the clock, and what does not look like one
+        # constants of the clock, and texts that hide one
         *(
             "timestamp'now'",
             "date'today'",
@@ -170,7 +172,7 @@ def test_everything_else_is_refused(sql: str) -> None:
 
 
 def test_what_is_printed_has_no_quote_backslash_or_variable_but_where_it_is_meant() -> None:
-    """Whatever the text, nothing of it can end a literal, or be replaced by Spark's parser."""
+    """Whatever the text, no part of it can end a literal, or be replaced by Spark's parser."""
     hostile = "concat('a\\'', r'\\', \"'\", '${x}', 'b') || `we``ird` || x'00' || date'2020-01-01 00:00'"
     printed = checked_sql(hostile, SCHEMA).text
     assert not re.search(r"\\|\$\{|\"|--|/\*|;", printed)
@@ -198,13 +200,14 @@ def test_what_the_gate_evaluates_may_stand_beside_a_function_of_sparks() -> None
     """A rule that needs Spark for one function still has the others; those of the clock are no functions for rules."""
     here_only = {"element", "get_field", "parse_date", "parse_timestamp", "try_parse_timestamp", "timestamp_in_zone"}
     clock = {"current_date", "current_timestamp", "current_timezone", "localtimestamp", "curdate", "now"}
-    operators = {"div", "ilike"}  # these have a grammar of their own
+    operators = {"div", "ilike"}  # these have their own grammar
     named = {name for name in (*FUNCTIONS, *ALIASES) if name.isidentifier()}
     assert sorted(named - here_only - clock - operators - BUILT_INS) == []
 
 
 def test_table_of_our_own_functions_does_not_grow() -> None:
-    """Rules that need another function are computed by Spark: its name goes into the list of spark_rules.py. No default is."""
+    """Spark computes rules that need another function: add its name to the list of spark_rules.py. Defaults are not computed by
+    Spark."""
     assert len(FUNCTIONS) <= 153
     assert len(ALIASES) <= 22
 

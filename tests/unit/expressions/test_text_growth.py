@@ -1,4 +1,4 @@
-"""Short rules over few rows that would make very much text: refused before the memory is taken."""
+"""Short rules over few rows that would make very long text: refused before the memory is used."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROWS = pa.record_batch({"s": ["a", "bcd", None, ""], "n": pa.array([2_000_000_00
 
 
 def values(sql: str) -> list[Any]:
-    found: list[Any] = evaluate(parse_expression(sql, from_arrow_schema(ROWS.schema)), ROWS).to_pylist()
-    return found
+    results: list[Any] = evaluate(parse_expression(sql, from_arrow_schema(ROWS.schema)), ROWS).to_pylist()
+    return results
 
 
 def in_itself(form: str, depth: int, start: str = "s") -> str:

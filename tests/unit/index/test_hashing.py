@@ -1,4 +1,4 @@
-"""Hashes of values: equal for what Spark holds equal, and hardly ever for anything else."""
+"""Hashes of values: equal if Spark treats the values as equal, and otherwise almost always different."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from delta_py.types.schema import (
 
 
 def one(values: list[Any], arrow: pa.DataType, kind: str) -> list[int]:
-    found: list[int] = hashes(pa.array(values, arrow), kind).tolist()
-    return found
+    hash_values: list[int] = hashes(pa.array(values, arrow), kind).tolist()
+    return hash_values
 
 
 def test_numbers_hash_alike_in_every_width() -> None:
     values = [-128, -1, 0, 1, 127]
     of_width = [one(values, arrow, "integral") for arrow in (pa.int8(), pa.int16(), pa.int32(), pa.int64())]
-    assert all(found == of_width[0] for found in of_width) and len(set(of_width[0])) == 5
+    assert all(hashed == of_width[0] for hashed in of_width) and len(set(of_width[0])) == 5
 
 
 def test_zeros_and_nans_of_floats_are_equal_as_in_spark() -> None:
@@ -67,14 +67,14 @@ def test_text_hashes_depend_on_the_text_alone(texts: list[bytes], start: int) ->
     array = pa.array([b"before"] * start + texts + [b"after"], pa.binary())
     assert hashes(array.slice(start, len(texts)), "binary").tolist() == alone
     assert hashes(array.slice(start, len(texts)).cast(pa.large_binary()), "binary").tolist() == alone
-    short = [(text, found) for text, found in zip(texts, alone, strict=True) if len(text) <= 128]
-    assert len({found for _, found in short}) == len({text for text, _ in short})
+    short = [(text, hash_value) for text, hash_value in zip(texts, alone, strict=True) if len(text) <= 128]
+    assert len({hash_value for _, hash_value in short}) == len({text for text, _ in short})
 
 
 def test_long_texts_that_differ_in_the_middle_alone_are_held_equal() -> None:
     texts = ["a" * 64 + middle + "b" * 64 for middle in "xy"]
-    found = one(texts, pa.string(), "string")
-    assert found[0] == found[1] != one(["a" * 65 + "b" * 63], pa.string(), "string")[0]
+    hash_values = one(texts, pa.string(), "string")
+    assert hash_values[0] == hash_values[1] != one(["a" * 65 + "b" * 63], pa.string(), "string")[0]
 
 
 @pytest.mark.parametrize("data_type", [ArrayType(LONG), MapType(STRING, LONG), StructType((StructField("a", LONG),))])

@@ -1,4 +1,4 @@
-"""Secondary indexes: which files a lookup opens, what is refused, and what happens to segments that cannot be used."""
+"""Secondary indexes: which files a lookup opens, refusals, and segments that cannot be used."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def append(path: str, number: int) -> None:
 
 
 def opened(path: str, filter: str) -> int:
-    """How many files a lookup opens. Its rows are those of one without an index."""
+    """The number of files that a lookup opens. Its rows equal those of a lookup without an index."""
     table = DeltaTable(path)
     scan = table.scan(filter=filter)
-    kept = table.to_arrow(filter=filter).sort_by("id")
+    indexed_rows = table.to_arrow(filter=filter).sort_by("id")
     predicate = parse_predicate(filter, table.struct_type)
     everything = table.to_arrow()
-    wanted = pa.Table.from_batches(
+    expected_rows = pa.Table.from_batches(
         [batch.filter(evaluate(predicate, batch)) for batch in everything.to_batches()], everything.schema
     )
-    assert kept == wanted.sort_by("id")
+    assert indexed_rows == expected_rows.sort_by("id")
     return scan.report.files_kept
 
 
@@ -305,7 +305,7 @@ def test_damaged_segment_is_not_used_and_is_made_anew(path: str, how: str, caplo
         assert opened(path, "id = 10") == 4 and opened(path, "id = 12") == 4
     assert len([record for record in caplog.records if "index id" in record.message]) == 1
     segments._open_segments.clear()
-    if how == "page":  # which only a lookup sees
+    if how == "page":  # only a lookup notices it
         DeltaTable(path).index.drop("id")
         DeltaTable(path).index.create("id")
     DeltaTable(path).index.refresh()
@@ -356,23 +356,23 @@ def test_segments_that_no_index_names_go_when_they_are_a_day_old(path: str) -> N
 def test_two_refreshes_at_once_keep_both_what_they_cover(
     path: str, limits: BuildLimits, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where both write the first segment anew, the second one begins again, and finds nothing to do."""
+    """If both rewrite the first segment, the second one starts again, and has nothing to do."""
     DeltaTable(path).index.create("id")
     append(path, 0)
     commit = Transaction.commit
-    others: list[int] = []
+    calls: list[int] = []
 
     def late(self: Transaction, operation: str, *rest: Any, **named: Any) -> int:
-        if operation == "REFRESH INDEX" and not others:
-            others.append(1)
+        if operation == "REFRESH INDEX" and not calls:
+            calls.append(1)
             append(path, 1)
-            others.append(DeltaTable(path).index.cover("id", limits))
+            calls.append(DeltaTable(path).index.cover("id", limits))
         return commit(self, operation, *rest, **named)
 
     monkeypatch.setattr(Transaction, "commit", late)
     DeltaTable(path).index.cover("id", limits)
-    found = names(path)["id"]
-    assert (found["uncovered"], opened(path, "id = 10"), opened(path, "id = 11")) == (0, 2, 0)
+    index_row = names(path)["id"]
+    assert (index_row["uncovered"], opened(path, "id = 10"), opened(path, "id = 11")) == (0, 2, 0)
     assert len(list((Path(path) / "_pydelta_index" / "id").iterdir())) == files
 
 
@@ -387,8 +387,8 @@ def cloned(path: str, **options: Any) -> str:
 
 
 def nothing_remembered() -> None:
-    for known in (index_upkeep._uncovered, segments._open_segments, lookup._warned):
-        known.clear()
+    for cache in (index_upkeep._uncovered, segments._open_segments, lookup._warned):
+        cache.clear()
 
 
 def test_deep_clone_has_the_index_of_its_source(path: str, caplog: pytest.LogCaptureFixture) -> None:

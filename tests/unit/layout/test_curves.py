@@ -1,4 +1,4 @@
-"""Places on the two curves."""
+"""Positions on the two curves."""
 
 from __future__ import annotations
 

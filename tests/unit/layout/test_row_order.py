@@ -24,8 +24,8 @@ def skipped(table: pa.Table, files: np.ndarray, count: int) -> list[float]:
     for column in table.columns:
         values = column.to_numpy()
         bounds = [(values[files == number].min(), values[files == number].max()) for number in range(count)]
-        wanted = np.random.default_rng(1).choice(values, 500)
-        shares.append(1 - np.mean([[low <= value <= high for low, high in bounds] for value in wanted]))
+        wanted_values = np.random.default_rng(1).choice(values, 500)
+        shares.append(1 - np.mean([[low <= value <= high for low, high in bounds] for value in wanted_values]))
     return shares
 
 
@@ -58,7 +58,7 @@ def test_rows_of_one_value_are_one_piece() -> None:
 
 
 def test_no_more_files_than_rows_of_the_sample() -> None:
-    """A log may say that its files have 2 ** 53 bytes."""
+    """A log may claim that its files have 2 ** 53 bytes."""
     order = RowOrder.of(pa.table({"a": [3, 1, 2]}), COLUMNS[:1], Curve.Z_ORDER, 2**26)
     assert order.file_count == 3
     assert sorted(order.pieces(pa.record_batch({"a": [3, 1, 2]})) // PIECES) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""How well columns skip, as the statistics tell it."""
+"""How well columns let readers skip files, by the statistics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.layout.skipping_report import LAYOUT_SCHEMA
 from delta_py.scan import filtered_columns
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, stats
 
 FILES, ROWS = 20, 500
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """sorted rises from file to file, anywhere does not, none has no statistics, pairs is the same in two files each."""
     directory, numbers = tmp_path_factory.mktemp("layout") / "table", np.random.default_rng(3)
     for number in range(FILES):
@@ -38,14 +38,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def path(made: Path, tmp_path: Path) -> str:
-    return str(shutil.copytree(made, tmp_path / "table"))
+def path(original_table: Path, tmp_path: Path) -> str:
+    return str(shutil.copytree(original_table, tmp_path / "table"))
 
 
 def test_shares_of_each_column(path: str) -> None:
-    found = DeltaTable(path).layout()
-    assert found.schema == LAYOUT_SCHEMA
-    rows = {row["column"]: row for row in found.to_pylist()}
+    layout = DeltaTable(path).layout()
+    assert layout.schema == LAYOUT_SCHEMA
+    rows = {row["column"]: row for row in layout.to_pylist()}
     assert list(rows) == ["sorted", "s.pairs", "anywhere", "none"]
     assert rows["sorted"]["point_share"] == pytest.approx(1 / FILES)
     assert rows["sorted"]["range_share"] == pytest.approx(3 / FILES, abs=0.05)
@@ -64,9 +64,9 @@ def test_layout_says_what_z_order_gained(path: str) -> None:
 def test_expected_share_is_what_queries_read(path: str) -> None:
     table = DeltaTable(path)
     values = np.random.default_rng(1).choice(table.to_arrow(["anywhere"])["anywhere"].to_numpy(), 200)
-    kept = [table.scan(filter=f"anywhere = {value}").files.num_rows / FILES for value in values]
+    read_shares = [table.scan(filter=f"anywhere = {value}").files.num_rows / FILES for value in values]
     (row,) = table.layout(["anywhere"]).to_pylist()
-    assert row["point_share"] == pytest.approx(np.mean(kept), abs=0.05)
+    assert row["point_share"] == pytest.approx(np.mean(read_shares), abs=0.05)
 
 
 def test_files_without_statistics_are_read_by_every_query(path: str) -> None:
@@ -115,13 +115,13 @@ def test_column_that_never_has_bounds_gets_no_advice_to_collect_them(tmp_path: P
     columns = {"p": [1], "b": [b"x"], "f": [True], "l": [[1]], "m": [{"x": 1}]}
     for _ in range(4):
         write_delta(path, pa.table(columns), mode="append", partition_by=["p"])
-    found = DeltaTable(path).layout(["p", "b", "f", "l", "m"])
-    assert found["advice"].to_pylist() == [None] * 5
+    layout = DeltaTable(path).layout(["p", "b", "f", "l", "m"])
+    assert layout["advice"].to_pylist() == [None] * 5
 
 
 @pytest.mark.filterwarnings("error")
 def test_values_whose_distance_is_no_number(tmp_path: Path) -> None:
-    """Then they are as far apart as their ranks."""
+    """Then their distance is that of their ranks."""
     path, largest = str(tmp_path / "t"), 1.7e308
     for number, low in enumerate([-largest, -largest / 2, 0.0, largest / 2]):
         write_delta(path, pa.table({"x": [low, low + largest / 2], "n": [number, number]}), mode="append")

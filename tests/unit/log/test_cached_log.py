@@ -1,4 +1,4 @@
-"""Tables of remote stores, opened with the cache directory: which requests are left, and that nothing else changes."""
+"""Tables of remote stores, opened with the cache directory: which requests remain, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from delta_py.log import commit_reader
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.storage.store import ObjectStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats
 
 DAY_MS = 86_400_000
 START_MS = 1_700_006_400_000  # a midnight
@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(store: MemoryStore, kind: str = "classic", sidecars: int = 0, prefix: str = "file", later_ms: int = 0) -> TableBuilder:
-    """Ten commits under a checkpoint, two that a compaction stands for, and two more."""
+    """Ten commits before a checkpoint, two that a compaction replaces, and two more."""
     table = TableBuilder(store, START_MS + later_ms)
     table.create(add(f"{prefix}-0"), {"txn": {"appId": "x", "version": 3}})
     for number in range(1, 14):
@@ -50,7 +50,7 @@ def state(store: MemoryStore) -> Any:
 
 
 def requests(store: MemoryStore) -> list[tuple[str, str]]:
-    """Those that opening the table makes."""
+    """The requests of opening the table."""
     store.calls.clear()
     state(store)
     return list(store.calls)
@@ -95,7 +95,7 @@ def test_new_commits_alone_are_fetched() -> None:
 
 @pytest.mark.parametrize(("kind", "sidecars"), KINDS)
 def test_a_table_made_again_at_the_same_place_has_its_own_rows(kind: str, sidecars: int) -> None:
-    """All names and sizes are the same, of sidecars too; the times are not."""
+    """All names and sizes are equal, also of sidecars; the times are not."""
     remake(MemoryStore(), kind, sidecars, 100_000)
 
 
@@ -108,10 +108,10 @@ def remake(store: MemoryStore, kind: str, sidecars: int, later_ms: int) -> None:
     build(store, kind, sidecars, prefix="old")
     before, sizes = state(store), {path: len(data) for path, (data, _) in store.objects.items()}
     store.objects.clear()
-    again = build(store, kind, sidecars, prefix="new", later_ms=later_ms)
+    rebuilt = build(store, kind, sidecars, prefix="new", later_ms=later_ms)
     assert {path: len(data) for path, (data, _) in store.objects.items()} == sizes
     after = state(store)
-    assert {row["path"] for row in after[4]} == {path for path, _ in again.live()}
+    assert {row["path"] for row in after[4]} == {path for path, _ in rebuilt.live()}
     assert not {row["path"] for row in after[4]} & {row["path"] for row in before[4]}
 
 
@@ -146,8 +146,8 @@ def test_a_cache_without_a_place_changes_nothing(cache: Path, caplog: pytest.Log
 
 @pytest.fixture
 def lost_sidecar(monkeypatch: pytest.MonkeyPatch) -> TableBuilder:
-    """A day a commit, our V2 checkpoint of version 3, and one of its sidecars gone since the table was read. A new checkpoint
-    takes sidecars over that it need not change."""
+    """One commit per day, our V2 checkpoint of version 3, and one of its sidecars deleted since the table was read. A new
+    checkpoint reuses sidecars that it need not change."""
     monkeypatch.setattr(checkpoint_v2, "SIDECAR_ROWS", 2)
     monkeypatch.setattr(checkpoint_v2, "REUSED_ROWS", 1)
     store = MemoryStore()

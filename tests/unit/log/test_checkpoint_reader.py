@@ -1,4 +1,4 @@
-"""Checkpoints by any writer: which columns are read, what is taken from where, and which files are unreadable."""
+"""Checkpoints by any writer: which columns are read, the source of each part, and which files are unreadable."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.log.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
 from delta_py.protocol.paths import decode_path
 from delta_py.types.schema import DATE, LONG, STRING, TIMESTAMP
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 KINDS = ["classic", "multipart", "v2-json", "v2-parquet", "v2-classic"]
 ID = ("id",)
@@ -53,15 +53,15 @@ def open_checkpoint(table: TableBuilder) -> CheckpointReader:
     return CheckpointReader(checkpoint, CommitReader(table.store))
 
 
-def read(table: TableBuilder, wanted: StatsWanted | None = None) -> list[RawFiles]:
-    return list(open_checkpoint(table).files(wanted or StatsWanted()))
+def read(table: TableBuilder, wanted_stats: StatsWanted | None = None) -> list[RawFiles]:
+    return list(open_checkpoint(table).files(wanted_stats or StatsWanted()))
 
 
 def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
-    """All but the spelling of the path."""
-    found = pa.Table.from_batches([batch.files for batch in batches], schema=FILE_SCHEMA)
-    assert [decode_path(text) for text in found["path_text"].to_pylist()] == found["path"].to_pylist()
-    return sorted(found.drop_columns(["path_text"]).to_pylist(), key=lambda row: row["path"])
+    """Everything except the spelling of the path."""
+    file_table = pa.Table.from_batches([batch.files for batch in batches], schema=FILE_SCHEMA)
+    assert [decode_path(text) for text in file_table["path_text"].to_pylist()] == file_table["path"].to_pylist()
+    return sorted(file_table.drop_columns(["path_text"]).to_pylist(), key=lambda row: row["path"])
 
 
 # ---------------------------------------------------------------- kinds
@@ -71,9 +71,9 @@ def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableBuilder, kind: str, sidecars: int) -> None:
     table.checkpoint(kind=kind, sidecars=sidecars)
-    found = rows(read(table, StatsWanted(whole=True)))
-    assert [row["path"] for row in found] == ["a", "b c", "d"]
-    assert found[0] == {
+    file_rows = rows(read(table, StatsWanted(whole=True)))
+    assert [row["path"] for row in file_rows] == ["a", "b c", "d"]
+    assert file_rows[0] == {
         "path": "a",
         "partition_values": [("p", "x"), ("q", None)],
         "size": 100,
@@ -85,11 +85,15 @@ def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableB
         "tags": None,
         "clustering_provider": None,
     }
-    assert (dict(found[2]["tags"]), found[2]["clustering_provider"]) == ({"t": "u"}, "liquid")
+    assert (dict(file_rows[2]["tags"]), file_rows[2]["clustering_provider"]) == ({"t": "u"}, "liquid")
     unasked = rows(read(table))
     assert [(row["stats"], row["tags"], row["clustering_provider"]) for row in unasked] == [(None, None, None)] * 3
-    assert found[1]["deletion_vector"] == vector()
-    assert (found[1]["base_row_id"], found[1]["default_row_commit_version"], found[1]["partition_values"]) == (5, 0, [])
+    assert file_rows[1]["deletion_vector"] == vector()
+    assert (file_rows[1]["base_row_id"], file_rows[1]["default_row_commit_version"], file_rows[1]["partition_values"]) == (
+        5,
+        0,
+        [],
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,8 +157,8 @@ def test_large_and_dictionary_strings_and_narrow_numbers_are_taken(table: TableB
     )
     row = {"path": "a%20b", "partitionValues": [("p", "x")], "size": 1, "modificationTime": 2, "stats": "{}"}
     write(table, {"add": pa.array([row], narrow)})
-    (found,) = rows(read(table, StatsWanted(whole=True)))
-    assert (found["path"], found["partition_values"], found["size"], found["stats"]) == ("a b", [("p", "x")], 1, "{}")
+    (file_row,) = rows(read(table, StatsWanted(whole=True)))
+    assert (file_row["path"], file_row["partition_values"], file_row["size"], file_row["stats"]) == ("a b", [("p", "x")], 1, "{}")
     encoded = pa.StructArray.from_arrays([pa.array(["a%20b"]).dictionary_encode(), pa.array([1])], ["path", "size"])
     write(table, {"add": encoded})
     assert rows(read(table))[0]["path"] == "a b"
@@ -175,15 +179,15 @@ def test_required_fields_below_null_structs_are_no_actions(table: TableBuilder) 
             "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None, None], versions),
         },
     )
-    (found,) = rows(read(table))
-    assert (found["path"], found["deletion_vector"]) == ("a", None)
+    (row,) = rows(read(table))
+    assert (row["path"], row["deletion_vector"]) == ("a", None)
     assert open_checkpoint(table).rows("protocol") == [{"minReaderVersion": 1, "minWriterVersion": 2}]
 
 
 @pytest.mark.parametrize("lacking", ["storageType", "pathOrInlineDv"])
 def test_deletion_vectors_without_a_required_field_are_damage(table: TableBuilder, lacking: str) -> None:
-    whole = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 6}
-    vectors = {name: value for name, value in whole.items() if name != lacking}
+    vector_fields = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 6}
+    vectors = {name: value for name, value in vector_fields.items() if name != lacking}
     write(table, {"add": pa.array([{"path": "a", "size": 1, "deletionVector": vectors}])})
     with pytest.raises(CheckpointUnreadableError, match=lacking):
         rows(read(table))
@@ -194,15 +198,15 @@ def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBui
         *[add(f"n{i}", **({"deletionVector": vector(f"v{i}", offset=None if i % 4 else i)} if i % 2 else {})) for i in range(40)]
     )
     table.checkpoint()
-    found = {row["path"]: row["deletion_vector"] for row in rows(read(table))}
-    assert found["n4"] is None
-    assert found["n5"] == vector("v5", offset=None)
+    vectors = {row["path"]: row["deletion_vector"] for row in rows(read(table))}
+    assert vectors["n4"] is None
+    assert vectors["n5"] == vector("v5", offset=None)
 
 
 # ---------------------------------------------------------------- statistics
 
 
-def test_statistics_come_from_the_struct_where_it_has_the_leaf_and_from_json_otherwise(table: TableBuilder) -> None:
+def test_statistics_come_from_the_struct_if_it_has_the_leaf_and_else_from_json(table: TableBuilder) -> None:
     table.checkpoint(stats_parsed=PARSED)
     (batch,) = read(table, StatsWanted({ID: LONG, ("other",): STRING}))
     assert dict(batch.parsed_leaves) == {ID: LONG}
@@ -221,8 +225,8 @@ def test_json_is_not_read_when_the_struct_has_every_leaf(table: TableBuilder) ->
 
 def test_empty_struct_column_gives_way_to_json(table: TableBuilder) -> None:
     names = table.checkpoint(stats_parsed=PARSED)
-    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{names[0]}")))
-    adds = whole["add"].combine_chunks()
+    full_table = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{names[0]}")))
+    adds = full_table["add"].combine_chunks()
     children = [pa.nulls(len(adds), f.type) if f.name == "stats_parsed" else adds.field(f.name) for f in adds.type]
     emptied = pa.StructArray.from_arrays(children, fields=list(adds.type), mask=adds.is_null())
     write(table, {"add": emptied})
@@ -271,9 +275,9 @@ def test_old_times_of_the_struct_in_the_legacy_calendar_are_unknown(table: Table
     parsed = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct(kinds)), ("maxValues", pa.struct(kinds))])
     row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": old, "maxValues": new}}
     adds = pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))
-    said = {"org.apache.spark.version": "4.0.0", **({} if mark is None else {mark: ""})}
+    footer_metadata = {"org.apache.spark.version": "4.0.0", **({} if mark is None else {mark: ""})}
     sink = io.BytesIO()
-    pq.write_table(pa.table({"add": adds}).replace_schema_metadata(said), sink)
+    pq.write_table(pa.table({"add": adds}).replace_schema_metadata(footer_metadata), sink)
     table.write(f"{0:020d}.checkpoint.parquet", sink.getvalue())
     (batch,) = read(table, StatsWanted({("at",): TIMESTAMP, ("day",): DATE}))
     assert batch.parsed is not None
@@ -308,7 +312,7 @@ def test_missing_sidecar_is_found_when_the_checkpoint_is_opened(table: TableBuil
 
 @pytest.mark.parametrize("kind", ["v2-json", "v2-parquet"])
 def test_other_file_in_the_place_of_a_sidecar_is_unreadable_by_name(table: TableBuilder, kind: str) -> None:
-    """It may hold no files at all, as a checkpoint that has sidecars itself."""
+    """It may contain no files at all, like a checkpoint that has sidecars itself."""
     *_, other, name = table.checkpoint(kind=kind, sidecars=2)
     data = table.store.read(f"_delta_log/{name}")
     assert len(rows(read(table))) == 3
@@ -326,9 +330,9 @@ def pq_of_no_action() -> bytes:
 
 def test_changed_byte_under_a_page_checksum_is_unreadable_by_name(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
-    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    full_table = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     sink = io.BytesIO()
-    pq.write_table(whole, sink, write_page_checksum=True, use_dictionary=False, compression="none")
+    pq.write_table(full_table, sink, write_page_checksum=True, use_dictionary=False, compression="none")
     table.write(name, sink.getvalue())
     assert len(rows(read(table))) == 3
     group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
@@ -345,11 +349,11 @@ def test_damaged_line_of_a_json_checkpoint_is_unreadable_by_name(table: TableBui
     assert name in unreadable(table).message
 
 
-@pytest.mark.parametrize("kept", [1, 2, 4, 6])
-def test_json_checkpoint_cut_after_a_whole_line_is_unreadable(table: TableBuilder, kept: int) -> None:
+@pytest.mark.parametrize("line_count", [1, 2, 4, 6])
+def test_json_checkpoint_cut_after_a_whole_line_is_unreadable(table: TableBuilder, line_count: int) -> None:
     name = table.checkpoint(kind="v2-json", sidecars=2)[0]
     lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
-    table.write(name, b"".join(lines[:kept]))
+    table.write(name, b"".join(lines[:line_count]))
     assert "cut short" in unreadable(table).message
 
 
@@ -391,8 +395,8 @@ def test_column_of_another_type_is_unreadable(table: TableBuilder) -> None:
 
 def test_classic_checkpoint_without_a_column_for_files_is_unreadable(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
-    whole = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
-    write(table, {column: whole[column] for column in whole.column_names if column != "add"})
+    full_table = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
+    write(table, {column: full_table[column] for column in full_table.column_names if column != "add"})
     assert "it has no column add" in unreadable(table).message
 
 
@@ -423,7 +427,7 @@ def test_deletion_vectors_that_are_no_structs_are_unreadable(table: TableBuilder
     assert "deletionVector" in unreadable(table).message
 
 
-def test_chunk_of_another_type_than_the_schemas_is_unreadable_and_does_not_end_the_process(table: TableBuilder) -> None:
+def test_chunk_of_another_type_than_the_schemas_is_unreadable_without_a_crash(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     data = table.store.read(f"_delta_log/{name}")
     length = int.from_bytes(data[-8:-4], "little")

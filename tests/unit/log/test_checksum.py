@@ -1,4 +1,4 @@
-"""The version checksum: what is taken from it, and that damage makes it as if it were missing."""
+"""The version checksum: what is read from it, and that damage has the same effect as its absence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 VALUE: dict[str, Any] = {
     "txnId": "t",
@@ -41,8 +41,8 @@ def parse(**changes: Any) -> VersionChecksum:
 
 
 def test_checksum_is_read_whole() -> None:
-    found = parse()
-    assert found == VersionChecksum(
+    checksum = parse()
+    assert checksum == VersionChecksum(
         "5.crc",
         Protocol(1, 2),
         Metadata("i", "{}", ("p",)),
@@ -57,8 +57,13 @@ def test_checksum_is_read_whole() -> None:
 
 @pytest.mark.parametrize("absent", ["absent", None])
 def test_optional_fields_that_are_missing_are_unknown(absent: Any) -> None:
-    found = parse(setTransactions=absent, domainMetadata=absent, inCommitTimestampOpt=absent, txnId=absent)
-    assert (found.set_transactions, found.domain_metadata, found.in_commit_timestamp_ms, found.txn_id) == (None, None, None, None)
+    checksum = parse(setTransactions=absent, domainMetadata=absent, inCommitTimestampOpt=absent, txnId=absent)
+    assert (checksum.set_transactions, checksum.domain_metadata, checksum.in_commit_timestamp_ms, checksum.txn_id) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,14 +129,14 @@ def test_file_that_went_away_is_no_checksum() -> None:
 
 
 def test_faults_name_what_differs() -> None:
-    found = parse()
-    assert found.files_fault(3, 300) is None
-    assert found.state_fault(Protocol(1, 2), Metadata("i", "{}", ("p",))) is None
+    checksum = parse()
+    assert checksum.files_fault(3, 300) is None
+    assert checksum.state_fault(Protocol(1, 2), Metadata("i", "{}", ("p",))) is None
     faults = [
-        found.files_fault(4, 300),
-        found.files_fault(3, 0),
-        found.state_fault(Protocol(1, 3), found.metadata),
-        found.state_fault(found.protocol, Metadata("j", "{}")),
+        checksum.files_fault(4, 300),
+        checksum.files_fault(3, 0),
+        checksum.state_fault(Protocol(1, 3), checksum.metadata),
+        checksum.state_fault(checksum.protocol, Metadata("j", "{}")),
     ]
     assert [fault and fault.message_parameters["field"] for fault in faults] == [
         "numFiles",

@@ -1,4 +1,4 @@
-"""Log compaction: which ranges, what a file holds, and that a version reads the same with it."""
+"""Log compaction: which ranges, the content of a file, and that a version reads the same with it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from delta_py.log import log_compaction
 from delta_py.log.log_compaction import compact, compaction_range
 from delta_py.log.log_writer import LogWriter
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, vector
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def compacted(table: TableBuilder, start: int, end: int) -> list[Json]:
     ],
 )
 def test_ranges_lie_between_checkpoints_and_do_not_overlap(interval: int, ranges: dict[int, tuple[int, int]]) -> None:
-    assert {version: found for version in range(21) if (found := compaction_range(version, interval))} == ranges
+    assert {version: version_range for version in range(21) if (version_range := compaction_range(version, interval))} == ranges
 
 
 def test_last_action_on_each_file_stays_and_provenance_goes(table: TableBuilder) -> None:
@@ -46,27 +46,27 @@ def test_last_action_on_each_file_stays_and_provenance_goes(table: TableBuilder)
     table.commit(add("a"), add("dv", deletionVector=vector("v1")), {"cdc": {"path": "c", "partitionValues": {}, "size": 1}})
     table.commit(remove("old"), remove("a"), remove("dv", deletionVector=vector("v1")), add("dv", deletionVector=vector("v2")))
     table.commit(add("a", size=7))
-    found = compacted(table, 1, 3)
-    assert sorted((*line, next(iter(line.values()))["path"]) for line in found) == [
+    action_list = compacted(table, 1, 3)
+    assert sorted((*line, next(iter(line.values()))["path"]) for line in action_list) == [
         ("add", "a"),
         ("add", "dv"),
         ("remove", "dv"),
         ("remove", "old"),
     ]
-    assert {"add": table.commits[3][1]["add"]} in found
+    assert {"add": table.commits[3][1]["add"]} in action_list
 
 
 def test_removed_domains_and_newest_transactions_and_metadata_stay(table: TableBuilder) -> None:
     table.create(add("a"), {"domainMetadata": {"domain": "d", "configuration": "1", "removed": False}})
     table.commit({"txn": {"appId": "x", "version": 9}}, table.metadata(configuration={"a": "1"}))
-    gone = {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
-    table.commit(gone, {"txn": {"appId": "x", "version": 2}})
+    removed_domain = {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
+    table.commit(removed_domain, {"txn": {"appId": "x", "version": 2}})
     table.commit(table.metadata(configuration={"a": "2"}))
-    found = compacted(table, 1, 3)
-    assert {"txn": {"appId": "x", "version": 2}} in found
-    assert gone in found
-    assert [line["metaData"]["configuration"] for line in found if "metaData" in line] == [{"a": "2"}]
-    assert len(found) == 3
+    action_list = compacted(table, 1, 3)
+    assert {"txn": {"appId": "x", "version": 2}} in action_list
+    assert removed_domain in action_list
+    assert [line["metaData"]["configuration"] for line in action_list if "metaData" in line] == [{"a": "2"}]
+    assert len(action_list) == 3
 
 
 def test_version_reads_the_same_with_the_compaction_and_without_its_commits(table: TableBuilder) -> None:

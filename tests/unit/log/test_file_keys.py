@@ -1,4 +1,4 @@
-"""The text by which a logical file is known."""
+"""The text that identifies a logical file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offse
 
 
 def deep(levels: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for _ in range(levels):
-        found = {"a": found}
-    return found
+        nested = {"a": nested}
+    return nested
 
 
 def test_file_is_known_by_its_path_and_its_vectors_id() -> None:

@@ -12,8 +12,8 @@ from delta_py.errors import CorruptTableError, TableNotFoundError, TimestampOutO
 from delta_py.log.history import HISTORY_SCHEMA, commit_times, history, time_text, version_at_timestamp
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add
 
 T = 1_700_000_000_000
 
@@ -37,7 +37,7 @@ def info(time_ms: int | None, **fields: Any) -> Json:
 
 
 def by_in_commit_times(*times_ms: int, enabled_at: int = 0) -> TableBuilder:
-    """Versions from enabled_at on carry T + times_ms[n]; before it, that is the file's time. Other file times mislead."""
+    """Versions from enabled_at on have T + times_ms[n]; before it, that is the file's time. Other file times mislead."""
     table = TableBuilder(MemoryStore())
     late = {
         "delta.inCommitTimestampEnablementVersion": str(enabled_at),
@@ -110,7 +110,7 @@ def test_timestamps_enabled_late_are_used_from_their_version_on(time: int, versi
     assert version_at(by_in_commit_times(1000, 2000, 3000, 4000, 5000, enabled_at=2), time) == version
 
 
-def test_time_between_a_future_file_time_and_the_enablement_means_the_last_version_before_it() -> None:
+def test_time_between_a_future_file_time_and_enablement_is_the_version_before_it() -> None:
     table = by_in_commit_times(1000, 2000, 3000, 4000, enabled_at=2)
     assert version_at(table, 2900) == 1
 
@@ -192,9 +192,9 @@ def test_history_has_the_columns_and_values_of_the_commit_info() -> None:
         "txnId": "t",
     }
     table.commit({"commitInfo": full}, add("x"), time_ms=T + 2000)
-    found = history(table.store)
-    assert found.schema == HISTORY_SCHEMA
-    newest, oldest = found.to_pylist()
+    history_rows = history(table.store)
+    assert history_rows.schema == HISTORY_SCHEMA
+    newest, oldest = history_rows.to_pylist()
     assert newest == {
         "version": 1,
         "timestamp": datetime.fromtimestamp((T + 2000) / 1000, UTC),
@@ -302,5 +302,5 @@ def test_commit_info_that_is_nested_deep_is_told_by_its_beginning() -> None:
         deep = [deep]
     table = by_file_times(0)
     table.commit(info(None, operationParameters={"predicate": deep}, userMetadata=deep))
-    told = history(table.store).to_pylist()[0]
-    assert told["userMetadata"].startswith("[[[") and len(told["userMetadata"]) < 300
+    history_row = history(table.store).to_pylist()[0]
+    assert history_row["userMetadata"].startswith("[[[") and len(history_row["userMetadata"]) < 300

@@ -14,8 +14,8 @@ from delta_py.log import commit_reader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader, FileActions, read_actions
 from delta_py.log.segment import LogFile, list_commits
 from delta_py.protocol.actions import AddFile, CommitInfo, Protocol, parse_action
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, remove, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, remove, vector
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def raw(table: TableBuilder, text: bytes) -> LogFile:
 
 
 def columns(table: TableBuilder, file: LogFile) -> FileActions:
-    (found,) = CommitReader(table.store).file_actions(file)
-    return found
+    (action_columns,) = CommitReader(table.store).file_actions(file)
+    return action_columns
 
 
 def refusal(table: TableBuilder, file: LogFile) -> CorruptTableError:
@@ -61,9 +61,9 @@ def test_add_becomes_a_row_of_the_file_schema(table: TableBuilder) -> None:
         clusteringProvider="liquid",
         unknown={"x": [1]},
     )
-    found = columns(table, commit(table, full))
-    assert found.adds.schema == FILE_SCHEMA
-    assert found.adds.to_pylist() == [
+    file_columns = columns(table, commit(table, full))
+    assert file_columns.adds.schema == FILE_SCHEMA
+    assert file_columns.adds.to_pylist() == [
         {
             "path": "d=a b/x%.parquet",
             "partition_values": [("d", "a b"), ("e", None)],
@@ -78,22 +78,22 @@ def test_add_becomes_a_row_of_the_file_schema(table: TableBuilder) -> None:
             "clustering_provider": "liquid",
         }
     ]
-    assert found.add_keys == ["d=a b/x%.parquet\0uab^-aqEH.-t@S}K{vb[*k^@4"]
+    assert file_columns.add_keys == ["d=a b/x%.parquet\0uab^-aqEH.-t@S}K{vb[*k^@4"]
 
 
 @pytest.mark.parametrize("tags", [{"k": 1}, ["k"], "k", {}])
 def test_tags_that_are_no_map_of_texts_hide_no_file(table: TableBuilder, tags: Any) -> None:
-    found = columns(table, commit(table, add("a", tags=tags, clusteringProvider=7), add("b", tags={"n": None})))
-    assert found.adds["tags"].to_pylist() == [[] if tags == {} else None, [("n", None)]]
-    assert found.adds["clustering_provider"].to_pylist() == [None, None]
+    file_columns = columns(table, commit(table, add("a", tags=tags, clusteringProvider=7), add("b", tags={"n": None})))
+    assert file_columns.adds["tags"].to_pylist() == [[] if tags == {} else None, [("n", None)]]
+    assert file_columns.adds["clustering_provider"].to_pylist() == [None, None]
 
 
 def test_key_of_an_action_is_the_same_as_that_of_its_row(table: TableBuilder) -> None:
     actions = [add("a%20b"), add("b", deletionVector=vector()), add("c", deletionVector=vector(offset=None))]
-    found = columns(table, commit(table, *actions))
+    file_columns = columns(table, commit(table, *actions))
     parsed = [parse_action(json.dumps(action).encode()) for action in actions]
     keys = [action.key for action in parsed if isinstance(action, AddFile)]
-    assert found.add_keys == [path if vector_id is None else f"{path}\0{vector_id}" for path, vector_id in keys]
+    assert file_columns.add_keys == [path if vector_id is None else f"{path}\0{vector_id}" for path, vector_id in keys]
 
 
 def test_line_that_is_too_long_is_taken_for_damaged(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,31 +111,31 @@ def columns_of_all(table: TableBuilder, file: LogFile) -> list[str]:
 
 
 def test_commit_without_files_gives_no_rows(table: TableBuilder) -> None:
-    found = columns(table, commit(table, table.protocol()))
-    assert (found.adds.num_rows, found.add_keys, found.remove_keys) == (0, [], [])
+    file_columns = columns(table, commit(table, table.protocol()))
+    assert (file_columns.adds.num_rows, file_columns.add_keys, file_columns.remove_keys) == (0, [], [])
 
 
 def test_removes_are_told_from_adds_by_key(table: TableBuilder) -> None:
-    found = columns(
+    file_columns = columns(
         table, commit(table, remove("a", deletionVector=vector()), add("a", deletionVector=vector("new")), remove("b"))
     )
-    assert found.add_keys == ["a\0unew@4"]
-    assert found.remove_keys == ["a\0uab^-aqEH.-t@S}K{vb[*k^@4", "b"]
+    assert file_columns.add_keys == ["a\0unew@4"]
+    assert file_columns.remove_keys == ["a\0uab^-aqEH.-t@S}K{vb[*k^@4", "b"]
 
 
-@pytest.mark.parametrize("actions, kept", [([add("a"), remove("a")], []), ([remove("a"), add("a")], ["a"])])
-def test_last_action_on_a_file_holds_within_a_commit(table: TableBuilder, actions: list[Json], kept: list[str]) -> None:
-    assert columns(table, commit(table, *actions)).add_keys == kept
+@pytest.mark.parametrize("actions, expected_keys", [([add("a"), remove("a")], []), ([remove("a"), add("a")], ["a"])])
+def test_last_action_on_a_file_holds_within_a_commit(table: TableBuilder, actions: list[Json], expected_keys: list[str]) -> None:
+    assert columns(table, commit(table, *actions)).add_keys == expected_keys
 
 
 def test_add_repeated_in_a_commit_is_one_file_as_it_was_added_last(table: TableBuilder) -> None:
-    found = columns(table, commit(table, add("a", size=1), add("b"), add("a", size=2)))
-    assert dict(zip(found.add_keys, found.adds["size"].to_pylist(), strict=True)) == {"a": 2, "b": 100}
+    file_columns = columns(table, commit(table, add("a", size=1), add("b"), add("a", size=2)))
+    assert dict(zip(file_columns.add_keys, file_columns.adds["size"].to_pylist(), strict=True)) == {"a": 2, "b": 100}
 
 
 def test_statistics_that_are_no_text_are_unknown(table: TableBuilder) -> None:
-    found = columns(table, commit(table, add("a", stats={"numRecords": 1}), add("b", stats="")))
-    assert found.adds["stats"].to_pylist() == [None, ""]
+    file_columns = columns(table, commit(table, add("a", stats={"numRecords": 1}), add("b", stats="")))
+    assert file_columns.adds["stats"].to_pylist() == [None, ""]
 
 
 def test_unknown_actions_and_blank_lines_are_ignored(table: TableBuilder) -> None:
@@ -180,8 +180,8 @@ def test_large_commit_that_repeats_a_file_in_another_piece_is_refused(table: Tab
 def test_large_compaction_is_one_piece(table: TableBuilder, small_pieces: None, caplog: pytest.LogCaptureFixture) -> None:
     file = commit(table, *[add(f"{n}") for n in range(100)], remove("0"))
     compaction = LogFile(file.path, 0, 1, file.size_bytes, 0)
-    (found,) = CommitReader(table.store).file_actions(compaction)
-    assert len(found.add_keys) == 99
+    (piece,) = CommitReader(table.store).file_actions(compaction)
+    assert len(piece.add_keys) == 99
     assert "breaks the protocol: 1 of its actions" in caplog.text
 
 
@@ -330,7 +330,7 @@ def test_empty_compaction_is_refused(table: TableBuilder) -> None:
 
 @pytest.mark.parametrize("between", [",", ",0,"])
 def test_lines_that_are_objects_only_together_are_refused(table: TableBuilder, between: str) -> None:
-    """The first is cut within a value that the second ends; with it, the second has an object more."""
+    """The first line is cut within a value that the second line ends; together, the second has one more object."""
     objects = between.join(["]}", "{}"])
     file = raw(table, f'{{"x":[1\n2{objects}\n'.encode())
     with pytest.raises(CorruptTableError, match="line 1: it is no JSON"):

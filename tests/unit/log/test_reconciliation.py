@@ -1,4 +1,4 @@
-"""Batches of files put together for who works long on each."""
+"""Batches of files combined for readers that work on each for a long time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ["path", "size"]
 
 
 def batch(first: int, count: int, stats: bool | None = True) -> FileBatch:
-    """Files named by number. stats: false for files of which none are known, None where none were asked for."""
+    """Files named by number. stats: false for files without known statistics, None if none were requested."""
     numbers = range(first, first + count)
     kinds = pa.schema([("path", pa.string()), ("size", pa.int64()), ("path_text", pa.string())])
     files = pa.record_batch([[f"{n}" for n in numbers], [*numbers], ["..."] * count], schema=kinds)
@@ -28,18 +28,18 @@ def batch(first: int, count: int, stats: bool | None = True) -> FileBatch:
 
 def batches(sizes: list[int], stats: list[bool | None]) -> Iterator[FileBatch]:
     first = 0
-    for size, known in zip(sizes, stats, strict=True):
-        yield batch(first, size, known)
+    for size, is_known in zip(sizes, stats, strict=True):
+        yield batch(first, size, is_known)
         first += size
 
 
 def test_gathered_batches_grow_up_to_a_bound_and_hold_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciliation, "_MOST_GATHERED_ROWS", 50)
-    given = list(gathered(batches([10] * 20 + [3], [True] * 21), COLUMNS))
-    assert [part.files.num_rows for part in given] == [10, 10, 20, 40, 50, 50, 23]
-    assert [name for part in given for name in part.files["path"].to_pylist()] == [f"{n}" for n in range(203)]
-    assert {tuple(part.files.schema.names) for part in given} == {("path", "size")}
-    for part in given:
+    gathered_batches = list(gathered(batches([10] * 20 + [3], [True] * 21), COLUMNS))
+    assert [part.files.num_rows for part in gathered_batches] == [10, 10, 20, 40, 50, 50, 23]
+    assert [name for part in gathered_batches for name in part.files["path"].to_pylist()] == [f"{n}" for n in range(203)]
+    assert {tuple(part.files.schema.names) for part in gathered_batches} == {("path", "size")}
+    for part in gathered_batches:
         stats = known(part)
         assert stats.file_count == part.files.num_rows
         for column in (stats.num_records, stats.minimum[("id",)], stats.maximum[("id",)]):

@@ -1,4 +1,4 @@
-"""Choosing the files of a version: hints, checkpoints, gaps, compactions, and what is refused."""
+"""Choosing the files of a version: hints, checkpoints, gaps, compactions, and refusals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from delta_py.log.segment import (
 )
 from delta_py.protocol.paths import LogKind
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def test_files_that_are_no_part_of_the_log_are_ignored(table: TableBuilder, stor
 def test_checksum_is_the_one_of_exactly_the_version(table: TableBuilder, store: MemoryStore) -> None:
     table.checksum(4)
     assert load_segment(store).checksum is None
-    found = load_segment(store, 4).checksum
-    assert found is not None and found.version == 4
+    segment_checksum = load_segment(store, 4).checksum
+    assert segment_checksum is not None and segment_checksum.version == 4
 
 
 def test_segment_pickles(table: TableBuilder, store: MemoryStore) -> None:
@@ -157,14 +157,14 @@ def test_compactions_beyond_the_range_or_over_another_are_left_out(table: TableB
     table.checkpoint(1)
     for start, end in ((0, 2), (2, 3), (3, 4), (4, 5)):
         table.compact(start, end)
-    found = load_segment(store, 4).compactions
-    assert [(file.version, file.end_version) for file in found] == [(2, 3)]
+    compactions = load_segment(store, 4).compactions
+    assert [(file.version, file.end_version) for file in compactions] == [(2, 3)]
 
 
-def test_compaction_of_commits_that_are_gone_is_an_error_for_who_wants_the_newest_version(
+def test_compaction_of_missing_commits_is_an_error_for_the_newest_version(
     table: TableBuilder, store: MemoryStore
 ) -> None:
-    """The next commits would get the versions of those that are gone, and be hidden by the compaction."""
+    """The next commits would get the versions of the deleted ones, and be hidden by the compaction."""
     name = table.compact(2, 5)
     for version in (4, 5):
         table.delete(f"{version:020d}.json")

@@ -1,4 +1,4 @@
-"""Parsed statistics on the disk: the same answers with and without, and nothing that a damaged or a strange entry could spoil."""
+"""Parsed statistics on the disk: the same answers with and without, and no damaged or foreign entry can spoil them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pytest
 
 from benchmarks.make_log_table import make_table
 from delta_py import DeltaTable
-from delta_py.log import parquet_part, stats_cache
-from delta_py.log.stats_cache import StatsCache
+from delta_py.log.checkpoint_content import parquet_part, stats_cache
+from delta_py.log.checkpoint_content.stats_cache import StatsCache
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
 from delta_py.statistics import stats
 from delta_py.storage import local
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import FileId, ObjectInfo
 
 FILES = 600
@@ -32,7 +32,7 @@ PREDICATES = ("id = 300500", "id < 2000", "column_1 > 0.5", "id >= 0 AND column_
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Statistics as JSON alone, and a checkpoint that is large enough."""
+    """Statistics only as JSON, and a large enough checkpoint."""
     monkeypatch.setattr(parquet_part, "LEAST_ROWS", 100)
     make_table(str(tmp_path / "t"), files=FILES, columns=4, commits=3)
     return str(tmp_path / "t")
@@ -46,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of texts of the checkpoint that are parsed."""
+    """The numbers of statistics texts of the checkpoint that are parsed."""
     from delta_py.log import reconciliation
 
     counts: list[int] = []
@@ -66,9 +66,9 @@ def kept(table: str, predicate: str) -> list[str]:
 
 def texts(parsed: list[int]) -> int:
     """Of the checkpoint: commits add few files."""
-    found = sum(count for count in parsed if count >= 100)
+    text_count = sum(count for count in parsed if count >= 100)
     parsed.clear()
-    return found
+    return text_count
 
 
 def entries(cache: Path) -> list[Path]:
@@ -114,7 +114,7 @@ def test_numbers_of_records_come_from_the_cache(table: str, cache: Path, parsed:
 def test_checkpoint_with_the_same_name_size_time_and_footer_has_statistics_of_its_own(
     table: str, cache: Path, parsed: list[int], has_change_times: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A footer has the bounds of columns alone: statistics of a file in the middle may be others."""
+    """A footer only has the bounds of columns: statistics of a file in the middle may differ."""
     if not has_change_times:
         monkeypatch.setattr(local, "_info", info_without_change_time)
     (checkpoint,) = Path(table, "_delta_log").glob("*.checkpoint.parquet")
@@ -136,7 +136,7 @@ def test_checkpoint_with_the_same_name_size_time_and_footer_has_statistics_of_it
 
 
 def info_without_change_time(entry: os.DirEntry[str], path: str) -> ObjectInfo | None:
-    """As a file system tells it that numbers files by their order, and makes the time of the last change of mtime."""
+    """As from a file system that numbers files by their order, and derives the change time from mtime."""
     status = entry.stat()
     file_id = FileId(7, 12, status.st_mtime_ns)
     return None if entry.is_dir() else ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000, file_id=file_id)
@@ -168,13 +168,13 @@ def test_an_entry_that_is_whole_and_no_table_is_parsed_again(table: str, cache: 
 def test_another_checkpoint_of_the_same_name_has_entries_of_its_own(table: str, cache: Path) -> None:
     path = next(Path(table, "_delta_log").glob("*.checkpoint*.parquet"))
     before = kept(table, "id < 2000")
-    whole = pq.read_table(path)
-    position = whole.schema.get_field_index("add")
-    add = whole["add"].combine_chunks()
+    checkpoint = pq.read_table(path)
+    position = checkpoint.schema.get_field_index("add")
+    add = checkpoint["add"].combine_chunks()
     swapped = pc.replace_substring(add.field("stats"), '"minValues":{"id":', '"minValues":{"id":-')
     fields = [swapped if f.name == "stats" else child for f, child in zip(add.type, add.flatten(), strict=True)]
     changed = pa.StructArray.from_arrays(fields, fields=list(add.type), mask=add.is_null())
-    pq.write_table(whole.set_column(position, "add", changed), path)
+    pq.write_table(checkpoint.set_column(position, "add", changed), path)
     after = kept(table, "id < 2000")
     assert len(after) > len(before)
 
@@ -222,13 +222,13 @@ def _read_many(table: str, cache: Path, rounds: int) -> list[int]:
 
 
 def test_many_processes_share_a_small_cache(table: str, tmp_path: Path) -> None:
-    """Entries come and go under the readers: the limit holds less than what they make."""
+    """Entries come and go while others read: the limit is smaller than their entries."""
     expected = [len(kept(table, predicate)) for predicate in PREDICATES]
     cache = tmp_path / "small"
     cache.mkdir()
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        found = pool.starmap(_read_many, [(table, cache, 5)] * 3)
-    assert found == [expected * 5] * 3
+        counts = pool.starmap(_read_many, [(table, cache, 5)] * 3)
+    assert counts == [expected * 5] * 3
     assert {path.suffix for path in entries(cache)} == {".stats"}
-    DiskCache(cache, LIMIT).trim()  # the last one's may have come before another's entry
+    DiskCache(cache, LIMIT).trim()  # the last one's trim may have come before another's entry
     assert 0 < sum(path.stat().st_size for path in entries(cache)) <= LIMIT

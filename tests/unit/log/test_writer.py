@@ -1,4 +1,4 @@
-"""LogWriter: three outcomes of an attempt, told apart by the log itself."""
+"""LogWriter: three outcomes of an attempt, which the log itself distinguishes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from delta_py.log.commit_reader import read_actions
 from delta_py.log.log_writer import LogWriter, Outcome
 from delta_py.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
 from delta_py.protocol.table_config import TableConfig
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import schema_string
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import schema_string
 
 CONFIG = TableConfig(Protocol(1, 2), Metadata("i", schema_string(("id", "long"))))
 OURS = (CommitInfo({"txnId": "ours", "operation": "WRITE"}), AddFile("a b", {}, 1, 1))

@@ -1,4 +1,4 @@
-"""Auto compaction: when it is due, what it takes, and that it never harms the commit before it."""
+"""Auto compaction: when it is due, what it merges, and that it never harms the commit before it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from delta_py.log.history import history
 from delta_py.optimize import auto_compact
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.row_changes.write import commit_write, plan_write
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.row_rules.conform import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
@@ -33,19 +34,19 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """As in a new process."""
-    for memory in (auto_compact._small_files, auto_compact._by_others):
+    for memory in (auto_compact._small_files, auto_compact._small_count_offsets):
         memory.clear()
     yield
-    for memory in (auto_compact._small_files, auto_compact._by_others):
+    for memory in (auto_compact._small_files, auto_compact._small_count_offsets):
         memory.clear()
 
 
-def append(path: str, number: int, asked: AutoCompact = FEW, **columns: object) -> None:
+def append(path: str, number: int, auto_compact: AutoCompact = FEW, **columns: object) -> None:
     store, rows = LocalStore(path), pa.table({"id": pa.array([number], pa.int64()), **columns})
     partition_by = ["p"] if "p" in columns else None
-    request = WriteRequest(mode="append", partition_by=partition_by, auto_compact=asked)
+    request = WriteRequest(mode="append", partition_by=partition_by, auto_compact=auto_compact)
     plan = plan_write(store, from_arrow_schema(rows.schema), request)
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     commit_write(store, plan, [write_files(plan.state, rows.to_batches())])
 
 
@@ -72,10 +73,10 @@ def test_many_appends_leave_few_files(path: str) -> None:
     DeltaTable(path).snapshot.check_integrity()
 
 
-@pytest.mark.parametrize("said", [AutoCompact(min_files=5), AutoCompact(enabled=False, min_files=5)])
-def test_it_is_off_unless_asked_for(path: str, said: AutoCompact) -> None:
+@pytest.mark.parametrize("auto_compact", [AutoCompact(min_files=5), AutoCompact(enabled=False, min_files=5)])
+def test_it_is_off_unless_asked_for(path: str, auto_compact: AutoCompact) -> None:
     for number in range(30):
-        append(path, number, said)
+        append(path, number, auto_compact)
     assert files(path) == 30
 
 
@@ -102,7 +103,7 @@ def test_only_partitions_with_enough_small_files(path: str) -> None:
 
 
 def test_files_that_are_not_small_are_no_reason(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it has looked, it looks again when small files have come."""
+    """After it has listed the files, it lists them again when there are new small files."""
     looks = counted(monkeypatch)
     for number in range(40):
         append(path, number, AutoCompact(enabled=True, min_files=5, min_file_bytes=1, max_file_bytes=10**9))
@@ -110,13 +111,13 @@ def test_files_that_are_not_small_are_no_reason(path: str, monkeypatch: pytest.M
 
 
 def test_processes_that_write_often_notice_the_small_files_of_each_other(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten of them, which have looked at the first file, append by turns: each has added few files when there are many."""
+    """Ten processes, which have listed the first file, append in turn: each has added only a few files when there are many."""
     append(path, 0, AutoCompact(enabled=False))
     key = table_key(LocalStore(path), DeltaTable(path).snapshot.config)
-    memories = [{name: CountPerTable() for name in ("_small_files", "_by_others")} for _ in range(10)]
+    memories = [{name: CountPerTable() for name in ("_small_files", "_small_count_offsets")} for _ in range(10)]
     for memory in memories:
         memory["_small_files"].put(key, 1)
-        memory["_by_others"].put(key, 0)
+        memory["_small_count_offsets"].put(key, 0)
     for number in range(1, 101):
         for name, count in memories[number * 7 % 10].items():
             monkeypatch.setattr(auto_compact, name, count)
@@ -126,7 +127,7 @@ def test_processes_that_write_often_notice_the_small_files_of_each_other(path: s
 
 
 def test_process_whose_versions_are_never_the_tenth_looks_when_it_has_added_enough(path: str) -> None:
-    """Every second version is of somebody who compacts nothing."""
+    """Every second version is from a writer that compacts nothing."""
     for number in range(20):
         append(path, number, AutoCompact(enabled=False) if number % 2 == 0 else FEW)
     assert compactions(path) != [] and files(path) < 15
@@ -137,9 +138,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     looks: list[str] = []
     compact = auto_compact._compact
 
-    def look(store: LocalStore, asked: AutoCompact) -> int | None:
+    def look(store: LocalStore, auto_compact: AutoCompact) -> int | None:
         looks.append(store.root)
-        return compact(store, asked)
+        return compact(store, auto_compact)
 
     monkeypatch.setattr(auto_compact, "_compact", look)
     return looks
@@ -159,7 +160,7 @@ def test_many_small_files_of_one_commit_are_compacted_at_once(path: str) -> None
     write_delta(path, rows, partition_by=["p"])
     store = LocalStore(path)
     plan = plan_write(store, from_arrow_schema(rows.schema), WriteRequest(mode="append", auto_compact=FEW))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     commit_write(store, plan, [written(plan.state, rows.filter(pa.compute.equal(rows["p"], 1)), number) for number in range(6)])
     assert compactions(path) == [2] and files(path) == 8
 
@@ -207,13 +208,13 @@ def test_property_that_is_neither_true_nor_false(path: str, caplog: pytest.LogCa
 
 def test_whoever_is_quicker_leaves_it_to_the_next_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compact = LocalBinWriters.compact
-    others = iter(range(1))
+    turns = iter(range(1))
 
     def slow(self: LocalBinWriters, *arguments: object) -> list[WrittenFiles]:
-        done = compact(self, *arguments)  # type: ignore[arg-type]
-        for _ in others:
+        compaction_version = compact(self, *arguments)  # type: ignore[arg-type]
+        for _ in turns:
             DeltaTable(path).optimize.compact()
-        return done
+        return compaction_version
 
     monkeypatch.setattr(LocalBinWriters, "compact", slow)
     for number in range(30):

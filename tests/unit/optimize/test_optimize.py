@@ -1,4 +1,4 @@
-"""OPTIMIZE: which files become one, what is kept of their rows, and other writers meanwhile."""
+"""OPTIMIZE: which files become one, what it keeps of their rows, and other writers during it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from delta_py.write.arranging import Arrangement
 from delta_py.write.data_files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite, added
 from delta_py.write.row_changes import DELETED
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -58,10 +58,10 @@ def make(path: str, files: int = 4, rows: int = 10, properties: dict[str, str] |
         append(path, range(number * rows, (number + 1) * rows), properties if number == 0 else None)
 
 
-def delete(path: str, gone: Callable[[int], bool]) -> None:
+def delete(path: str, is_deleted: Callable[[int], bool]) -> None:
     dml = Dml.begin(LocalStore(path), "DELETE", time_zone="UTC")
     rows = target_rows(dml, dml.candidates(None))
-    rows = rows.filter(pa.array([gone(number) for number in rows["id"].to_pylist()], pa.bool_()))
+    rows = rows.filter(pa.array([is_deleted(number) for number in rows["id"].to_pylist()], pa.bool_()))
     run(dml, [[changed(rows, DELETED)]])
 
 
@@ -70,8 +70,8 @@ def compacted(path: str, **options: Any) -> Optimized:
 
 
 def ids(path: str) -> list[int]:
-    found: list[int] = DeltaTable(path).to_arrow(["id"])["id"].to_pylist()
-    return found
+    read_ids: list[int] = DeltaTable(path).to_arrow(["id"])["id"].to_pylist()
+    return read_ids
 
 
 def newest_actions(path: str, kind: str) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def newest_actions(path: str, kind: str) -> list[dict[str, Any]]:
 def test_small_files_become_one_with_the_rows_as_they_came(path: str) -> None:
     make(path)
     before = ids(path)
-    done = compacted(path)
-    assert (done.version, done.bins, done.batches, len(done.added), len(done.removed)) == (4, 1, 1, 1, 4)
+    outcome = compacted(path)
+    assert (outcome.version, outcome.bins, outcome.batches, len(outcome.added), len(outcome.removed)) == (4, 1, 1, 1, 4)
     assert ids(path) == sorted(before) == list(range(40))
     assert DeltaTable(path, version=3).to_arrow(["id"])["id"].to_pylist() == before
     DeltaTable(path).snapshot.check_integrity()
@@ -107,8 +107,8 @@ def test_commit_changes_no_data_and_says_what_it_was(path: str) -> None:
 def test_second_run_does_nothing_and_a_new_file_joins(path: str) -> None:
     make(path)
     compacted(path)
-    again = compacted(path)
-    assert (again.version, again.bins, again.metrics()["numBatches"], DeltaTable(path).version) == (None, 0, 1, 4)
+    second = compacted(path)
+    assert (second.version, second.bins, second.metrics()["numBatches"], DeltaTable(path).version) == (None, 0, 1, 4)
     append(path, [40])
     assert (len(compacted(path).removed), DeltaTable(path).files().num_rows) == (2, 1)
     assert ids(path) == list(range(41))
@@ -117,8 +117,8 @@ def test_second_run_does_nothing_and_a_new_file_joins(path: str) -> None:
 def test_bins_hold_no_more_than_the_target(path: str) -> None:
     make(path, files=6)
     size = DeltaTable(path).files()["size"][0].as_py()
-    done = compacted(path, target_file_bytes=2 * size + 1)
-    assert (done.bins, len(done.added)) == (3, 3)
+    outcome = compacted(path, target_file_bytes=2 * size + 1)
+    assert (outcome.bins, len(outcome.added)) == (3, 3)
     assert compacted(path, target_file_bytes=2 * size + 1).bins == 0, "they were aimed at this size"
 
 
@@ -132,8 +132,8 @@ def test_target_of_the_table_and_files_that_are_large_enough(path: str) -> None:
 def test_partitions_are_kept_apart_and_chosen(path: str) -> None:
     for number in range(3):
         append(path, range(4 * number, 4 * number + 4), p=pa.array(["a b", None, "ü/%", "a b"]))
-    done = compacted(path, predicate="p IS NULL OR p = 'a b'")
-    assert (len(done.added), len(done.removed), done.considered, len(done.partitions)) == (2, 6, 6, 2)
+    outcome = compacted(path, predicate="p IS NULL OR p = 'a b'")
+    assert (len(outcome.added), len(outcome.removed), outcome.considered, len(outcome.partitions)) == (2, 6, 6, 2)
     assert DeltaTable(path).files().num_rows == 5
     by_id = DeltaTable(path).to_arrow().sort_by("id")
     assert by_id["p"].to_pylist() == ["a b", None, "ü/%", "a b"] * 3
@@ -165,9 +165,9 @@ def test_metrics_are_the_references(path: str) -> None:
 def test_deleted_rows_are_left_out_and_statistics_are_filled_in(path: str) -> None:
     make(path, properties=VECTORS)
     delete(path, lambda number: number in (3, 17))
-    done = compacted(path)
+    outcome = compacted(path)
     assert ids(path) == [number for number in range(40) if number not in (3, 17)]
-    assert (done.vectors, done.vector_rows) == (2, 2)
+    assert (outcome.vectors, outcome.vector_rows) == (2, 2)
     (add,) = newest_actions(path, "add")
     assert '"numRecords":38' in add["stats"] and "deletionVector" not in add
 
@@ -231,7 +231,7 @@ def purge_vectors(path: str) -> None:
     ],
     ids=["compact", "z_order", "drop_feature", "remove_mapping"],
 )
-def test_partition_values_without_a_zone_stay_the_instants_that_they_are_in_each_session(
+def test_partition_values_without_a_zone_keep_their_instants_in_each_session(
     path: str, arrange: Callable[[str], object], properties: dict[str, str]
 ) -> None:
     """As older clients wrote them: in their own session's zone."""
@@ -247,8 +247,8 @@ def test_partition_values_without_a_zone_stay_the_instants_that_they_are_in_each
     arrange(path)
     assert not paths <= set(DeltaTable(path).files()["path"].to_pylist())
     for zone, hour in (("America/New_York", 5), ("UTC", 0)):
-        found = DeltaTable(path, session_timezone=zone).to_arrow()["p"].to_pylist()
-        assert {value.astimezone(UTC) for value in found} == {midnight.replace(hour=hour)}, zone
+        partition_values = DeltaTable(path, session_timezone=zone).to_arrow()["p"].to_pylist()
+        assert {value.astimezone(UTC) for value in partition_values} == {midnight.replace(hour=hour)}, zone
 
 
 def test_append_only_tables_may_be_compacted(path: str) -> None:
@@ -292,13 +292,13 @@ def test_each_batch_is_a_commit_and_what_is_done_stays_done(path: str) -> None:
         optimize(LocalStore(path), OptimizeRequest(batch_bytes=1), FailsSecond())
     assert (DeltaTable(path).version, DeltaTable(path).files().num_rows) == (4, 1 + 8)
     assert sorted(ids(path)) == list(range(24)), "what is deleted is of the second batch alone"
-    done = compacted(path, batch_bytes=1)
-    assert (done.version, done.batches, done.bins, DeltaTable(path).files().num_rows) == (6, 2, 2, 3)
+    outcome = compacted(path, batch_bytes=1)
+    assert (outcome.version, outcome.batches, outcome.bins, DeltaTable(path).files().num_rows) == (6, 2, 2, 3)
     assert sorted(ids(path)) == list(range(24))
 
 
 def meanwhile(action: Callable[[], object], times: int = 1) -> LocalBinWriters:
-    """Writes, and lets another writer act so many times, once before each commit."""
+    """Writes, and lets another writer act this many times, once before each commit."""
     actions = [action] * times
 
     class Meanwhile(LocalBinWriters):
@@ -319,8 +319,8 @@ def meanwhile(action: Callable[[], object], times: int = 1) -> LocalBinWriters:
 
 def test_append_meanwhile_is_no_conflict(path: str) -> None:
     make(path)
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: append(path, [40])))
-    assert (done.version, done.bins) == (5, 1)
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: append(path, [40])))
+    assert (outcome.version, outcome.bins) == (5, 1)
     assert ids(path) in ([*range(40), 40], [40, *range(40)])
 
 
@@ -330,8 +330,8 @@ def test_rows_deleted_meanwhile_are_deleted_from_the_new_file(path: str, earlier
     if earlier:
         delete(path, lambda number: number in earlier)
     now = {5, 11, 14, 20, 38}
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: delete(path, lambda number: number in now)))
-    assert (done.bins, DeltaTable(path).files().num_rows) == (1, 1)
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: delete(path, lambda number: number in now)))
+    assert (outcome.bins, DeltaTable(path).files().num_rows) == (1, 1)
     assert ids(path) == [number for number in range(40) if number not in (*earlier, *now)]
     (add,) = newest_actions(path, "add")
     assert add["deletionVector"]["cardinality"] == 5 and '"tightBounds":false' in add["stats"]
@@ -353,8 +353,8 @@ def test_all_rows_deleted_meanwhile_leave_no_file(path: str) -> None:
 
 def test_bin_of_which_a_file_went_is_planned_anew(path: str) -> None:
     make(path)
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: delete(path, lambda number: number == 5)))
-    assert (done.bins, DeltaTable(path).files().num_rows) == (1, 1)
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: delete(path, lambda number: number == 5)))
+    assert (outcome.bins, DeltaTable(path).files().num_rows) == (1, 1)
     assert sorted(ids(path)) == [*range(5), *range(6, 40)]
     live = set(DeltaTable(path).files()["path"].to_pylist())
     removed = {remove["path"] for remove in newest_actions(path, "remove")}
@@ -364,8 +364,8 @@ def test_bin_of_which_a_file_went_is_planned_anew(path: str) -> None:
 def test_rows_that_came_back_meanwhile_are_not_lost(path: str) -> None:
     make(path, properties=VECTORS)
     delete(path, lambda number: number % 2 == 0)
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: restore_to(path, 3)))
-    assert done.bins == 1
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: restore_to(path, 3)))
+    assert outcome.bins == 1
     assert ids(path) == list(range(40))
 
 
@@ -375,8 +375,8 @@ def restore_to(path: str, version: int) -> None:
 
 def test_properties_changed_meanwhile(path: str) -> None:
     make(path)
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: alter(path, {"a.b": "c"})))
-    assert (done.bins, ids(path)) == (1, list(range(40)))
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(lambda: alter(path, {"a.b": "c"})))
+    assert (outcome.bins, ids(path)) == (1, list(range(40)))
 
 
 def alter(path: str, properties: dict[str, str]) -> None:
@@ -388,11 +388,11 @@ def test_files_that_change_again_and_again_are_left(path: str, caplog: pytest.Lo
     numbers = iter(range(40))
 
     def delete_another() -> None:
-        gone = next(numbers)
-        delete(path, lambda number: number == gone)
+        deleted_id = next(numbers)
+        delete(path, lambda number: number == deleted_id)
 
-    done = optimize(LocalStore(path), OptimizeRequest(), meanwhile(delete_another, times=3))
-    assert (done.version, done.bins) == (None, 0)
+    outcome = optimize(LocalStore(path), OptimizeRequest(), meanwhile(delete_another, times=3))
+    assert (outcome.version, outcome.bins) == (None, 0)
     assert sorted(ids(path)) == list(range(3, 40))
     assert "again and again" in caplog.text
 
@@ -400,7 +400,7 @@ def test_files_that_change_again_and_again_are_left(path: str, caplog: pytest.Lo
 def test_conflict_between_looking_and_committing(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One is planned anew; with one each time the files are left as they are."""
+    """One of these is planned again; if it happens each time, the files are left as they are."""
     make(path)
     calls = 0
 
@@ -425,11 +425,11 @@ def test_conflict_between_looking_and_committing(
 @given(seed=st.integers(0, 2**32), files=st.integers(2, 5))
 @settings(max_examples=25, deadline=None)
 def test_moved_rows_are_where_they_are_found(tmp_path_factory: pytest.TempPathFactory, seed: int, files: int) -> None:
-    """Any rows deleted before, any others meanwhile."""
+    """Any rows deleted before, any other rows during it."""
     random = np.random.default_rng(seed)
     path = str(tmp_path_factory.mktemp("moved") / "t")
     make(path, files, 8, VECTORS)
-    marks = random.integers(0, 3, 8 * files).tolist()  # 0 stays, 1 goes before, 2 meanwhile
+    marks = random.integers(0, 3, 8 * files).tolist()  # 0 stays, 1 is deleted before, 2 during it
     if 1 in marks:
         delete(path, lambda number: marks[number] == 1)
     later = meanwhile(lambda: delete(path, lambda number: marks[number] == 2) if 2 in marks else None)
@@ -451,9 +451,9 @@ def test_moved_rows_are_where_they_are_found(tmp_path_factory: pytest.TempPathFa
 )
 def test_predicate_of_other_than_partitions(path: str, predicate: str, error: type[Exception], condition: str) -> None:
     append(path, [1], p=pa.array([1]))
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as raised:
         compacted(path, predicate=predicate)
-    assert found.value.error_class == condition  # type: ignore[attr-defined]
+    assert raised.value.error_class == condition  # type: ignore[attr-defined]
     assert DeltaTable(path).version == 0
 
 
@@ -466,10 +466,10 @@ def test_numbers_that_make_no_sense(path: str, options: dict[str, Any]) -> None:
         compacted(path, **options)
 
 
-@pytest.mark.parametrize(("gone", "removed"), [(1, 0), (2, 1)])
-def test_small_file_by_itself_is_written_anew_for_many_deleted_rows_alone(path: str, gone: int, removed: int) -> None:
+@pytest.mark.parametrize(("deleted_count", "removed"), [(1, 0), (2, 1)])
+def test_small_file_by_itself_is_written_anew_for_many_deleted_rows_alone(path: str, deleted_count: int, removed: int) -> None:
     """More than 5 %, as with delta-spark."""
     make(path, files=1, rows=20, properties={"delta.enableDeletionVectors": "true"})
-    delete(path, lambda number: number < gone)
+    delete(path, lambda number: number < deleted_count)
     assert len(compacted(path).removed) == removed
-    assert ids(path) == list(range(gone, 20))
+    assert ids(path) == list(range(deleted_count, 20))

@@ -1,4 +1,4 @@
-"""OPTIMIZE that puts rows in order: Z-order and clustering, without Spark."""
+"""OPTIMIZE that sorts rows: Z-order and clustering, without Spark."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def tags(path: str) -> list[dict[str, str]]:
 def test_rows_are_near_by_each_of_the_columns(path: str) -> None:
     make(path)
     before = DeltaTable(path).to_arrow().sort_by("id")
-    done = ordered(path, "a", "B")
-    assert (done.version, done.bins, len(done.removed), len(done.added)) == (4, 1, 4, 4)
+    outcome = ordered(path, "a", "B")
+    assert (outcome.version, outcome.bins, len(outcome.removed), len(outcome.added)) == (4, 1, 4, 4)
     assert DeltaTable(path).to_arrow().sort_by("id").equals(before)
     assert widths(path, "a") < 0.7 and widths(path, "b") < 0.7 and widths(path, "id") > 9
     assert ids(path, 3) == ids(path)
@@ -102,7 +102,7 @@ def test_rows_are_near_by_each_of_the_columns(path: str) -> None:
     assert {add["dataChange"] for add in newest_actions(path, "add")} == {False}
     (info,) = newest_actions(path, "commitInfo")
     assert (info["operation"], info["operationParameters"]["zOrderBy"]) == ("OPTIMIZE", '["a","B"]')
-    assert done.metrics()["zOrderStats"]["mergedFiles"]["num"] == 4
+    assert outcome.metrics()["zOrderStats"]["mergedFiles"]["num"] == 4
 
 
 def test_second_run_does_nothing_and_other_columns_or_new_rows_do(path: str) -> None:
@@ -130,8 +130,8 @@ def test_renamed_column_stays_in_order_and_another_of_its_name_is_not(path: str)
 def test_each_partition_is_a_bin_and_one_in_order_stays(path: str) -> None:
     make(path, files=2, p=pa.array(["x", None] * (ROWS // 2)))
     assert ordered(path, "a", predicate="p = 'x'", target_file_bytes=10**6).bins == 1
-    done = ordered(path, "a", target_file_bytes=10**6)
-    assert (done.bins, len(done.removed), len(done.added)) == (1, 2, 1)
+    outcome = ordered(path, "a", target_file_bytes=10**6)
+    assert (outcome.bins, len(outcome.removed), len(outcome.added)) == (1, 2, 1)
     assert ids(path) == list(range(2 * ROWS))
     assert sorted(set(DeltaTable(path).to_arrow()["p"].to_pylist()), key=str) == [None, "x"]
 
@@ -166,8 +166,8 @@ def test_deleted_rows_are_gone_and_ids_of_rows_stay(path: str) -> None:
     make(path, properties={**VECTORS, "delta.enableRowTracking": "true"})
     delete(path, lambda number: number % 3 == 0)
     before = row_ids(path)
-    done = ordered(path, "a", "b")
-    assert done.vectors == 4 and done.vector_rows > ROWS
+    outcome = ordered(path, "a", "b")
+    assert outcome.vectors == 4 and outcome.vector_rows > ROWS
     assert row_ids(path) == before
     assert not any("deletionVector" in add for add in newest_actions(path, "add"))
 
@@ -176,11 +176,11 @@ def row_ids(path: str) -> dict[int, tuple[int, int]]:
     snapshot = DeltaTable(path).snapshot
     scan = plan_scan(snapshot, ["id", "_metadata"], None, ScanOptions(metadata_column=True))
     files = [file for batch in scan.files.to_batches() for file in scan_files(batch)]
-    found = {}
+    ids_by_row = {}
     for batch in read_files(scan.state, files):
         for row in batch.to_pylist():
-            found[row["id"]] = (row["_metadata"]["row_id"], row["_metadata"]["row_commit_version"])
-    return found
+            ids_by_row[row["id"]] = (row["_metadata"]["row_id"], row["_metadata"]["row_commit_version"])
+    return ids_by_row
 
 
 def test_all_rows_deleted_leave_no_file(path: str) -> None:
@@ -202,7 +202,8 @@ def test_pieces_of_small_size(path: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_samples_of_long_texts_are_short(path: str) -> None:
-    """The driver holds the samples of all bins. 60 letters are the same in all rows, so that these count."""
+    """The driver holds the samples of all bins. The first 60 letters are the same in all rows, so they would take most of the
+    memory."""
     texts = [f"{'x' * 60}{number:04}{'y' * 1_000_000}" for number in (3, 1, 4, 2)]
     for text in texts:
         write_delta(path, pa.table({"id": [int(text[60:64])], "s": [text], "b": [text.encode()]}), mode="append")
@@ -234,9 +235,9 @@ class Sampling(LocalBinWriters):
         self.samples: list[pa.Table] = []
 
     def sample(self, arrangement: Any, bins: Any) -> list[pa.Table]:
-        found = super().sample(arrangement, bins)
-        self.samples += found
-        return found
+        samples = super().sample(arrangement, bins)
+        self.samples += samples
+        return samples
 
 
 def read(path: str, file: str) -> list[int]:
@@ -258,9 +259,9 @@ def read(path: str, file: str) -> list[int]:
 def test_columns_that_are_refused(path: str, columns: list[str], condition: str) -> None:
     more = {"p": pa.array(["x"] * ROWS), "flag": pa.array([True] * ROWS), "l": pa.array([[1]] * ROWS)}
     make(path, files=1, properties={"delta.dataSkippingStatsColumns": "id,a,flag"}, **more)
-    with pytest.raises(InvalidOptionError, match="Nothing was changed") as found:
+    with pytest.raises(InvalidOptionError, match="Nothing was changed") as raised:
         ordered(path, *columns)
-    assert found.value.error_class == condition
+    assert raised.value.error_class == condition
     assert DeltaTable(path).version == 0
 
 
@@ -288,16 +289,16 @@ def test_files_that_have_not_the_rows_of_their_statistics(path: str) -> None:
 
 def test_append_meanwhile_is_no_conflict(path: str) -> None:
     make(path)
-    done = ordered(path, "a", writers=meanwhile(lambda: write_delta(path, rows(5), mode="append")))
-    assert (done.version, done.bins) == (5, 1)
+    outcome = ordered(path, "a", writers=meanwhile(lambda: write_delta(path, rows(5), mode="append")))
+    assert (outcome.version, outcome.bins) == (5, 1)
     assert ids(path) == [*range(4 * ROWS), *range(5 * ROWS, 6 * ROWS)]
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewriting", "vectors"])
 def test_rows_deleted_meanwhile_stay_deleted(path: str, properties: dict[str, str]) -> None:
     make(path, properties=properties)
-    done = ordered(path, "a", writers=meanwhile(lambda: delete(path, lambda number: number % 2 == 0)))
-    assert (done.version, done.bins) == (5, 1), "planned anew"
+    outcome = ordered(path, "a", writers=meanwhile(lambda: delete(path, lambda number: number % 2 == 0)))
+    assert (outcome.version, outcome.bins) == (5, 1), "planned anew"
     assert ids(path) == list(range(1, 4 * ROWS, 2))
     live = set(DeltaTable(path).files()["path"].to_pylist())
     assert live <= {str(file.relative_to(path)) for file in Path(path).rglob("*.parquet")}
@@ -308,8 +309,8 @@ def test_files_that_change_again_and_again_are_left(path: str, caplog: pytest.Lo
     numbers = iter(range(40))
 
     def delete_another() -> None:
-        gone = next(numbers)
-        delete(path, lambda number: number == gone)
+        deleted_id = next(numbers)
+        delete(path, lambda number: number == deleted_id)
 
     before = set(Path(path).rglob("*.parquet"))
     assert ordered(path, "a", writers=meanwhile(delete_another, times=3)).bins == 0
@@ -322,8 +323,8 @@ def test_files_that_change_again_and_again_are_left(path: str, caplog: pytest.Lo
 
 def test_clustered_rows_are_near_and_marked(path: str) -> None:
     clustered(path, "a", "b")
-    done = ordered(path)
-    assert (done.bins, len(done.removed), len(done.added)) == (1, 4, 4)
+    outcome = ordered(path)
+    assert (outcome.bins, len(outcome.removed), len(outcome.added)) == (1, 4, 4)
     assert ids(path) == list(range(4 * ROWS)) and widths(path, "a") < 0.7 and widths(path, "b") < 0.7
     adds = newest_actions(path, "add")
     assert {add["clusteringProvider"] for add in adds} == {"liquid"}
@@ -331,7 +332,7 @@ def test_clustered_rows_are_near_and_marked(path: str) -> None:
     assert {(tag["ZCUBE_ZORDER_BY"], tag["ZCUBE_ZORDER_CURVE"]) for tag in tags(path)} == {('["a","b"]', "hilbert")}
     (info,) = newest_actions(path, "commitInfo")
     assert info["operationParameters"]["clusterBy"] == '["a","b"]'
-    stats = done.metrics()["clusteringStats"]
+    stats = outcome.metrics()["clusteringStats"]
     assert (stats["inputOtherFiles"]["numFiles"], stats["inputNumZCubes"], stats["numOutputZCubes"]) == (4, 0, 1)
 
 
@@ -341,11 +342,11 @@ def test_clustering_goes_on_with_small_cubes_and_leaves_large_ones(path: str) ->
     assert ordered(path).bins == 1
     assert ordered(path).bins == 0, "one cube, and nothing new"
     write_delta(path, rows(4), mode="append")
-    done = ordered(path, min_cube_bytes=size // 2, target_cube_bytes=size)
-    assert (len(done.removed), done.clustering["inputNumZCubes"] if done.clustering else None) == (1, 1)
+    outcome = ordered(path, min_cube_bytes=size // 2, target_cube_bytes=size)
+    assert (len(outcome.removed), outcome.clustering["inputNumZCubes"] if outcome.clustering else None) == (1, 1)
     write_delta(path, rows(5), mode="append")
-    done = ordered(path, min_cube_bytes=size // 2, target_cube_bytes=size)
-    assert len(done.removed) == 1 + len({*tags_of_small(path)}), "the new file, and the small cube"
+    outcome = ordered(path, min_cube_bytes=size // 2, target_cube_bytes=size)
+    assert len(outcome.removed) == 1 + len({*tags_of_small(path)}), "the new file, and the small cube"
     assert ids(path) == list(range(6 * ROWS))
 
 
@@ -358,8 +359,8 @@ def test_full_takes_files_that_are_clustered_by_other_columns(path: str) -> None
     ordered(path)
     recluster(path, ["b"])
     assert ordered(path).bins == 0, "what was clustered by other columns stays"
-    done = ordered(path, full=True)
-    assert done.bins == 1 and widths(path, "b") < 0.3
+    outcome = ordered(path, full=True)
+    assert outcome.bins == 1 and widths(path, "b") < 0.3
     assert {tag["ZCUBE_ZORDER_BY"] for tag in tags(path)} == {'["b"]'}
     assert ordered(path, full=True).bins == 0
 
@@ -398,16 +399,16 @@ def test_clustered_table_whose_columns_have_no_statistics_by_default(path: str) 
 )
 def test_clustered_table_refuses(path: str, options: dict[str, Any], condition: str) -> None:
     clustered(path, "a", files=1)
-    with pytest.raises(UnsupportedOperationError, match="Nothing was changed") as found:
+    with pytest.raises(UnsupportedOperationError, match="Nothing was changed") as raised:
         ordered(path, **options)
-    assert found.value.error_class == condition
+    assert raised.value.error_class == condition
 
 
 def test_full_of_a_table_without_clustering(path: str) -> None:
     make(path, files=1)
-    with pytest.raises(UnsupportedOperationError) as found:
+    with pytest.raises(UnsupportedOperationError) as raised:
         ordered(path, full=True)
-    assert found.value.error_class == "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED"
+    assert raised.value.error_class == "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED"
 
 
 def test_clustering_column_that_is_gone(path: str) -> None:
@@ -433,7 +434,7 @@ def test_public_methods(path: str, tmp_path: Path) -> None:
 
 
 def test_numbers_are_those_of_the_reference_s_tests(tmp_path: Path) -> None:
-    """A file a partition, whether of all partitions or of one; predicates in the history as it prints them."""
+    """One file per partition, whether of all partitions or of one; predicates in the history as it prints them."""
     rows = pa.table({"value": range(100), "col1": [n % 7 for n in range(100)], "p": [n % 10 for n in range(100)]})
     for predicate, partitions in ((None, 10), ("p = 2", 1)):
         path = str(tmp_path / str(partitions))

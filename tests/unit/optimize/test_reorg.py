@@ -1,4 +1,4 @@
-"""REORG APPLY (PURGE): deleted rows and dropped columns leave the files; what has none of these stays as it is."""
+"""REORG APPLY (PURGE): deleted rows and dropped columns are removed from the files; files without these do not change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def rows(ids: Sequence[int], part: str = "a") -> pa.Table:
 
 
 def make(path: str, properties: dict[str, str] | None = None) -> None:
-    """Files of ids 0-9 and 10-19 in partition a, 20-29 in b; 3, 13 and 23 are deleted by vectors. And one without: 30-39 in a."""
+    """Files of ids 0-9 and 10-19 in partition a, 20-29 in b; vectors delete 3, 13 and 23. One more file without a vector: 30-39
+    in a."""
     for start, part in ((0, "a"), (10, "a"), (20, "b"), (30, "a")):
         write_delta(
             path, rows(range(start, start + 10), part), mode="append", partition_by=["p"], configuration=properties or VECTORS
@@ -53,8 +54,8 @@ LEFT = [n for n in range(40) if n not in (3, 13, 23)]
 
 
 def ids(path: str, version: int | None = None) -> list[int]:
-    found: list[int] = sorted(DeltaTable(path, version=version).to_arrow()["id"].to_pylist())
-    return found
+    sorted_ids: list[int] = sorted(DeltaTable(path, version=version).to_arrow()["id"].to_pylist())
+    return sorted_ids
 
 
 def files(path: str) -> dict[str, Any]:
@@ -69,8 +70,8 @@ def test_purge_writes_files_with_vectors_anew_and_touches_no_others(path: str) -
     assert metrics["deletionVectorStats"] == {"numDeletionVectorsRemoved": 3, "numDeletionVectorRowsRemoved": 3}
     after = files(path)
     assert [file["deletion_vector"] for file in after.values()] == [None] * 3
-    kept = before.keys() & after.keys()
-    assert len(kept) == 1 and all(before[name] == after[name] for name in kept)
+    kept_paths = before.keys() & after.keys()
+    assert len(kept_paths) == 1 and all(before[name] == after[name] for name in kept_paths)
     assert ids(path) == LEFT == ids(path, version)
     physical = [pq.read_table(Path(path) / name, columns=["id"])["id"].to_pylist() for name in after]
     assert sorted(number for part in physical for number in part) == LEFT
@@ -104,8 +105,8 @@ def test_large_files_are_purged_too_and_rows_keep_their_ids(path: str) -> None:
     make(path, VECTORS | {"delta.enableRowTracking": "true"})
     store = LocalStore(path)
     before = row_ids(path)
-    done = optimize(store, OptimizeRequest(target_file_bytes=1), LocalBinWriters(), kind=Purge).metrics()
-    assert (done["numFilesRemoved"], done["numFilesAdded"]) == (3, 3)
+    outcome = optimize(store, OptimizeRequest(target_file_bytes=1), LocalBinWriters(), kind=Purge).metrics()
+    assert (outcome["numFilesRemoved"], outcome["numFilesAdded"]) == (3, 3)
     assert ids(path) == LEFT
     assert row_ids(path) == before
 
@@ -146,18 +147,18 @@ def test_dropped_columns_leave_the_files_at_every_depth(path: str, mode: str) ->
 
 
 def drop(store: LocalStore, column: str, nested: str) -> None:
-    """Take a column, and a field of structs in lists, out of the schema, as ALTER TABLE DROP COLUMN does."""
+    """Remove a column, and a field of structs in lists, from the schema, as ALTER TABLE DROP COLUMN does."""
     snapshot = Snapshot.load(store)
     outer, _, inner = nested.partition(".")
-    kept = []
+    kept_fields = []
     for field in snapshot.schema.fields:
         if field.name == outer:
             assert isinstance(field.data_type, ArrayType) and isinstance(field.data_type.element_type, StructType)
             fields = tuple(f for f in field.data_type.element_type.fields if f.name != inner)
             field = replace(field, data_type=ArrayType(StructType(fields), True))
         if field.name != column:
-            kept.append(field)
-    metadata = replace(snapshot.metadata, schema_string=schema_to_json(StructType(tuple(kept))))
+            kept_fields.append(field)
+    metadata = replace(snapshot.metadata, schema_string=schema_to_json(StructType(tuple(kept_fields))))
     Transaction(snapshot).set_metadata(metadata).commit("DROP COLUMNS", {})
 
 
@@ -169,12 +170,12 @@ def test_materialized_row_ids_are_no_dropped_columns(path: str) -> None:
 
 def test_file_that_is_gone_is_an_error_and_nothing_is_changed(path: str) -> None:
     make(path)
-    (gone,) = (name for name, file in files(path).items() if file["deletion_vector"] is None)
-    (Path(path) / gone).unlink()
+    (missing_path,) = (name for name, file in files(path).items() if file["deletion_vector"] is None)
+    (Path(path) / missing_path).unlink()
     version = DeltaTable(path).version
     with pytest.raises(DataFileError, match="fsck"):
         DeltaTable(path).reorg.purge()
-    (Path(path) / gone).write_bytes(b"no parquet")
+    (Path(path) / missing_path).write_bytes(b"no parquet")
     with pytest.raises(DataFileError, match=r"FAILED_READ_FILE\.NO_HINT"):
         DeltaTable(path).reorg.purge()
     assert DeltaTable(path).version == version
@@ -183,7 +184,7 @@ def test_file_that_is_gone_is_an_error_and_nothing_is_changed(path: str) -> None
 def test_deleted_rows_are_gone_from_the_disk_after_vacuum(path: str) -> None:
     make(path)
     DeltaTable(path).reorg.purge()
-    time.sleep(0.01)  # the removes must be older than the cut
+    time.sleep(0.01)  # the removes must be older than the cutoff
     DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
     left = [pq.read_table(file, columns=["id"])["id"].to_pylist() for file in Path(path).glob("p=*/*.parquet")]
     assert sorted(number for part in left for number in part) == LEFT

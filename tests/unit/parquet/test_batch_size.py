@@ -1,4 +1,4 @@
-"""How many rows are decoded at a time."""
+"""The number of rows that are decoded at a time."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def test_next_file_starts_from_what_the_last_ones_rows_took() -> None:
 
 
 def test_batch_of_more_bytes_than_allowed_is_cut_without_losing_rows() -> None:
-    whole = pa.record_batch({"x": np.arange(1_000), "t": ["y" * 100] * 1_000})
-    pieces = BatchSizer(65_536, 10_000).follow(whole)
+    full_batch = pa.record_batch({"x": np.arange(1_000), "t": ["y" * 100] * 1_000})
+    pieces = BatchSizer(65_536, 10_000).follow(full_batch)
     assert max(piece.nbytes for piece in pieces) <= 10_000
-    assert pa.Table.from_batches(pieces).equals(pa.Table.from_batches([whole]))
+    assert pa.Table.from_batches(pieces).equals(pa.Table.from_batches([full_batch]))
 
 
 def test_single_row_larger_than_the_bound_comes_alone() -> None:

@@ -1,4 +1,4 @@
-"""Footers of data files from the cache directory: fetched once, the same rows, and errors as without."""
+"""Footers of data files from the cache directory: fetched once, the same rows, and the same errors as without it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from delta_py.errors import DataFileError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan.scan_state import ScanFile, ScanState
-from delta_py.storage import cached_objects
+from delta_py.storage.cache import cached_objects
 from delta_py.types.schema import LONG, STRING, StructField, StructType
-from tests.support.data_files import column, scan_state
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.data_files import column, scan_state
 
 COLUMNS = (column("n", LONG), column("s", StructType((StructField("t", STRING),))))
 TIME_MS = 1_700_000_000_123
 
 
 class RangedStore(MemoryStore):
-    """Opened files read by ranges, as remote ones do. asked: those of each file since it was cleared."""
+    """Opened files are read by ranges, like remote ones. asked: the ranges of each file since it was cleared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def store() -> RangedStore:
 
 
 def put(store: RangedStore, first: int = 0, time_ms: int = TIME_MS) -> ScanFile:
-    """A file of three row groups with 1000 rows each, of the same size whatever the numbers are."""
+    """A file of three row groups with 1000 rows each, of the same size for all numbers."""
     numbers = range(first, first + 3000)
     rows = pa.table({"n": pa.array(numbers, pa.int64()), "s": [{"t": f"{number:09d}"} for number in numbers]})
     sink = pa.BufferOutputStream()
@@ -84,7 +84,7 @@ def put(store: RangedStore, first: int = 0, time_ms: int = TIME_MS) -> ScanFile:
 
 
 def read(store: RangedStore, file: ScanFile, predicate: str | None = None, table_id: str = "one") -> list[Any]:
-    schema = StructType(tuple(found.logical for found in COLUMNS))
+    schema = StructType(tuple(field.logical for field in COLUMNS))
     expression = None if predicate is None else parse_predicate(predicate, schema)
     state: ScanState = scan_state(Path(store.root), COLUMNS, store=store, predicate=expression, table_id=table_id)
     store.asked.clear()
@@ -120,8 +120,8 @@ def test_row_groups_are_chosen_by_a_kept_footer(store: RangedStore) -> None:
     assert sum(size for _, size in store.asked) < file.size_bytes // 2
 
 
-def test_file_of_another_table_with_the_same_name_size_and_time_has_a_footer_of_its_own(store: RangedStore) -> None:
-    """A build that names its files part-00000.parquet and gives all of them one time, in the place of the one before."""
+def test_file_of_another_table_with_equal_name_size_and_time_has_its_own_footer(store: RangedStore) -> None:
+    """A job that names its files part-00000.parquet and gives all of them one time, at the place of the earlier one."""
     assert read(store, put(store), "n >= 2000") == list(range(2000, 3000))
     assert read(store, put(store, 50_000), "n >= 52000", table_id="two") == list(range(52_000, 53_000))
 
@@ -167,13 +167,13 @@ def test_a_damaged_footer_is_the_same_error_as_without(
     put(store)
     store.put("a.parquet", damaged(store.objects["a.parquet"][0])[damage])
     file = ScanFile("a.parquet", len(store.objects["a.parquet"][0]), TIME_MS)
-    with pytest.raises(DataFileError) as kept:
+    with pytest.raises(DataFileError) as expected_error:
         read(store, file)
     assert not list(cache.glob("*"))
     monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
     with pytest.raises(DataFileError) as without:
         read(store, file)
-    assert kept.value.message == without.value.message
+    assert expected_error.value.message == without.value.message
 
 
 def test_a_damaged_entry_is_fetched_again(store: RangedStore, cache: Path) -> None:

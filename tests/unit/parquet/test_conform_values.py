@@ -1,4 +1,4 @@
-"""Values of a file as the table's types: every widening, every unit of time, text without a mark, and what is refused."""
+"""Values of a file as the table's types: every widening, every unit of time, text without an annotation, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, read_rows, read_table, scan_state, write_file
 
 WIDENINGS: list[tuple[pa.Array, DataType, list[Any]]] = [
     (pa.array([-128, None, 127], pa.int8()), BYTE, [-128, None, 127]),
@@ -66,11 +66,11 @@ def test_value_widened_in_array_map_and_struct_is_the_same_value(
     tmp_path: Path, stored: pa.Array, data_type: DataType, expected: list[Any]
 ) -> None:
     count = len(stored)
-    whole = pa.ListArray.from_arrays([0, count], stored)
+    stored_lists = pa.ListArray.from_arrays([0, count], stored)
     keys = pa.array([f"k{i}" for i in range(count)])
     pairs = pa.MapArray.from_arrays([0, count], keys, stored)
-    nested = pa.StructArray.from_arrays([whole], names=["l"])
-    file = write_file(tmp_path, "a.parquet", {"l": whole, "m": pairs, "s": nested})
+    nested = pa.StructArray.from_arrays([stored_lists], names=["l"])
+    file = write_file(tmp_path, "a.parquet", {"l": stored_lists, "m": pairs, "s": nested})
     state = scan_state(
         tmp_path,
         [

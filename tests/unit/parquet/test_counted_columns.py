@@ -1,4 +1,4 @@
-"""Columns of which only whether there is a value is wanted are not decoded where the file says that there always is one."""
+"""A column is not decoded if a query only needs to know whether it has a value, and the file says that it always has one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, inline_vector, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, inline_vector, read_table, scan_state, write_file
 
 X, NAME = column("x", LONG), column("name", STRING)
 COUNTED = frozenset({"name"})
@@ -41,7 +41,7 @@ ROWS: dict[str, Any] = {"x": [1, 2, 3, 4], "name": ["a", "b", "c", "d"]}
 
 
 def damage(path: Path, name: str) -> None:
-    """Overwrite all that the file holds of a column, so that it cannot be decoded."""
+    """Overwrite all bytes of a column in the file, so that it cannot be decoded."""
     footer, content = pq.read_metadata(path), bytearray(path.read_bytes())
     place = footer.schema.names.index(name)
     for group in range(footer.num_row_groups):

@@ -1,4 +1,4 @@
-"""A reading with a budget: what is over it is not begun, and of the first rows only what was decoded counts."""
+"""A read with a budget: it starts no work beyond the budget, and only decoded data of the first rows counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.deletion_vectors import inline_descriptor
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.types.schema import LONG, STRING, ArrayType
-from tests.support.data_files import column, scan_state, write_file
+from tests.support.tables.data_files import column, scan_state, write_file
 
 GROUP_ROWS, GROUPS = 1000, 4
 PLENTY = Limits(*[10**9] * 5)
@@ -69,9 +69,9 @@ def test_nothing_is_decoded_that_is_over_the_budget(
 
 def test_elements_of_lists_are_values(tmp_path: Path) -> None:
     file = write_file(tmp_path, "l.parquet", pa.table({"l": pa.array([[0] * 1000] * 10, pa.list_(pa.int64()))}))
-    wanted = scan_state(tmp_path, [column("l", ArrayType(LONG))])
+    wanted_state = scan_state(tmp_path, [column("l", ArrayType(LONG))])
     with pytest.raises(OverBudgetError, match="10,000 values"):
-        next(read_files(wanted, [file], budget=DecodeBudget(replace(PLENTY, values=9_999))))
+        next(read_files(wanted_state, [file], budget=DecodeBudget(replace(PLENTY, values=9_999))))
 
 
 @pytest.mark.parametrize("stops_early", [False, True])
@@ -86,12 +86,12 @@ def test_bytes_count_when_they_have_been_decoded(stops_early: bool, tmp_path: Pa
 
 
 def test_what_files_take_adds_up(tmp_path: Path, file: ScanFile) -> None:
-    whole = GROUP_ROWS * GROUPS
-    batches = read_files(state(tmp_path), [file, file], budget=DecodeBudget(replace(PLENTY, rows=2 * whole - 1)))
+    row_total = GROUP_ROWS * GROUPS
+    batches = read_files(state(tmp_path), [file, file], budget=DecodeBudget(replace(PLENTY, rows=2 * row_total - 1)))
     with pytest.raises(OverBudgetError):
         list(batches)
-    twice = read_files(state(tmp_path), [file, file], budget=DecodeBudget(replace(PLENTY, rows=2 * whole)))
-    assert sum(batch.num_rows for batch in twice) == 2 * whole
+    twice = read_files(state(tmp_path), [file, file], budget=DecodeBudget(replace(PLENTY, rows=2 * row_total)))
+    assert sum(batch.num_rows for batch in twice) == 2 * row_total
 
 
 def test_vectors_count_before_they_are_read(tmp_path: Path, file: ScanFile) -> None:

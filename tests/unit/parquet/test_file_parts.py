@@ -1,4 +1,4 @@
-"""A file that several tasks read: each row comes out of one of its parts."""
+"""A file that several tasks read: each row is in exactly one of its parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.small_table import WITH_VECTORS, make_table
+from tests.support.tables.small_table import WITH_VECTORS, make_table
 
 ROWS = 1_000
 
@@ -37,11 +37,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def ids(scan: Scan, cuts: Sequence[int]) -> list[int]:
     """The ids of the parts that begin at these bytes."""
     (file,) = scan.scan_files()
-    found: list[int] = []
+    read_ids: list[int] = []
     for start, stop in pairwise([0, *sorted(cuts), file.size_bytes]):
         for batch in read_files(scan.state, [replace(file, part=(start, stop - start))]):
-            found += batch["id"].to_pylist()
-    return found
+            read_ids += batch["id"].to_pylist()
+    return read_ids
 
 
 @given(st.lists(st.integers(0, 20_000), max_size=6))
@@ -67,7 +67,7 @@ def test_parts_have_about_as_many_rows_as_bytes(table: str) -> None:
 def test_last_part_has_what_is_behind_the_size_that_the_log_says(table: str) -> None:
     scan = plan_scan(Snapshot.load(LocalStore(table)))
     (file,) = scan.scan_files()
-    said = 500
-    parts = [replace(file, size_bytes=said, part=part) for part in ((0, 250), (250, 250))]
-    found = [i for part in parts for batch in read_files(scan.state, [part]) for i in batch["id"].to_pylist()]
-    assert found == [i for i in range(ROWS) if not 100 <= i <= 130 and i != 650]
+    stated_size = 500
+    parts = [replace(file, size_bytes=stated_size, part=part) for part in ((0, 250), (250, 250))]
+    read_ids = [i for part in parts for batch in read_files(scan.state, [part]) for i in batch["id"].to_pylist()]
+    assert read_ids == [i for i in range(ROWS) if not 100 <= i <= 130 and i != 650]

@@ -1,5 +1,6 @@
-"""Partition values in the log that are no values of their column's type: plain reads give null, as delta-spark; who filters by
-the column, or writes the rows again, gets an error that names the file."""
+"""Partition values in the log that are not values of their column's type. Plain reads return null, as delta-spark does. A query
+that filters by the column, or rewrites the rows, gets an error that names the file.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": pa.array([7, 8, 9],
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Rows 1 to 3 in a file each; of row 2 the partition value p is no number."""
+    """Rows 1 to 3, one in each file; the partition value p of row 2 is not a number."""
     return damaged(tmp_path / "t", "abc")
 
 
@@ -59,7 +60,7 @@ def test_value_is_null_for_plain_reads_and_an_error_of_filters(tmp_path: Path, t
 
 
 def test_rows_are_not_written_again_without_their_partition(tmp_path: Path) -> None:
-    """Of the row that stays only the file knows the partition, and a new file would lose it."""
+    """Only the file knows the partition of the remaining row, and a new file would lose it."""
     two_in_a_file = pa.table({"id": pa.array([2, 4], pa.int64()), "p": pa.array([8, 8], pa.int64()), "q": ["y", "y"]})
     table = damaged(tmp_path / "t", "abc", two_in_a_file)
     with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
@@ -73,9 +74,9 @@ def test_filter_on_the_column_is_an_error_and_loses_no_file(table: str, where: s
 
 
 def test_column_that_is_not_asked_for_is_no_error(table: str) -> None:
-    found = DeltaTable(table)
-    assert sorted(found.to_arrow(["id"])["id"].to_pylist()) == [1, 2, 3]
-    assert found.to_arrow(["id", "q"], "q = 'y'").to_pylist() == [{"id": 2, "q": "y"}]
+    delta_table = DeltaTable(table)
+    assert sorted(delta_table.to_arrow(["id"])["id"].to_pylist()) == [1, 2, 3]
+    assert delta_table.to_arrow(["id", "q"], "q = 'y'").to_pylist() == [{"id": 2, "q": "y"}]
 
 
 @pytest.mark.parametrize(

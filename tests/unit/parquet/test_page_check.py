@@ -1,4 +1,4 @@
-"""Pages of a data file, all read and compared with their checksums: what is found, and in how much memory."""
+"""Pages of a data file, all read and compared with their checksums: the faults that are found, and the memory for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_py.parquet.page_check import page_fault
-from tests.support.data_files import write_file
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.data_files import write_file
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 
 def fault_of(file: Path) -> str | None:
@@ -47,15 +47,15 @@ def test_many_rows_of_one_long_text_are_read_in_little_memory(tmp_path: Path) ->
     size, count = 200_000, 2_000
     column = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["x" * size]))
     write_file(tmp_path, "a.parquet", pa.table({"s": column}), store_schema=False)
-    file, held, done = tmp_path / "a.parquet", [], []
+    file, allocated_bytes, finished = tmp_path / "a.parquet", [], []
 
     def note(rows: int, total: int) -> None:
-        held.append(pa.total_allocated_bytes())
-        done.append((rows, total))
+        allocated_bytes.append(pa.total_allocated_bytes())
+        finished.append((rows, total))
 
     before = pa.total_allocated_bytes()
     with pa.OSFile(str(file)) as source:
         assert page_fault(source, file.stat().st_size, note) is None
-    assert max(held) - before < 40 << 20 < size * count
-    assert done[-1] == (count, count) and done == sorted(done)
+    assert max(allocated_bytes) - before < 40 << 20 < size * count
+    assert finished[-1] == (count, count) and finished == sorted(finished)
     assert pq.read_metadata(file).num_rows == count

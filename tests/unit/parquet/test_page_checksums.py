@@ -17,8 +17,8 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.scan.planning import Scan
 from delta_py.transactions import DeltaTransaction
 from delta_py.types.schema import LONG, STRING
-from tests.support.data_files import column, read_table, scan_state, write_file
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.tables.data_files import column, read_table, scan_state, write_file
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 _COUNT = 12
 ROWS = pa.table(
@@ -31,7 +31,7 @@ ROWS = pa.table(
 
 
 def make(path: str, *, pages: str = "1.0.0", compression: str = "zstd") -> Path:
-    """A table of one file; the file."""
+    """A table of one file; returns the file."""
     properties = {"delta.parquet.format.version": pages, "delta.enableChangeDataFeed": "true"}
     write_delta(path, ROWS, mode="error", configuration=properties, compression=compression)
     (name,) = DeltaTable(path).files()["path"].to_pylist()
@@ -56,15 +56,15 @@ def test_flipped_byte_of_pages_gives_the_same_rows_or_an_error(tmp_path: Path, p
     table = DeltaTable(str(tmp_path / "t"))
     scans = {verify: table.scan(verify_checksums=verify) for verify in (True, False)}
     places = chunk_places(file)[::step]
-    found = {verify: Counter[str]() for verify in scans}
+    outcomes = {verify: Counter[str]() for verify in scans}
     for number, place in enumerate(places):
         with flipped(file, place):
-            found[True][outcome(partial(rows_of, scans[True]), file)] += 1
+            outcomes[True][outcome(partial(rows_of, scans[True]), file)] += 1
             if number % 8 == 0:
-                found[False][outcome(partial(rows_of, scans[False]), file)] += 1
-    print(f"{len(places)} flips: {found[True]}; {found[False].total()} of them without checksums: {found[False]}")
-    assert found[True]["wrong"] == 0
-    assert found[False]["wrong"] > 0
+                outcomes[False][outcome(partial(rows_of, scans[False]), file)] += 1
+    print(f"{len(places)} flips: {outcomes[True]}; {outcomes[False].total()} of them without checksums: {outcomes[False]}")
+    assert outcomes[True]["wrong"] == 0
+    assert outcomes[False]["wrong"] > 0
 
 
 def rows_of(scan: Scan) -> pa.Table:
@@ -85,7 +85,7 @@ ROADS: dict[str, Callable[[str, bool], pa.Table]] = {
 
 
 def wrong_place(read: Callable[[], pa.Table], file: Path) -> int:
-    """A byte of which a flip gives wrong rows: the last one."""
+    """A byte whose change gives wrong rows: the last one."""
     for place in reversed(chunk_places(file)):
         with flipped(file, place):
             if outcome(read, file) == "wrong":

@@ -1,4 +1,4 @@
-"""Files that are far away: which ranges the reader says it will read, before it reads them."""
+"""Remote files: which ranges the reader announces before it reads them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from delta_py.parquet import file_reader
 from delta_py.storage.arrow_files import ByteRange, PrefetchingFile
 from delta_py.types.schema import LONG
-from tests.support.data_files import column, read_table, scan_state, write_file
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.data_files import column, read_table, scan_state, write_file
 
 GROUPS, GROUP_ROWS = 10, 1000
 
 
 class Announced(io.BytesIO):
-    """A Prefetcher that only notes what it is told."""
+    """A Prefetcher that only records announcements."""
 
-    def __init__(self, data: bytes, told: list[list[ByteRange]]) -> None:
+    def __init__(self, data: bytes, told_ranges: list[list[ByteRange]]) -> None:
         super().__init__(data)
-        self._told = told
+        self._told = told_ranges
 
     def expect(self, ranges: Sequence[ByteRange]) -> None:
         self._told.append(list(ranges))
@@ -41,7 +41,7 @@ class FarStore(MemoryStore):
 
 
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[ByteRange]]:
-    """Of a scan of one column of two, 8,000 bytes a row group."""
+    """Of a scan of one of two columns, with 8,000 bytes in each row group."""
     directory = tmp_path_factory.mktemp("far")
     numbers = list(range(GROUPS * GROUP_ROWS))
     rows = {"n": numbers, "m": numbers}

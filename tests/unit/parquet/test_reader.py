@@ -1,4 +1,4 @@
-"""read_files: columns found in files, nulls where they lack them, rows of several files, and errors that name the file."""
+"""read_files: columns that files have, nulls for those that they lack, rows of several files, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.errors import DataFileError, DeletionVectorError
 from delta_py.parquet.read_columns import plan_file
-from delta_py.parquet.rebase import PROLEPTIC
+from delta_py.parquet.values.rebase import PROLEPTIC
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.types.schema import (
@@ -32,7 +32,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
-from tests.support.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, read_batches, read_rows, read_table, scan_state, write_file
 
 
 def struct(**fields: Any) -> StructType:
@@ -55,8 +55,8 @@ def test_columns_of_the_tables_types_pass_without_a_copy(tmp_path: Path) -> None
     file = ScanFile("a.parquet", 1)
     before = pa.total_allocated_bytes()
     batches = read_batches(scan_state(tmp_path, [column("s", STRING), column("x", LONG)]), file)
-    held = pa.total_allocated_bytes() - before
-    assert held <= 1.5 * sum(batch.get_total_buffer_size() for batch in batches) + 4096
+    allocated_bytes = pa.total_allocated_bytes() - before
+    assert allocated_bytes <= 1.5 * sum(batch.get_total_buffer_size() for batch in batches) + 4096
     assert pa.Table.from_batches(batches).to_pydict() == {"s": ["abc"] * 1000, "x": list(range(1000))}
 
 
@@ -213,8 +213,8 @@ def test_files_of_several_schemas_in_one_scan_each_read_by_its_own(tmp_path: Pat
 
 
 def test_legacy_list_and_map_layouts_are_read_as_lists_and_maps() -> None:
-    """The file is parquet-mr's, of the layouts that older writers use: a list's element is the repeated field itself, or
-    stands in a group of another name; a map is annotated MAP_KEY_VALUE; repeated fields have no annotation at all."""
+    """The file is parquet-mr's, in layouts of older writers: a list's element is the repeated field itself, or is in a group of
+    another name; a map is annotated MAP_KEY_VALUE; repeated fields have no annotation."""
     x, xy = struct(x=LONG), struct(x=INTEGER, new=STRING, y=INTEGER)
     columns = {
         "two": ArrayType(LONG),
@@ -422,13 +422,13 @@ def test_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     file = write_file(tmp_path, "a.parquet", {"x": np.random.default_rng(0).integers(0, 1 << 60, 50_000)})
     path = tmp_path / "a.parquet"
     data = path.read_bytes()
-    whole = {
+    file_bytes = {
         "empty": b"",
         "short": data[: len(data) // 2],
         "middle": data[:4] + bytes(len(data) - 2_000) + data[-1_996:],
         "garbage": bytes(reversed(data)),
     }
-    path.write_bytes(whole[damage])
+    path.write_bytes(file_bytes[damage])
     with pytest.raises(DataFileError, match=r"Data file a\.parquet") as caught:
         read_rows(scan_state(tmp_path, [column("x", LONG)]), file)
     assert caught.value.message_parameters["path"] == "a.parquet"

@@ -1,4 +1,4 @@
-"""Which rows come out: deletion vectors, selections, predicates; and what is said of them: positions and row ids."""
+"""Which rows a read returns: deletion vectors, selections, predicates; and their positions and row ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from tests.support.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
+from tests.support.tables.data_files import column, inline_vector, read_batches, read_rows, read_table, scan_state, write_file
 
 X = column("x", LONG)
 
@@ -124,8 +124,8 @@ def test_deletion_vector_beyond_the_files_rows_deletes_nothing_there_and_is_repo
     assert "a.parquet" in caplog.text and "5000000000" in caplog.text
 
 
-def test_deletion_vector_of_more_rows_than_memory_holds_is_unfolded_only_where_rows_are(tmp_path: Path) -> None:
-    """Unfolded whole these are 32 GB."""
+def test_huge_deletion_vector_is_expanded_only_for_the_rows_of_the_file(tmp_path: Path) -> None:
+    """As a complete mask, these would be 32 GB."""
     file = numbered(tmp_path)
     state = scan_state(tmp_path, [X])
     assert xs(state, replace(file, deletion_vector=inline_descriptor(BitMap64(range(10, 2**32))))) == list(range(10))
@@ -142,11 +142,11 @@ def test_deletion_vector_of_the_wrong_cardinality_is_an_error(tmp_path: Path) ->
 def test_row_groups_of_which_all_rows_are_deleted_are_not_read(tmp_path: Path) -> None:
     file = numbered(tmp_path, 100_000, 10_000)
     store = CountedReads(str(tmp_path))
-    kept = [5, 99_999]
-    vector = inline_vector(sorted(set(range(100_000)) - set(kept)))
+    kept_positions = [5, 99_999]
+    vector = inline_vector(sorted(set(range(100_000)) - set(kept_positions)))
     state = scan_state(tmp_path, [X], store=store)
     table = pa.Table.from_batches(read_files(state, [replace(file, deletion_vector=vector)]))
-    assert table["x"].to_pylist() == kept
+    assert table["x"].to_pylist() == kept_positions
     assert store.read_bytes < file.size_bytes / 3
 
 
@@ -167,7 +167,7 @@ def test_picked_rows_are_the_same_by_either_kernel(share: float) -> None:
     pick = RowPick.of(keep)
     assert len(pick) == keep.sum()
     for array in arrays:
-        assert pick.rows_of(array).to_pylist() == [v for v, kept in zip(array.to_pylist(), keep, strict=True) if kept]
+        assert pick.rows_of(array).to_pylist() == [v for v, is_kept in zip(array.to_pylist(), keep, strict=True) if is_kept]
 
 
 # ---------------------------------------------------------------- _metadata
@@ -182,8 +182,8 @@ def metadata(*names: str) -> ScanColumn:
 
 def test_metadata_says_where_rows_are_from(tmp_path: Path) -> None:
     file = write_file(tmp_path, "p=a b/x%é.parquet", {"x": [1]})
-    wanted = metadata("file_name", "file_path", "file_size", "file_modification_time")
-    (row,) = read_rows(scan_state(tmp_path, [wanted]), file)
+    columns = metadata("file_name", "file_path", "file_size", "file_modification_time")
+    (row,) = read_rows(scan_state(tmp_path, [columns]), file)
     assert row["_metadata"].pop("file_modification_time").timestamp() == 1_700_000_000.123
     path = f"file:{tmp_path}/p=a%20b/x%25é.parquet"
     assert row == {"_metadata": {"file_name": "x%25é.parquet", "file_path": path, "file_size": file.size_bytes}}
@@ -238,7 +238,7 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
     assert store.read_bytes < file.size_bytes / 3
 
 
-def test_row_groups_are_skipped_by_physical_names_partition_values_and_missing_columns(tmp_path: Path) -> None:
+def test_row_groups_are_skipped_by_physical_names_partition_and_missing_columns(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"phys": pa.array([{"p": 1}, {"p": 2}])})
     logical, physical = StructType((StructField("a", LONG),)), StructType((StructField("p", LONG),))
     s = column("s", logical, physical=StructField("phys", physical))
@@ -275,7 +275,7 @@ def test_predicates_over_metadata_and_constants_drop_rows(tmp_path: Path) -> Non
     assert read_rows(scan_state(tmp_path, columns, predicate=other, drop_rows=True), file) == []
 
 
-def test_predicate_over_a_column_that_is_not_read_is_an_error_only_where_rows_must_be_dropped(tmp_path: Path) -> None:
+def test_predicate_over_an_unread_column_is_an_error_only_if_rows_must_be_dropped(tmp_path: Path) -> None:
     file = numbered(tmp_path, 3)
     predicate = compare("=", "nowhere", 1)
     assert xs(scan_state(tmp_path, [X], predicate=predicate), file) == [0, 1, 2]
@@ -323,7 +323,7 @@ def test_look_ahead_spares_the_other_columns_of_files_without_a_match(tmp_path: 
 
 
 def test_look_ahead_leaves_the_batches_bounded_in_bytes(tmp_path: Path) -> None:
-    """What the predicate's narrow rows take must not be taken for what whole rows take."""
+    """The size of the predicate's narrow rows must not be used as the size of whole rows."""
     generator = np.random.default_rng(0)
     texts = [generator.bytes(5_000).hex() for _ in range(3_000)]
     files = [
@@ -368,11 +368,11 @@ def test_partitions_dates_and_strings_together(tmp_path: Path) -> None:
 def test_reader_asks_arrow_for_small_buffers_in_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = numbered(tmp_path)
     sizes: list[int] = []
-    whole = pq.ParquetFile
+    parquet_file = pq.ParquetFile
 
     def opened(source: Any, **options: Any) -> Any:
         sizes.append(options["buffer_size"])
-        return whole(source, **options)
+        return parquet_file(source, **options)
 
     monkeypatch.setattr(reader_module.pq, "ParquetFile", opened)
     read_batches(scan_state(tmp_path, [X]), [file, replace(file, size_bytes=1 << 30)])

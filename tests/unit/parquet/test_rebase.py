@@ -1,4 +1,4 @@
-"""Days and instants of the hybrid calendar, and what a footer says of them."""
+"""Days and instants of the hybrid calendar, and what a footer says about them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 from delta_py.errors import DataFileError
 from delta_py.expressions.tree import Column, Comparison, Literal
-from delta_py.parquet.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
+from delta_py.parquet.values.rebase import PROLEPTIC, LegacyCalendar, legacy_calendar, rebase_dates, rebase_timestamps
 from delta_py.scan.scan_state import ScanFile
 from delta_py.types.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
-from tests.support.data_files import column, read_rows, scan_state, write_file
+from tests.support.tables.data_files import column, read_rows, scan_state, write_file
 
 SPARK = b"org.apache.spark.version"
-# Days since 1970-01-01 as the hybrid calendar counts them, and the date that they mean.
+# Days since 1970-01-01 in the hybrid calendar, and the date that each means.
 HYBRID_DAYS = [
     (-719_164, date(1, 1, 1)),
-    (-682_945, date(100, 3, 1)),  # the Julian calendar has 0100-02-29, a day before
+    (-682_945, date(100, 3, 1)),  # the Julian calendar has 0100-02-29, one day before
     (-682_946, date(100, 3, 1)),
     (-354_220, date(1000, 3, 1)),
     (-141_428, date(1582, 10, 4)),
@@ -49,7 +49,7 @@ def test_timestamps_keep_their_local_date_and_time_in_utc() -> None:
     assert rebase_timestamps(stored, "UTC").to_pylist() == [*times, None]
 
 
-# (zone, stored microseconds, as the JVM's two calendars turn them)
+# (zone, stored microseconds, as the JVM's two calendars convert them)
 ZONED = [
     ("America/Los_Angeles", -3_000_000_000_000_000, -3_000_000_422_000_000),
     ("America/Los_Angeles", -2_000_000_000_000_000, -2_000_000_000_000_000),
@@ -62,7 +62,7 @@ ZONED = [
 
 @pytest.mark.parametrize(("zone", "stored", "expected"), ZONED)
 def test_timestamps_outside_of_utc_follow_the_zones_rules_then_and_now(zone: str, stored: int, expected: int) -> None:
-    """Before 1883 Los Angeles had local mean time, 422 seconds ahead of what the JVM's old rules take it to have had."""
+    """Before 1883 Los Angeles had local mean time, 422 seconds ahead of the time in the JVM's old rules."""
     rebased = rebase_timestamps(pa.array([stored], pa.timestamp("us", "UTC")), zone)
     assert rebased.cast(pa.int64()).to_pylist() == [expected]
 
@@ -134,7 +134,7 @@ def test_int96_has_a_mark_of_its_own(tmp_path: Path, key: str) -> None:
 
 
 def test_statistics_of_a_legacy_file_skip_nothing(tmp_path: Path) -> None:
-    """The footer's bounds are of the stored days: by them the file would not hold the date that it does hold."""
+    """The footer's bounds are those of the stored days: by them the file would not have the date that it has."""
     file = write_legacy(tmp_path, "old", legacy_table([date(1200, 1, 8)], pa.date32(), version="2.4.0"))
     predicate = Comparison("=", Column(("v",)), Literal(date(1200, 1, 1), DATE))
     state = scan_state(tmp_path, [column("v", DATE)], predicate=predicate, drop_rows=True)
@@ -153,6 +153,6 @@ def test_every_day_of_the_julian_years_maps_in_order() -> None:
     days = np.arange(-719_164, -141_427, dtype=np.int32)
     moved = rebase_dates(pa.array(days).view(pa.date32())).view(pa.int32()).to_numpy()
     steps = np.diff(moved)
-    # A leap day that only the Julian calendar has shares its number with the next day: 12 such centuries up to 1500.
+    # A leap day that only the Julian calendar has shares its number with the next day: there are 12 such centuries up to 1500.
     assert set(steps) == {0, 1}
     assert (steps == 0).sum() == 12

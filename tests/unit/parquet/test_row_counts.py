@@ -1,4 +1,4 @@
-"""What footers say of numbers of rows."""
+"""Row counts from footers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_rows_of_a_file_and_of_its_first_group(rows: int, group: int, first: int
     pq.write_table(pa.table({"x": pa.array(range(rows), pa.int64())}), tmp_path / "a.parquet", row_group_size=group)
     size, store = (tmp_path / "a.parquet").stat().st_size, LocalStore(str(tmp_path))
     assert stored_row_count(store, "a.parquet", size) == rows
-    found = rows_of_first_group(store, "a.parquet", size, most_bytes=MOST)
-    assert (found or None) == first, "pyarrow writes an empty group for no rows"
+    row_count = rows_of_first_group(store, "a.parquet", size, most_bytes=MOST)
+    assert (row_count or None) == first, "pyarrow writes an empty group for no rows"
     assert rows_of_first_group(store, "a.parquet", size, most_bytes=10) is None
 
 

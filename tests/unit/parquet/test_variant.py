@@ -1,4 +1,4 @@
-"""Variant columns of files, in all layouts, as variant binary; and damaged ones refused."""
+"""Variant columns of files, in all layouts, as variant binary; damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import DataFileError
-from delta_py.parquet.conform_values import CannotRead
-from delta_py.parquet.variant import variant_converter
+from delta_py.parquet.values.conform_values import CannotRead
+from delta_py.parquet.values.variant import variant_converter
 from delta_py.types.schema import INTEGER, STRING, VARIANT, VARIANT_ARROW, ArrayType, MapType, StructField, StructType
-from tests.support.data_files import column, read_rows, read_table, scan_state, write_file
-from tests.support.variants import decode, encode, encode_metadata, group_type, names_in, shred
+from tests.support.oracles.variants import decode, encode, encode_metadata, group_type, names_in, shred
+from tests.support.tables.data_files import column, read_rows, read_table, scan_state, write_file
 
 PLAIN = {"value": encode({"a": [1, "x"]}, ["a"]), "metadata": encode_metadata(["a"])}
 

@@ -1,4 +1,4 @@
-"""Actions with fields of another form than the protocol's: an error that says which, or the value that the reference reads."""
+"""Actions with fields of another form than the protocol's: an error that names it, or the value that the reference reads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_file_with_a_field_that_is_nested_deep_is_refused_with_a_short_message(f
     assert len(caught.value.message) < 500
 
 
-def test_deletion_vector_with_a_field_that_is_nested_deep_is_refused_with_a_short_message() -> None:
+def test_deletion_vector_with_a_deeply_nested_field_is_refused_with_a_short_message() -> None:
     with pytest.raises(CorruptTableError) as caught:
         DeletionVectorDescriptor.from_json({"storageType": "u", "pathOrInlineDv": nested(100_000)})
     assert len(caught.value.message) < 500

@@ -38,21 +38,21 @@ def descriptor(storage: str, place: str, **fields: int | None) -> DeletionVector
 # ---------------------------------------------------------------- descriptor
 
 
-def test_descriptor_of_a_relative_path_with_prefix_names_the_file_of_the_specification() -> None:
-    found = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", offset=4, sizeInBytes=40, cardinality=6)
-    assert found.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-    assert found.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
+def test_descriptor_of_a_relative_path_with_prefix_names_the_specified_file() -> None:
+    decoded = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", offset=4, sizeInBytes=40, cardinality=6)
+    assert decoded.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert decoded.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
 
 
 def test_descriptor_of_a_relative_path_without_prefix_names_a_file_in_the_root() -> None:
-    found = descriptor("u", "^-aqEH.-t@S}K{vb[*k^", offset=None, sizeInBytes=40, cardinality=6)
-    assert found.path == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-    assert found.unique_id == "u^-aqEH.-t@S}K{vb[*k^"
+    decoded = descriptor("u", "^-aqEH.-t@S}K{vb[*k^", offset=None, sizeInBytes=40, cardinality=6)
+    assert decoded.path == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert decoded.unique_id == "u^-aqEH.-t@S}K{vb[*k^"
 
 
 def test_descriptor_of_an_absolute_path_is_decoded() -> None:
-    found = descriptor("p", "file:/my%20table/dv%25.bin", offset=4, sizeInBytes=40, cardinality=6)
-    assert found.path == "/my table/dv%.bin"
+    decoded = descriptor("p", "file:/my%20table/dv%25.bin", offset=4, sizeInBytes=40, cardinality=6)
+    assert decoded.path == "/my table/dv%.bin"
     other = descriptor("p", "s3://mytable/deletion_vector_d2c639aa.bin", offset=4, sizeInBytes=40, cardinality=6)
     assert other.path == "s3://mytable/deletion_vector_d2c639aa.bin"
 
@@ -123,12 +123,12 @@ def test_inline_portable_vector_is_read() -> None:
 def test_inline_vector_with_padding_is_cut_to_its_size() -> None:
     data = dv.serialize(BitMap64([4]))
     assert len(data) == 34
-    found = DeletionVectorDescriptor("i", dv.z85_encode(data + b"\0\0"), None, 34, 1)
-    assert list(read_deletion_vector(Store(), found)) == [4]
+    decoded = DeletionVectorDescriptor("i", dv.z85_encode(data + b"\0\0"), None, 34, 1)
+    assert list(read_deletion_vector(Store(), decoded)) == [4]
 
 
 def test_inline_text_beyond_32_bits_is_decoded_as_the_jvm_reader_does() -> None:
-    text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"  # of a table written by another engine
+    text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"  # from a table written by another engine
     assert list(read_deletion_vector(Store(), descriptor("i", text, sizeInBytes=34, cardinality=1))) == [28168]
 
 
@@ -184,8 +184,8 @@ def test_file_of_two_vectors_is_read_back() -> None:
     store, bitmaps, descriptors = two_vectors()
     assert [d.path for d in descriptors] == ["ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"] * 2
     assert [d.offset for d in descriptors] == [1, 1 + descriptors[0].size_in_bytes + 8]
-    for expected, found in zip(bitmaps, descriptors, strict=True):
-        assert read_deletion_vector(store, found) == expected
+    for expected, vector_descriptor in zip(bitmaps, descriptors, strict=True):
+        assert read_deletion_vector(store, vector_descriptor) == expected
     assert len(store.requests) == 2
 
 
@@ -208,9 +208,9 @@ def test_any_flipped_bit_of_a_file_is_an_error() -> None:
     store, _, (first, _) = two_vectors()
     path = first.path
     assert path is not None
-    whole = store.files[path]
+    file_bytes = store.files[path]
     for position in range(1 + first.size_in_bytes + 8):
-        damaged = bytearray(whole)
+        damaged = bytearray(file_bytes)
         damaged[position] ^= 0x10
         store.files[path] = bytes(damaged)
         with pytest.raises(DeletionVectorError):
@@ -221,9 +221,9 @@ def test_file_cut_short_is_a_size_mismatch() -> None:
     store, _, (first, _) = two_vectors()
     path = first.path
     assert path is not None
-    whole = store.files[path]
+    file_bytes = store.files[path]
     for length in (1, 3, 5, 20, first.size_in_bytes + 8):
-        store.files[path] = whole[:length]
+        store.files[path] = file_bytes[:length]
         with pytest.raises(DeletionVectorError) as caught:
             read_deletion_vector(store, first)
         assert caught.value.error_class == "DELTA_DELETION_VECTOR_SIZE_MISMATCH"

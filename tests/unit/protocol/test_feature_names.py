@@ -1,4 +1,4 @@
-"""Every name of a table feature: whether tables that have it are read and written, and what is in the way where they are not."""
+"""Every name of a table feature: whether pydelta reads and writes tables that have it, and otherwise why not."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ALL_USE = [
     "variantShredding-preview", "checkpointProtection", "materializePartitionColumns", "collations", "collations-preview",
     "geospatial", "geospatial-dev", "columnMappingUsageTracking", "catalogManaged", "icebergWriterCompatV1",
 ]  # fmt: skip
-# Read always, written while nothing in the table is in use that needs another product: the property that says it is.
+# Always readable; writable as long as the table uses nothing that needs another product. The value is the property for that.
 WRITTEN_UNLESS = {
     "coordinatedCommits-preview": ("delta.coordinatedCommits.commitCoordinator-preview", "dynamodb"),
     "redirectWriterOnly-preview": ("delta.redirectWriterOnly-preview", "{}"),
 }
-# A catalog decides what the next version is.
+# A catalog decides the next version.
 READ_ONLY = ["catalogOwned-preview"]
-# Where rows are is another table's, a catalog's or another format's matter.
+# Another table, a catalog or another format decides where the rows are.
 REFUSED = ["redirectReaderWriter-preview", "adaptiveMetadata-preview"]
 
 

@@ -1,4 +1,4 @@
-"""Identity columns: what metadata means, and marks."""
+"""Identity columns: the meaning of metadata, and marks."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def column(start: Any = 1, step: Any = 1, mark: Any = None, explicit: Any = Fals
     ],
 )
 def test_identity_first_number_is_the_first_behind_the_mark(start: int, step: int, mark: int | None, first: int) -> None:
-    found = identity_of(column(start, step, mark))
-    assert found is not None
-    assert found.number(0) == first
-    assert found.number(3) == first + 3 * step
+    identity = identity_of(column(start, step, mark))
+    assert identity is not None
+    assert identity.number(0) == first
+    assert identity.number(3) == first + 3 * step
 
 
 def test_identity_number_beyond_64_bits_is_an_error() -> None:
-    found = identity_of(column(2**63 - 2, 1))
-    assert found is not None and found.number(1) == 2**63 - 1
+    identity = identity_of(column(2**63 - 2, 1))
+    assert identity is not None and identity.number(1) == 2**63 - 1
     with pytest.raises(InvariantViolationError, match="run out of numbers"):
-        found.number(2)
+        identity.number(2)
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_identity_metadata_without_sense_is_an_error(bad: dict[str, Any]) -> Non
 
 def test_identity_columns_are_those_with_a_start() -> None:
     schema = StructType((StructField("name", STRING), column(explicit=True)))
-    assert [(found.name, found.explicit) for found in identity_columns(schema)] == [("id", True)]
+    assert [(column_identity.name, column_identity.explicit) for column_identity in identity_columns(schema)] == [("id", True)]
 
 
 @pytest.mark.parametrize(
-    ("step", "mark", "given", "expected"),
+    ("step", "mark", "numbers", "expected"),
     [(1, None, [3, 9, 4], 9), (1, 20, [3, 9], 20), (-1, None, [-3, -9], -9), (-1, -20, [-3], -20)],
 )
-def test_with_marks_goes_to_the_furthest_number(step: int, mark: int | None, given: list[int], expected: int) -> None:
+def test_with_marks_goes_to_the_furthest_number(step: int, mark: int | None, numbers: list[int], expected: int) -> None:
     schema = StructType((StructField("name", STRING), column(0, step, mark)))
-    changed = with_marks(schema, [("id", number) for number in given])
+    changed = with_marks(schema, [("id", number) for number in numbers])
     assert changed.fields[0] == schema.fields[0]
     assert changed.fields[1].metadata["delta.identity.highWaterMark"] == expected
 

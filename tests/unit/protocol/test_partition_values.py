@@ -42,7 +42,7 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc]
 
 
-WRITTEN = [  # text as Spark writes it, and what it means
+WRITTEN = [  # text as Spark writes it, and its meaning
     (STRING, "é%20+x", "é%20+x"),
     (STRING, " ", " "),
     (LONG, "-9223372036854775808", -(2**63)),
@@ -66,7 +66,7 @@ WRITTEN = [  # text as Spark writes it, and what it means
     (BINARY, "\x01\x02\x03", b"\x01\x02\x03"),
     (BINARY, "é", "é".encode()),
 ]
-ODD = [  # what else Spark's cast takes
+ODD = [  # other texts that Spark's cast accepts
     (INTEGER, "2021.0", 2021),
     (INTEGER, " +5 ", 5),
     (LONG, "007", 7),
@@ -202,7 +202,7 @@ def test_plain_timestamps_are_read_in_the_sessions_zone_as_java_does() -> None:
         return value
 
     assert read("2024-01-01 00:00:00") == utc(2024, 1, 1, 8)
-    assert read("2024-03-10 02:30:00") == utc(2024, 3, 10, 10, 30)  # in a gap: on by its length
+    assert read("2024-03-10 02:30:00") == utc(2024, 3, 10, 10, 30)  # in a gap: moved forward by its length
     assert read("2024-11-03 01:30:00") == utc(2024, 11, 3, 8, 30)  # twice on that day: the earlier one
     assert read("2024-01-01T00:00:00.000000Z") == utc(2024, 1, 1)
     assert read("2024-01-01 00:00:00", "+05:30") == utc(2023, 12, 31, 18, 30)
@@ -220,7 +220,7 @@ def test_plain_timestamps_are_read_in_the_sessions_zone_as_java_does() -> None:
         ("2050-07-01 00:00:00", utc(2050, 7, 1, 4)),
         ("2050-01-01 00:00:00", utc(2050, 1, 1, 5)),
         ("2050-07-01", utc(2050, 7, 1, 4)),
-        ("2050-03-13 02:30:00", utc(2050, 3, 13, 7, 30)),  # in a gap: on by its length
+        ("2050-03-13 02:30:00", utc(2050, 3, 13, 7, 30)),  # in a gap: moved forward by its length
         ("2050-03-13 03:00:00", utc(2050, 3, 13, 7)),
         ("2050-11-06 01:30:00", utc(2050, 11, 6, 5, 30)),  # twice on that day: the earlier one
         ("2050-11-06 02:00:00", utc(2050, 11, 6, 7)),
@@ -321,5 +321,5 @@ def test_binary_that_is_no_text_is_refused() -> None:
 
 @pytest.mark.parametrize("texts", [["7"], ["1", "7"], ["0.5", "7", None], ["7" * 30], ["1e3"]])
 def test_decimal_text_beyond_the_column_is_null_and_not_another_number(texts: list[str | None]) -> None:
-    found = parse_partition_values(pa.array(texts, pa.string()), DecimalType(38, 38), errors="null")
-    assert found.to_pylist() == [Decimal("0.5").scaleb(0) if text == "0.5" else None for text in texts]
+    parsed = parse_partition_values(pa.array(texts, pa.string()), DecimalType(38, 38), errors="null")
+    assert parsed.to_pylist() == [Decimal("0.5").scaleb(0) if text == "0.5" else None for text in texts]

@@ -18,7 +18,7 @@ from delta_py.protocol.paths import (
 
 DECODED = [
     ("part-0.parquet", "part-0.parquet"),
-    ("_2=bar+%252521/part-0.parquet", "_2=bar+%2521/part-0.parquet"),  # a Hive-escaped name, escaped once more as a URI
+    ("_2=bar+%252521/part-0.parquet", "_2=bar+%2521/part-0.parquet"),  # a Hive-escaped name, escaped again as a URI
     ("ps=é%252520+x/p", "ps=é%2520+x/p"),
     ("ps=%C3%A9/p", "ps=é/p"),
     ("special%20p@%23h", "special p@#h"),
@@ -32,7 +32,7 @@ DECODED = [
     ("file://host/a", "file://host/a"),
     ("s3://bucket/a%20b", "s3://bucket/a b"),
     ("time=1971-07-22T03:06:40.000000Z/p", "time=1971-07-22T03:06:40.000000Z/p"),
-    ("dbfs%3A/x", "./dbfs:/x"),  # relative, although it looks like a URI once decoded
+    ("dbfs%3A/x", "./dbfs:/x"),  # relative, although it looks like a URI after decoding
     ("100%", "100%"),
     ("%zz/%4", "%zz/%4"),
     ("", ""),
@@ -51,10 +51,10 @@ def test_encode_path_of_a_canonical_path_decodes_to_it(path: str) -> None:
 
 def test_encode_paths_is_encode_path_of_each() -> None:
     odd = ["a:b/c", "day=a b/x", "/abs", "s3://b/a b", "ä/\u2028", "plain/x.parquet", ""]
-    given = [*sorted({path for _, path in DECODED}), *odd]
-    expected = [encode_path(path) for path in given]
-    assert encode_paths(pa.array(given)).to_pylist() == expected
-    assert encode_paths(pa.chunked_array([given[:3], given[3:]])).to_pylist() == expected
+    texts = [*sorted({path for _, path in DECODED}), *odd]
+    expected = [encode_path(path) for path in texts]
+    assert encode_paths(pa.array(texts)).to_pylist() == expected
+    assert encode_paths(pa.chunked_array([texts[:3], texts[3:]])).to_pylist() == expected
     plain = pa.array(["day=1/x-0.parquet", "a@b&c=+$,;!~'()*"])
     assert encode_paths(plain) is plain and [encode_path(path) for path in plain.to_pylist()] == plain.to_pylist()
 

@@ -1,4 +1,4 @@
-"""Features and table configuration: what is refused, and by which name."""
+"""Features and table configuration: what is refused, and with which name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITER_ONLY = sorted(name for name, row in FEATURES.items() if not row.reader)
 
 
 def listed(*names: str) -> Protocol:
-    """Versions 3 and 7 with these features, each where it belongs."""
+    """Versions 3 and 7 with these features, each in its list."""
     readers = frozenset(name for name in names if name not in FEATURES or FEATURES[name].reader)
     return Protocol(3, 7, readers, frozenset(names))
 

@@ -1,4 +1,4 @@
-"""FSCK: what is found missing or damaged, and what a repair makes of it."""
+"""FSCK: missing and damaged files that it finds, and the results of a repair."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from delta_py.repair.fsck import fsck
 from delta_py.repair.log_check import CHECKPOINT, CHECKSUM, COMMIT, COMPACTION, LAST_CHECKPOINT
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.flipped_bits import chunk_places, flipped
-from tests.support.memory_store import MemoryStore
-from tests.support.sampling import takes_all
+from tests.support.runs.sampling import takes_all
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 pytestmark = pytest.mark.usefixtures("harmless_post_commit")
 
@@ -36,15 +36,15 @@ def path(tmp_path: Path) -> str:
 
 
 def make(path: str, commits: int = 3, properties: dict[str, str] | None = None) -> None:
-    """A file of ten rows a commit."""
+    """One file of ten rows for each commit."""
     for number in range(commits):
         rows = pa.table({"id": pa.array(range(10 * number, 10 * number + 10), pa.int64())})
         write_delta(path, rows, mode="append", configuration=properties)
 
 
 def ids(path: str, version: int | None = None) -> list[int]:
-    found: list[int] = sorted(DeltaTable(path, version=version).to_arrow()["id"].to_pylist())
-    return found
+    sorted_ids: list[int] = sorted(DeltaTable(path, version=version).to_arrow()["id"].to_pylist())
+    return sorted_ids
 
 
 def file_of(path: str, row: int) -> str:
@@ -74,10 +74,10 @@ def test_sound_table_has_no_faults(path: str) -> None:
 
 def test_missing_file_is_found_and_only_taken_out_when_that_is_allowed(path: str) -> None:
     make(path)
-    gone = file_of(path, 15)
-    (Path(path) / gone).unlink()
+    missing_path = file_of(path, 15)
+    (Path(path) / missing_path).unlink()
     (row,) = found(path)
-    assert (row["kind"], row["path"], row["data_file"], row["version"]) == ("dataFile", gone, gone, 2)
+    assert (row["kind"], row["path"], row["data_file"], row["version"]) == ("dataFile", missing_path, missing_path, 2)
     assert (row["can_repair"], row["rows_lost"]) == (True, 10)
     with pytest.raises(DataFileError, match="would lose 10 rows") as caught:
         found(path, dry_run=False)
@@ -167,7 +167,7 @@ def test_deletion_vector_that_is_gone_or_damaged_takes_the_rows_of_its_file(path
 
 
 def test_missing_file_without_live_rows_loses_nothing(path: str) -> None:
-    """Two of its two rows are deleted by a vector that others left with it."""
+    """A vector, which another writer left with it, deletes both of its two rows."""
     make(path, properties=VECTORS)
     write_delta(path, pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id < 9")
     name, commit = file_of(path, 5), log(path, f"{3:020d}.json")
@@ -184,15 +184,15 @@ def test_missing_file_without_live_rows_loses_nothing(path: str) -> None:
 
 def test_file_that_came_back_stays(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make(path)
-    gone = Path(path) / file_of(path, 15)
-    gone.rename(f"{path}/kept aside")
+    missing_path = Path(path) / file_of(path, 15)
+    missing_path.rename(f"{path}/kept aside")
     from delta_py.repair import fsck as module
 
     original: Callable[..., Any] = module._repair_log
 
     def bring_back(*arguments: Any) -> None:
         original(*arguments)
-        Path(f"{path}/kept aside").rename(gone)
+        Path(f"{path}/kept aside").rename(missing_path)
 
     monkeypatch.setattr(module, "_repair_log", bring_back)
     found(path, dry_run=False, allow_data_loss=True)
@@ -215,7 +215,7 @@ def kinds(path: str) -> list[tuple[str, bool]]:
 
 
 def check_repaired(path: str, expected: list[int], *, allowed: bool = False) -> None:
-    """allowed: it takes leave to lose rows, as nobody can tell that none are."""
+    """allowed: it may lose rows, because nothing shows that it loses none."""
     version = DeltaTable(path).version
     if allowed:
         with pytest.raises(DataFileError, match="an unknown number for"):
@@ -307,7 +307,7 @@ def test_checksum_that_contradicts_a_right_checkpoint_is_written_anew(path: str)
 
 
 def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong(path: str) -> None:
-    """Nothing tells which of the two is right, but the newer one's checksum."""
+    """Only the newer checkpoint's checksum shows which of the two is right."""
     make(path, 10)
     DeltaTable(path).checkpoint()
     write_delta(path, pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id < 10")
@@ -321,7 +321,7 @@ def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong
     assert ids(path) == sorted([*range(10, 100), *range(10)])
 
 
-def test_checksum_and_checkpoint_that_contradict_each_other_without_the_log_before_are_left(path: str) -> None:
+def test_contradicting_checksum_and_checkpoint_without_older_log_are_not_repaired(path: str) -> None:
     make(path, 12)
     for version in range(5):
         log(path, f"{version:020d}.json").unlink()
@@ -417,7 +417,7 @@ def test_place_without_a_table_is_an_error(tmp_path: Path) -> None:
 
 
 def make_wide(path: str, files: int = 3) -> list[Path]:
-    """A table of files with several columns; the files in the log's order."""
+    """A table of files with several columns; returns the files in the log's order."""
     for number in range(files):
         ids = range(20 * number, 20 * number + 20)
         rows = {"id": pa.array(ids, pa.int64()), "s": [f"text{n % 3}" for n in ids], "st": [{"a": n, "l": [n, n]} for n in ids]}
@@ -446,7 +446,7 @@ def test_flipped_byte_of_pages_is_found_or_changes_no_row(path: str) -> None:
 
 
 def test_flipped_byte_of_a_footer_ends_no_process(path: str) -> None:
-    """Where pyarrow is asked for a damaged column chunk, the process ends."""
+    """If pyarrow reads a damaged column chunk, the process ends."""
     (file,) = make_wide(path, 1)
     data, store = file.read_bytes(), open_store(path)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

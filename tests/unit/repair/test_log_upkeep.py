@@ -1,4 +1,4 @@
-"""Checksums, compactions, clean-up and checkpoints of a log on demand: what is written, what stays, what is refused."""
+"""Checksums, compactions, cleanup and checkpoints of a log on demand: what is written, what stays, what is refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.repair.log_upkeep import clean_log, compact_log
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 DAY_MS = 86_400_000
 
@@ -46,7 +46,7 @@ def test_a_version_without_checksum_gets_the_one_that_its_commit_wrote(tmp_path:
     written.unlink()
     assert DeltaTable(path).write_checksum() is True
     assert written.read_bytes() == before
-    written.write_bytes(b"")  # as a machine leaves it that failed
+    written.write_bytes(b"")  # as after a crash of the machine
     assert DeltaTable(path).write_checksum() is True
     assert written.read_bytes() == before
     DeltaTable(path).snapshot.check_integrity()

@@ -1,4 +1,4 @@
-"""What a report advises: the commands work, on tables whose names need quotes too."""
+"""The advice of a report: the commands work, also on tables whose names need quotes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from delta_py import DeltaTable
 from delta_py.report.facts import Unknown
-from tests.support.advised_tables import advised_table, clustered_table
+from tests.support.tables.advised_tables import advised_table, clustered_table
 
 
 def titles(path: str, **options: bool) -> list[str]:
@@ -54,5 +54,5 @@ def test_vacuum_is_advised_for_what_a_dry_run_finds(tmp_path: Path) -> None:
     (item,) = [item for item in report.facts.advice if "VACUUM" in item.title]
     assert item.title == f"VACUUM may delete {vacuum.vacuum.files} files" and vacuum.vacuum.files >= 6
     assert item.python is not None
-    found = eval(item.python, {"DeltaTable": DeltaTable})
-    assert isinstance(found, pa.Table) and found.num_rows == vacuum.vacuum.files
+    vacuum_result = eval(item.python, {"DeltaTable": DeltaTable})
+    assert isinstance(vacuum_result, pa.Table) and vacuum_result.num_rows == vacuum.vacuum.files

@@ -1,4 +1,4 @@
-"""Charts without a browser, which tests/page asks."""
+"""Charts, tested without a browser; tests/page tests them in one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from delta_py.report.charts import columns
+from delta_py.report.html.charts import columns
 
 
 @pytest.mark.parametrize("count", range(1, 40))

@@ -1,4 +1,4 @@
-"""The facts of a report, computed by hand on small tables; and that they are the same in JSON, metrics and the page."""
+"""The facts of a report, computed by hand on small tables. JSON, metrics and the page have the same facts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from delta_py.errors import DeltaError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.report.facts import Commit, OptimizeDebt, Partition, SizeBin, TableFacts, Unknown, VacuumReason
 from delta_py.report.gathering import ReportRequest, gather
-from delta_py.report.page import page
+from delta_py.report.html.page import page
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
-from tests.support import report_states
-from tests.support.coordination import coordinated, create_coordinated, ledger_url
-from tests.support.json_forms import FORMS, faults
-from tests.support.memory_store import MemoryStore
-from tests.support.report_states import DAY_MS, MB, NOW_MS, START_MS, STATES, bounds, info
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.documents.json_forms import FORMS, faults
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables import report_states
+from tests.support.tables.report_states import DAY_MS, MB, NOW_MS, START_MS, STATES, bounds, info
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 DAYS = ("2024-05-01", "2024-05-02", None)
 
@@ -117,7 +117,7 @@ def test_partitions_are_ordered_by_size(small: MemoryStore) -> None:
     assert partitions.largest == expected
     assert (partitions.count, partitions.median_bytes, partitions.skew, partitions.median_files) == (3, 4_000, 5.25, 1.0)
     assert partitions.profile == (21_000.0, 4_000.0, 3_000.0)
-    assert partitions.small_count == 0  # the one of two files is above the target
+    assert partitions.small_count == 0  # the only one with two files is above the target
 
 
 def test_deleted_rows_are_those_of_the_vectors(small: MemoryStore) -> None:
@@ -132,9 +132,11 @@ def test_skipping_has_the_shares_of_layout_and_files_as_rectangles(small: Memory
     skipping = facts_of(small).skipping
     assert not isinstance(skipping, Unknown) and not isinstance(skipping.map, Unknown)
     layout = {row["column"]: row for row in DeltaTable("/lake/small", store=small).layout().to_pylist()}
-    found = {column.column: column for column in skipping.columns}
-    assert {name: column.point_share for name, column in found.items()} == {n: row["point_share"] for n, row in layout.items()}
-    assert found["x"].point_share == pytest.approx(0.25, abs=0.01) and found["y"].point_share == 1.0
+    columns_by_name = {column.column: column for column in skipping.columns}
+    assert {name: column.point_share for name, column in columns_by_name.items()} == {
+        n: row["point_share"] for n, row in layout.items()
+    }
+    assert columns_by_name["x"].point_share == pytest.approx(0.25, abs=0.01) and columns_by_name["y"].point_share == 1.0
     file_map = skipping.map
     assert (file_map.x, file_map.y, file_map.files, file_map.without) == ("x", "y", 4, 0)
     assert (file_map.x_low, file_map.x_high, file_map.y_low, file_map.y_high) == ("0", "40", "0", "10")
@@ -170,7 +172,7 @@ def test_map_is_over_the_columns_of_the_newest_z_order() -> None:
         ("date", "0001-01-01", "2024-05-01", ("0001-01-01", "2024-05-01")),
         ("date", "2024-05-01", "+12024-05-01", None),
         ("timestamp", "2024-05-01T00:46:59.999Z", "2024-06-08T23:32:00.000Z", ("2024-05-01 00:46:59", "2024-06-08 23:32:00")),
-        # Bounds of times are widened by a millisecond, here to one for which no calendar has a day.
+        # Bounds of times are widened by a millisecond, here to a time for which no calendar has a day.
         ("timestamp_ntz", "0001-01-01T00:00:00.001", "9999-12-31T23:59:59.999", ("0001-01-01 00:00:00", "253402300800000 ms")),
         ("double", 1 / 3, 1e300, ("0.333333", "1e+300")),
         ("decimal(10,2)", 1.25, 7, ("1.25", "7.00")),
@@ -185,12 +187,15 @@ def test_ends_of_the_map_are_read_by_people(kind: str, low: object, high: object
     table.commit(table.protocol(features=features), table.metadata(("a", kind), ("b", "long")), file)
     skipping = facts_of(store).skipping
     assert not isinstance(skipping, Unknown)
-    if ends is None:  # a bound that is no value of the type is none
+    if ends is None:  # a bound that is not a value of the type counts as missing
         assert isinstance(skipping.map, Unknown)
         return
     assert not isinstance(skipping.map, Unknown)
-    found = {skipping.map.x: (skipping.map.x_low, skipping.map.x_high), skipping.map.y: (skipping.map.y_low, skipping.map.y_high)}
-    assert tuple(end.removesuffix(" UTC") for end in found["a"]) == ends and found["b"] == ("0", "9")
+    ends_by_axis = {
+        skipping.map.x: (skipping.map.x_low, skipping.map.x_high),
+        skipping.map.y: (skipping.map.y_low, skipping.map.y_high),
+    }
+    assert tuple(end.removesuffix(" UTC") for end in ends_by_axis["a"]) == ends and ends_by_axis["b"] == ("0", "9")
 
 
 def test_queries_of_the_process_choose_the_columns_of_the_map_and_the_advice() -> None:
@@ -199,10 +204,10 @@ def test_queries_of_the_process_choose_the_columns_of_the_map_and_the_advice() -
     files = [add(str(n), stats=bounds(10, a=(n, n), b=(0, 9), c=(0, 9))) for n in range(6)]
     table.commit(table.protocol(), table.metadata(*((name, "long") for name in "abc")), *files)
     snapshot = Snapshot.load(store)
-    asked = DeltaTable("/lake/asked", store=store)
+    filtered_table = DeltaTable("/lake/asked", store=store)
     for _ in range(3):
-        asked.scan(filter=parse_predicate("b = 3 AND c = 1", snapshot.schema))
-    asked.scan(filter="c = 1")
+        filtered_table.scan(filter=parse_predicate("b = 3 AND c = 1", snapshot.schema))
+    filtered_table.scan(filter="c = 1")
     facts = facts_of(store)
     assert not isinstance(facts.skipping, Unknown) and not isinstance(facts.skipping.map, Unknown)
     assert (facts.skipping.map.x, facts.skipping.map.y) == ("c", "b")

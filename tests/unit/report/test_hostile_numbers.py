@@ -1,4 +1,4 @@
-"""Numbers in a log that are larger than any table: the report tells the rest all the same, and says what it cannot tell."""
+"""Numbers in a log that are larger than any table: the report still has everything else, and says what is unknown."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from delta_py.errors import CorruptTableError
 from delta_py.report.facts import Unknown
 from delta_py.report.metrics import text_of
 from delta_py.report.report import Report
-from tests.support.memory_store import MemoryStore
-from tests.support.report_states import MB, START_MS, bounds, info, report
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.report_states import MB, START_MS, bounds, info, report
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 from tests.unit.report.test_metrics import scraped
 from tests.unit.report.test_page import Document
 
@@ -102,12 +102,15 @@ TABLES: dict[str, Store] = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_report_of_hostile_numbers(name: str) -> None:
-    found: Report = report(TABLES[name](), vacuum=True)
-    page = Document(found.html())
+    hostile_report: Report = report(TABLES[name](), vacuum=True)
+    page = Document(hostile_report.html())
     assert "/lake/hostile" in "".join(page.text)
-    assert json.loads(found.to_json())["identity"]["version"] == found.facts.identity.version
-    assert scraped(text_of(found.facts))["pydelta_table_version", (("table", "/lake/hostile"),)] == found.facts.identity.version
-    assert not isinstance(found.facts.log, Unknown) and not isinstance(found.facts.commits, Unknown)
+    assert json.loads(hostile_report.to_json())["identity"]["version"] == hostile_report.facts.identity.version
+    assert (
+        scraped(text_of(hostile_report.facts))["pydelta_table_version", (("table", "/lake/hostile"),)]
+        == hostile_report.facts.identity.version
+    )
+    assert not isinstance(hostile_report.facts.log, Unknown) and not isinstance(hostile_report.facts.commits, Unknown)
 
 
 def test_sums_are_as_large_as_the_log_says() -> None:
@@ -126,14 +129,14 @@ def test_partition_that_is_too_large_is_unknown_with_the_reason() -> None:
     adds = [add(f"{n}.parquet", size=LARGEST, partitionValues={"p": "a"}, stats=stats(1, 1, 9)) for n in range(2)]
     builder.commit(info(START_MS, "WRITE"), builder.protocol(), metadata, *adds, time_ms=START_MS)
     facts = report(store).facts
-    assert isinstance(facts.partitions, Unknown) and "cannot be reckoned with" in facts.partitions.unknown
+    assert isinstance(facts.partitions, Unknown) and "cannot be used in calculations" in facts.partitions.unknown
 
 
 def test_commit_time_without_a_year_is_told_as_a_number() -> None:
     for time_ms in (900_000_000_000_000, LARGEST):
-        found = report(table(in_commit_ms=time_ms))
-        assert not isinstance(found.facts.commits, Unknown)
-        assert found.facts.commits.commits[0].timestamp_ms == time_ms and f"{time_ms} ms" in found.html()
+        dated_report = report(table(in_commit_ms=time_ms))
+        assert not isinstance(dated_report.facts.commits, Unknown)
+        assert dated_report.facts.commits.commits[0].timestamp_ms == time_ms and f"{time_ms} ms" in dated_report.html()
 
 
 def test_retention_that_nobody_can_wait_for_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The page as text: well formed, whole in itself, and nothing of a table is markup in it."""
+"""The page as text: well formed, self-contained, and no text of a table becomes markup."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from delta_py.report.markup import Markup, data, escaped, shortened, tag
+from delta_py.report.html.markup import Markup, data, escaped, shortened, tag
 from delta_py.report.report import Report
 from delta_py.report.words import bytes_text, length_text, moment_text, percent_text
-from tests.support import report_states
-from tests.support.report_states import HOSTILE, STATES
+from tests.support.tables import report_states
+from tests.support.tables.report_states import HOSTILE, STATES
 
 EMPTY = {"meta", "br", "col"}
 ATTRIBUTES = {
@@ -34,7 +34,7 @@ TAGS = {
 
 
 class Document(HTMLParser):
-    """What a page consists of. Raises AssertionError where a tag is not closed in its order."""
+    """The elements of a page. Raises AssertionError if tags are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -151,10 +151,10 @@ def test_report_is_written_and_shown_in_notebooks(tmp_path: Path) -> None:
     report.write(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
     frame = HTMLParser()
-    found: list[tuple[str, dict[str, str | None]]] = []
-    frame.handle_starttag = lambda tag, attrs: found.append((tag, dict(attrs)))  # type: ignore[method-assign]
+    shown: list[tuple[str, dict[str, str | None]]] = []
+    frame.handle_starttag = lambda tag, attrs: shown.append((tag, dict(attrs)))  # type: ignore[method-assign]
     frame.feed(report._repr_html_())
-    ((name, attrs),) = found
+    ((name, attrs),) = shown
     assert (name, attrs["sandbox"]) == ("iframe", "")
     assert attrs["srcdoc"] == report.html()
     assert isinstance(report, Report) and report.to_json() == report.facts.to_json()

@@ -1,13 +1,13 @@
-"""docs/report.md names every metric and every part of the page, and none that is not there."""
+"""docs/report.md names every metric and every part of the page, and no others."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from delta_py.report.html.sections import sections
 from delta_py.report.metrics import metrics
-from delta_py.report.sections import sections
-from tests.support.report_states import STATES
+from tests.support.tables.report_states import STATES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "report.md").read_text()
 

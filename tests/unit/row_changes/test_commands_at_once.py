@@ -1,4 +1,6 @@
-"""Two commands at once on one table: both are committed, or the later one ends with the condition of the reference, traceless."""
+"""Two commands on one table at the same time: both are committed, or the later one fails with the condition of the reference, and
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,13 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.row_changes.merge import TableMerger
 from delta_py.row_changes.row_commands import delete, update
-from delta_py.row_changes.write import WritePlan, WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write_plans import WritePlan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema
 from delta_py.write.data_files import write_files
-from tests.support.sampling import sampled
+from tests.support.runs.sampling import sampled
 
 _IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
 SCHEMA = StructType(
@@ -50,7 +53,7 @@ PROPERTIES = {
 
 
 class MeanwhileStore(LocalStore):
-    """Before its first commit `meanwhile` is called."""
+    """Calls `meanwhile` before its first commit."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -117,7 +120,7 @@ def state(path: Path) -> tuple[Any, ...]:
 
 
 def outcome(directory: Path, ours: str, theirs: str) -> str:
-    """The condition with which ours ends, after theirs has committed before it; `-` where both are committed."""
+    """The condition with which our command fails after theirs has committed first; `-` if both are committed."""
     make(directory)
     store, between = MeanwhileStore(str(directory)), list[Any]()
 
@@ -155,17 +158,17 @@ _CHANGE_METADATA = (
 _CHANGE_PROTOCOL = ("add a feature", "drop a feature")
 _CHANGE_ROWS = ("update", "delete", "merge")
 _CHANGED = {**dict.fromkeys(_CHANGE_METADATA, _METADATA), **dict.fromkeys(_CHANGE_PROTOCOL, _PROTOCOL)}
-# Numbers of identity columns are metadata, which matters to those that change metadata themselves.
+# Numbers of identity columns are metadata. This matters to commands that change metadata themselves.
 _NUMBERED = {"append with new numbers": _METADATA}
 _SAME_FILES = dict.fromkeys((*_CHANGE_ROWS, "optimize"), _BOTH)
 CONFLICTS: dict[str, dict[str, str]] = {
     "append": _CHANGED,
     "append with new numbers": {**_CHANGED, **_NUMBERED},
     **{key: {**_CHANGED, **_SAME_FILES} for key in _CHANGE_ROWS},
-    "optimize": {},  # it begins anew on the newer version
+    "optimize": {},  # it starts again on the newer version
     **{key: {**_CHANGED, **_NUMBERED} for key in _CHANGE_METADATA},
     **dict.fromkeys(_CHANGE_PROTOCOL, _CHANGED),
-    # These have looked at all rows, the constraint in all files.
+    # These have checked all rows, the constraint in all files.
     "add a constraint": {
         **_CHANGED,
         **_NUMBERED,
@@ -173,7 +176,7 @@ CONFLICTS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_CHANGE_ROWS, "optimize"), _READ_LOST),
     },
     "sync identity": {**_CHANGED, **_NUMBERED, "append": _APPENDED, **dict.fromkeys(_CHANGE_ROWS, _READ_LOST)},
-    # Every file has to be replaced, and the domain names columns as they were.
+    # Every file has to be replaced, and the domain has the old names of columns.
     "remove column mapping": {
         **_CHANGED,
         **_NUMBERED,
@@ -183,7 +186,7 @@ CONFLICTS: dict[str, dict[str, str]] = {
     },
     "cluster by": {**_CHANGED, "cluster by": "DELTA_CONCURRENT_DOMAIN_METADATA"},
 }
-_NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # to do for ours
+_NOTHING_LEFT = [("optimize", "optimize"), ("optimize", "remove column mapping")]  # for our command
 _PAIRS = [pair for pair in itertools.product(COMMANDS, COMMANDS) if pair not in _NOTHING_LEFT]
 
 

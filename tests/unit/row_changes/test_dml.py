@@ -1,4 +1,4 @@
-"""DELETE and UPDATE without Spark: what tasks make of changed rows, and what is committed of it."""
+"""DELETE and UPDATE without Spark: what tasks make from changed rows, and what is committed."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from delta_py.expressions.tree import Expression
 from delta_py.protocol.actions import AddFile, RemoveFile, parse_action
 from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ROW_ADDRESS
+from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import Repeats, TakenOut, take_out
 from delta_py.write.row_changes import (
@@ -35,8 +36,9 @@ from delta_py.write.row_changes import (
     TaskChanges,
     write_changes,
 )
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
+NO_OPTIONS = WriteRequest()
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 TRACKING = {"delta.enableRowTracking": "true"}
@@ -58,8 +60,8 @@ def make(path: Path, configuration: Mapping[str, str], **options: Any) -> LocalS
     return LocalStore(str(path))
 
 
-def begin(store: LocalStore, operation: str) -> Dml:
-    return Dml.begin(store, operation, time_zone="UTC")
+def begin(store: LocalStore, operation: str, request: WriteRequest = NO_OPTIONS) -> Dml:
+    return Dml.on(Snapshot.load(store), operation, request)
 
 
 def predicate(dml: Dml, text: str) -> Expression:
@@ -67,14 +69,14 @@ def predicate(dml: Dml, text: str) -> Expression:
 
 
 def by_id(store: LocalStore) -> dict[int, dict[str, Any]]:
-    """All rows, with where they are."""
+    """All rows, with their positions."""
     dml = begin(store, "DELETE")
     return {row["id"]: row for row in target_rows(dml, dml.candidates(None)).to_pylist()}
 
 
 def ids_of(path: Path) -> list[int]:
-    found: list[int] = DeltaTable(str(path)).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    id_values: list[int] = DeltaTable(str(path)).to_arrow()["id"].to_pylist()
+    return sorted(id_values)
 
 
 def actions_of(path: Path, version: int) -> list[Any]:
@@ -107,16 +109,16 @@ def test_delete_twice_leaves_the_other_rows_and_says_so_in_the_feed(tmp_path: Pa
         going = sorted(n for n in left if n % divisor == 0)
         chosen = rows.filter(pa.array([n % divisor == 0 for n in rows["id"].to_pylist()]))
         half = chosen.num_rows // 2
-        done, metrics = run(dml, [[changed(chosen.slice(0, half), DELETED)], [changed(chosen.slice(half), DELETED)]])
+        committed_version, metrics = run(dml, [[changed(chosen.slice(0, half), DELETED)], [changed(chosen.slice(half), DELETED)]])
         left -= set(going)
-        assert (done, metrics["numDeletedRows"]) == (version, len(going))
+        assert (committed_version, metrics["numDeletedRows"]) == (version, len(going))
         assert ids_of(tmp_path) == sorted(left)
         if FEED.items() <= configuration.items():
             assert feed_of(tmp_path, version) == [("delete", n) for n in going]
         vector_files = {
             add.deletion_vector.path for add in actions_of(tmp_path, version) if isinstance(add, AddFile) and add.deletion_vector
         }
-        assert len(vector_files) <= 2  # one a task of the second job
+        assert len(vector_files) <= 2  # one for each task of the second job
         assert bool(vector_files) == (VECTORS.items() <= configuration.items())
 
 
@@ -136,9 +138,9 @@ def test_update_moves_rows_between_partitions_and_keeps_their_ids(tmp_path: Path
         is_new = n < 30 and n % 2 == 0
         assert (row["part"], row["value"]) == ("new=1/2", -1.0) if is_new else row["part"] == before[n]["part"]
         if TRACKING.items() <= configuration.items():
-            old, found = before[n][ROW_ADDRESS], row[ROW_ADDRESS]
-            assert found["row_id"] == old["row_id"]
-            assert found["row_commit_version"] == (2 if is_new else old["row_commit_version"])
+            old, address = before[n][ROW_ADDRESS], row[ROW_ADDRESS]
+            assert address["row_id"] == old["row_id"]
+            assert address["row_commit_version"] == (2 if is_new else old["row_commit_version"])
     if FEED.items() <= configuration.items():
         images = [("update_postimage", n) for n in range(0, 30, 2)] + [("update_preimage", n) for n in range(0, 30, 2)]
         assert feed_of(tmp_path, 2) == sorted(images)
@@ -153,29 +155,32 @@ def test_update_and_insert_in_one_commit_give_numbers_to_new_rows_only(tmp_path:
     nulls = {name: pa.nulls(1, one.schema.field(name).type) for name in (FILE, ROW, ROW_ID)}
     other = pa.record_batch({name: nulls.get(name, other.column(name)) for name in other.schema.names})
     run(dml, [[pa.concat_batches([one, other])]])
-    found = by_id(store)
+    rows_by_id = by_id(store)
     updated = rows["id"][0].as_py()
-    assert len(found) == 101 and found[1000][ROW_ADDRESS]["row_id"] >= 100
-    assert found[updated]["value"] == 0.5 and found[updated][ROW_ADDRESS]["row_id"] == rows[ROW_ADDRESS][0]["row_id"].as_py()
+    assert len(rows_by_id) == 101 and rows_by_id[1000][ROW_ADDRESS]["row_id"] >= 100
+    assert (
+        rows_by_id[updated]["value"] == 0.5
+        and rows_by_id[updated][ROW_ADDRESS]["row_id"] == rows[ROW_ADDRESS][0]["row_id"].as_py()
+    )
     assert feed_of(tmp_path, 2) == sorted([("insert", 1000), ("update_postimage", updated), ("update_preimage", updated)])
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_file_with_new_deleted_rows_keeps_its_tags_and_what_clustered_it(tmp_path: Path, checkpointed: bool) -> None:
     store = make(tmp_path, VECTORS)
-    told = {"tags": {"ZCUBE_ID": "a", "nothing": None}, "clusteringProvider": "liquid"}
+    fields = {"tags": {"ZCUBE_ID": "a", "nothing": None}, "clusteringProvider": "liquid"}
     log = tmp_path / f"_delta_log/{1:020}.json"
     actions = [orjson.loads(line) for line in log.read_bytes().splitlines()]
-    log.write_bytes(b"\n".join(orjson.dumps({"add": {**a["add"], **told}} if "add" in a else a) for a in actions))
+    log.write_bytes(b"\n".join(orjson.dumps({"add": {**a["add"], **fields}} if "add" in a else a) for a in actions))
     if checkpointed:
         DeltaTable(str(tmp_path)).checkpoint()
     dml = begin(store, "DELETE")
     rows = target_rows(dml, dml.candidates(None))
     run(dml, [[changed(rows.filter(pa.array([n in (50, 55) for n in rows["id"].to_pylist()])), DELETED)]])
-    (gone,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, RemoveFile))
-    (again,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, AddFile))
-    assert again.deletion_vector is not None and again.path == gone.path
-    assert (again.tags, again.clustering_provider, gone.tags) == (told["tags"], "liquid", told["tags"])
+    (removed,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, RemoveFile))
+    (added,) = (action for action in actions_of(tmp_path, 2) if isinstance(action, AddFile))
+    assert added.deletion_vector is not None and added.path == removed.path
+    assert (added.tags, added.clustering_provider, removed.tags) == (fields["tags"], "liquid", fields["tags"])
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["rewriting", "vectors"])
@@ -192,21 +197,21 @@ def test_delete_of_all_rows_of_a_file_only_removes_it(tmp_path: Path, configurat
 
 
 def test_vector_that_is_updated_counts_as_removed_and_as_added(tmp_path: Path) -> None:
-    """As the reference counts it. A file that goes with its vector counts one removed."""
+    """As the reference counts it. A file that is removed with its vector counts one removed vector."""
     store = make(tmp_path, VECTORS)
-    found = []
+    vector_counts = []
     for ids in ({0, 5}, {10, 1}, {n for n in range(50) if n % 5 == 0}):
         dml = begin(store, "DELETE")
         rows = target_rows(dml, dml.candidates(None))
         chosen = rows.filter(pa.array([n in ids for n in rows["id"].to_pylist()]))
         _, metrics = run(dml, [[changed(chosen, DELETED)]])
-        found.append(tuple(metrics[f"numDeletionVectors{what}"] for what in ("Added", "Updated", "Removed")))
-    assert found == [(1, 0, 0), (2, 1, 1), (0, 0, 1)]
+        vector_counts.append(tuple(metrics[f"numDeletionVectors{what}"] for what in ("Added", "Updated", "Removed")))
+    assert vector_counts == [(1, 0, 0), (2, 1, 1), (0, 0, 1)]
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS, FEED], ids=["rewriting", "vectors", "feed"])
 @pytest.mark.parametrize(
-    ("condition", "whole", "left"),
+    ("condition", "whole_count", "left"),
     [
         (None, 10, 0),
         ("part = 'with space'", 2, 0),
@@ -217,22 +222,22 @@ def test_vector_that_is_updated_counts_as_removed_and_as_added(tmp_path: Path) -
     ],
 )
 def test_whole_files_are_told_by_partitions_and_statistics(
-    tmp_path: Path, configuration: dict[str, str], condition: str | None, whole: int, left: int
+    tmp_path: Path, configuration: dict[str, str], condition: str | None, whole_count: int, left: int
 ) -> None:
     store = make(tmp_path, configuration)
     dml = begin(store, "DELETE")
-    wanted = None if condition is None else predicate(dml, condition)
-    dml.candidates(wanted)
-    rest = dml.take_whole_files(wanted)
+    condition_tree = None if condition is None else predicate(dml, condition)
+    dml.candidates(condition_tree)
+    rest = dml.take_whole_files(condition_tree)
     if configuration == FEED and condition is not None and "part = 'with" not in condition and "part is" not in condition:
-        whole, left = 0, whole + left  # rows of the feed must be written
+        whole_count, left = 0, whole_count + left  # rows of the feed must be written
     assert len(rest) == left
     _, metrics = dml.commit({}, [], TakenOut())
-    assert metrics["numRemovedFiles"] == whole
+    assert metrics["numRemovedFiles"] == whole_count
 
 
 def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path) -> None:
-    """Against the rows: no file is taken as a whole unless the condition is true of each of its rows."""
+    """Compared with the rows: a file is only removed as a whole if the condition is true for each of its rows."""
     rows = {
         "nan": [1.0, math.nan],
         "null": [1.0, None],
@@ -264,11 +269,11 @@ def test_whole_files_are_never_those_with_nan_null_or_other_rows(tmp_path: Path)
         "trunc(day, 'month') is not null": rows.keys(),
     }.items():
         dml = begin(store, "DELETE")
-        wanted = predicate(dml, condition)
+        condition_tree = predicate(dml, condition)
         dml.candidates(None)
-        rest = dml.take_whole_files(wanted)
-        kept = set(target_rows(dml, rest)["name"].to_pylist()) if len(rest) else set()
-        assert rows.keys() - kept <= true_of, condition
+        rest = dml.take_whole_files(condition_tree)
+        kept_names = set(target_rows(dml, rest)["name"].to_pylist()) if len(rest) else set()
+        assert rows.keys() - kept_names <= true_of, condition
 
 
 def test_rows_that_come_twice_are_refused_and_nothing_stays(tmp_path: Path) -> None:
@@ -327,8 +332,8 @@ def test_large_sets_of_places_go_by_a_file_that_is_gone_afterwards(tmp_path: Pat
     batches = [changed(chosen.slice(start, 50_000), DELETED) for start in range(0, chosen.num_rows, 50_000)]
     changes = [write_changes(dml.change_state(), batches)]
     assert len(changes[0].scratch) == 1 and (tmp_path / changes[0].scratch[0]).exists()
-    taken = take_out(dml.touched_files(changes), dml.rewrite)
-    dml.commit({}, changes, taken)
+    taken_out = take_out(dml.touched_files(changes), dml.rewrite)
+    dml.commit({}, changes, taken_out)
     dml.close(changes)
     assert not (tmp_path / changes[0].scratch[0]).exists()
     assert len(ids_of(tmp_path)) == count - chosen.num_rows
@@ -362,9 +367,9 @@ def test_commit_refuses_rows_that_are_not_accounted_for(tmp_path: Path) -> None:
     dml = begin(store, "UPDATE")
     rows = target_rows(dml, dml.candidates(None)).slice(0, 4)
     changes = [write_changes(dml.change_state(), [changed(rows, UPDATED)])]
-    taken = take_out(dml.touched_files(changes), dml.rewrite)
+    taken_out = take_out(dml.touched_files(changes), dml.rewrite)
     with pytest.raises(RowCountMismatchError, match="took 0 and 3"):
-        dml.commit({}, changes, replace(taken, updated=3))
+        dml.commit({}, changes, replace(taken_out, updated=3))
     assert files_on_disk(tmp_path) == before
     with pytest.raises(RowCountMismatchError, match="4 rows by 3"):
         dml.touched_files([TaskChanges(changes[0].written, changes[0].touched, updated=3)])
@@ -378,7 +383,7 @@ def test_append_only_table_is_refused_before_anything(tmp_path: Path) -> None:
 
 
 def test_identities_of_fields_do_not_reach_the_row_id_columns(tmp_path: Path) -> None:
-    """A copied file has the materialized columns under their own names, without ids of columns."""
+    """A copied file has the materialized columns under their own names, without column ids."""
     store = make(tmp_path, {**TRACKING, "delta.columnMapping.mode": "id"})
     dml = begin(store, "DELETE")
     rows = target_rows(dml, dml.candidates(None)).slice(0, 1)
@@ -391,27 +396,27 @@ def test_identities_of_fields_do_not_reach_the_row_id_columns(tmp_path: Path) ->
 
 def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
     dml = begin(make(tmp_path, {}), "DELETE")
-    wanted = predicate(dml, "id < 0")
-    assert len(dml.candidates(wanted)) == 0 and len(dml.take_whole_files(wanted)) == 0
+    condition_tree = predicate(dml, "id < 0")
+    assert len(dml.candidates(condition_tree)) == 0 and len(dml.take_whole_files(condition_tree)) == 0
     assert dml.commit({}, [], TakenOut())[0] == 1
 
 
 def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Path) -> None:
     store = make(tmp_path, VECTORS)
     request = WriteRequest(txn_app_id="job", txn_version=4, user_metadata="why", max_records_per_file=2)
-    dml = begin(store, "UPDATE").follow(request)
+    dml = begin(store, "UPDATE", request)
     assert not dml.transaction.is_recorded
     rows = target_rows(dml, dml.candidates(None)).slice(0, 5)
     _, metrics = run(dml, [[changed(rows, UPDATED)]])
     assert metrics["numAddedFiles"] == 3
     assert DeltaTable(str(tmp_path)).history(limit=1).to_pylist()[0]["userMetadata"] == "why"
-    assert begin(store, "UPDATE").follow(request).transaction.is_recorded
+    assert begin(store, "UPDATE", request).transaction.is_recorded
 
 
 def test_transaction_that_changes_nothing_is_recorded(tmp_path: Path) -> None:
     store = make(tmp_path, {})
     request = WriteRequest(txn_app_id="job", txn_version=4)
-    dml = begin(store, "DELETE").follow(request)
+    dml = begin(store, "DELETE", request)
     assert len(dml.candidates(predicate(dml, "id < 0"))) == 0
     assert dml.commit({}, [], TakenOut())[0] == 2
-    assert begin(store, "DELETE").follow(request).transaction.is_recorded
+    assert begin(store, "DELETE", request).transaction.is_recorded

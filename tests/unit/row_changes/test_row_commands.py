@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE of delta_py.DeltaTable: what becomes of rows, what is read, and what is refused by name."""
+"""DELETE, UPDATE and MERGE of delta_py.DeltaTable: their effect on rows, what they read, and what they refuse by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, TIMESTAMP, StructField, StructType, schema_to_json
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -35,7 +35,7 @@ TRACKING = {"delta.enableRowTracking": "true"}
 
 
 def make(path: Path, configuration: dict[str, str] | None = None, **options: Any) -> DeltaTable:
-    """30 rows in three files, or a file a partition."""
+    """30 rows in three files, or one file per partition."""
     for start in (0, 10, 20):
         ids = range(start, start + 10)
         rows = pa.table(
@@ -51,8 +51,8 @@ def make(path: Path, configuration: dict[str, str] | None = None, **options: Any
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist()
-    return found
+    sorted_rows: list[dict[str, Any]] = DeltaTable(str(path)).to_arrow().sort_by("id").to_pylist()
+    return sorted_rows
 
 
 def files_on_disk(path: Path) -> set[str]:
@@ -66,10 +66,10 @@ def test_delete_and_update_change_the_rows_of_the_predicate_alone(tmp_path: Path
     changed = table.update({"price": "price + id", "at.city": "upper(at.city)"}, predicate="id > 21")
     assert changed["numUpdatedRows"] == 8
     left = {n: float(n) for n in range(30) if not (n % 5 == 0 and n < 20)}
-    wanted = {n: price + n if n > 21 else price for n, price in left.items()}
-    assert {row["id"]: row["price"] for row in rows_of(tmp_path)} == wanted
+    expected_prices = {n: price + n if n > 21 else price for n, price in left.items()}
+    assert {row["id"]: row["price"] for row in rows_of(tmp_path)} == expected_prices
     assert {row["at"]["city"] for row in rows_of(tmp_path) if row["id"] > 21} == {"BONN"}
-    assert {row["at"]["zip"] for row in rows_of(tmp_path)} == set(wanted)
+    assert {row["at"]["zip"] for row in rows_of(tmp_path)} == set(expected_prices)
     assert table.version == 2
     if FEED.items() <= configuration.items():
         feed = DeltaTable(str(tmp_path)).changes(starting_version=3).read_all().to_pylist()
@@ -106,8 +106,8 @@ def test_delete_and_overwrite_meet_partitions_whose_texts_are_in_the_zone(tmp_pa
     table().delete("at = timestamp'2050-07-01 01:00:00'")
     assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [1, 3]
     [first] = table().to_arrow(filter="id = 1")["at"].to_pylist()
-    again = pa.table({"at": pa.array([first], pa.timestamp("us", "UTC")), "id": pa.array([10], pa.int64())})
-    write_delta(str(tmp_path), again, mode="overwrite", partition_overwrite_mode="dynamic", time_zone=zone)
+    more_rows = pa.table({"at": pa.array([first], pa.timestamp("us", "UTC")), "id": pa.array([10], pa.int64())})
+    write_delta(str(tmp_path), more_rows, mode="overwrite", partition_overwrite_mode="dynamic", time_zone=zone)
     assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [3, 10]
 
 
@@ -184,9 +184,9 @@ def test_delete_meeting_an_append_of_its_rows_is_a_conflict_unless_it_is_blind(
     appended = table.to_arrow().slice(0, 1)
     real = row_commands.change_rows
 
-    def meanwhile(*given: Any, **named: Any) -> Any:
+    def meanwhile(*arguments: Any, **named: Any) -> Any:
         write_delta(str(tmp_path), appended, mode="append")
-        return real(*given, **named)
+        return real(*arguments, **named)
 
     monkeypatch.setattr(row_commands, "change_rows", meanwhile)
     before = files_on_disk(tmp_path)
@@ -213,10 +213,10 @@ def test_merge_clauses_apply_in_their_order(tmp_path: Path) -> None:
     )
     names = ("Inserted", "MatchedUpdated", "MatchedDeleted", "NotMatchedBySourceDeleted")
     assert [metrics[f"numTargetRows{name}"] for name in names] == [1, 2, 1, 2]
-    found = {row["id"]: row for row in rows_of(tmp_path)}
-    assert found.keys() == {*range(28), 40} - {1}
-    assert (found[2]["price"], found[2]["at"], found[3]["price"]) == (9.0, {"city": "Ulm", "zip": 2}, -4.0)
-    assert found[40] == {"id": 40, "day": "new", "price": 1.0, "at": None}
+    rows_by_id = {row["id"]: row for row in rows_of(tmp_path)}
+    assert rows_by_id.keys() == {*range(28), 40} - {1}
+    assert (rows_by_id[2]["price"], rows_by_id[2]["at"], rows_by_id[3]["price"]) == (9.0, {"city": "Ulm", "zip": 2}, -4.0)
+    assert rows_by_id[40] == {"id": 40, "day": "new", "price": 1.0, "at": None}
     latest = DeltaTable(str(tmp_path)).history(1).to_pylist()[0]
     assert (latest["operation"], latest["version"]) == ("MERGE", 3)
     kinds = [r["_change_type"] for r in DeltaTable(str(tmp_path)).changes(starting_version=3).read_all().to_pylist()]

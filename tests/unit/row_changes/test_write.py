@@ -27,6 +27,7 @@ from delta_py.errors import (
 )
 from delta_py.log.history import history
 from delta_py.row_changes.write import abort_write, commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import ChangePlan, NothingToDo
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType, from_arrow_schema
@@ -245,7 +246,7 @@ def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_pa
     tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), task=n)) for n in range(3)]
     assert commit_write(store, plan, [pickle.loads(task) for task in tasks]) == 0
     again = plan_write(store, schema, WriteRequest("append"))
-    assert not isinstance(again, int) and again.definition is None and again.state.read_version == 0
+    assert isinstance(again, ChangePlan) and again.state.read_version == 0
     assert commit_write(store, again, [write_files(again.state, ROWS.to_batches())]) == 1
     assert len(rows_of(tmp_path)) == 6
 
@@ -253,7 +254,7 @@ def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_pa
 def test_planned_create_that_loses_leaves_the_others_table(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     files = write_files(plan.state, ROWS.to_batches())
     write_delta(str(tmp_path), pa.table({"theirs": [1]}))
     with pytest.raises(ProtocolChangedException):
@@ -264,7 +265,7 @@ def test_planned_create_that_loses_leaves_the_others_table(tmp_path: Path) -> No
 def test_aborted_write_leaves_no_file(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     write_files(plan.state, ROWS.to_batches())
     abort_write(store, plan)
     assert data_files(tmp_path) == set()
@@ -274,7 +275,7 @@ def test_commit_of_a_version_that_is_gone_deletes_the_files(tmp_path: Path) -> N
     store = LocalStore(str(tmp_path))
     write_delta(str(tmp_path), ROWS)
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     before = data_files(tmp_path)
     files = write_files(plan.state, ROWS.to_batches())
     (tmp_path / "_delta_log/00000000000000000000.json").unlink()
@@ -288,7 +289,7 @@ def test_planned_create_takes_no_rules_from_the_table_that_the_rows_come_from(tm
     inner = StructType((StructField("x", LONG, True, foreign),))
     schema = StructType((StructField("id", LONG, True, foreign), StructField("s", inner)))
     plan = plan_write(LocalStore(str(tmp_path)), schema, WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     first, second = plan.state.schema.fields
     assert first.metadata == {"comment": "kept"} and isinstance(second.data_type, StructType)
     assert second.data_type.fields[0].metadata == {"comment": "kept"}

@@ -1,4 +1,4 @@
-"""CREATE and REPLACE TABLE ... AS SELECT: a definition and rows in one commit, over a table that is there too."""
+"""CREATE and REPLACE TABLE ... AS SELECT: a definition and rows in one commit, also over an existing table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.log.history import history
 from delta_py.row_changes.write import commit_write, plan_write, write_delta
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
@@ -27,7 +28,7 @@ def write(path: Path, rows: pa.Table, as_select: str, **options: Any) -> int:
     request = WriteRequest(mode=mode, as_select=as_select, tasks=1, **options)
     store = LocalStore(str(path))
     plan = plan_write(store, from_arrow_schema(rows.schema), request)
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     return commit_write(store, plan, [write_files(plan.state, rows.to_reader())])
 
 
@@ -74,7 +75,7 @@ def test_replace_without_a_table_is_refused_and_creates_nothing(tmp_path: Path) 
     ("as_select", "operation"), [("replace", "REPLACE TABLE"), ("createOrReplace", "CREATE OR REPLACE TABLE")]
 )
 def test_replaced_in_one_commit(tmp_path: Path, as_select: str, operation: str) -> None:
-    """Columns, partitioning, description and properties are the new ones alone; the old version stays readable."""
+    """Columns, partitioning, description and properties are only the new ones; the old version stays readable."""
     write_delta(str(tmp_path), ROWS, partition_by=["day"], description="old", configuration=FEED)
     before = Snapshot.load(LocalStore(str(tmp_path)))
     rows = pa.table({"x": [1.5]})
@@ -114,11 +115,11 @@ def test_timestamps_turned_on_by_a_replacement(tmp_path: Path) -> None:
 
 
 def test_a_commit_meanwhile_is_a_conflict(tmp_path: Path) -> None:
-    """Another writer's rows would be gone unseen."""
+    """Otherwise another writer's rows would disappear without a message."""
     write(tmp_path, ROWS, "create")
     store = LocalStore(str(tmp_path))
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest(mode="overwrite", as_select="replace", tasks=1))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     written = write_files(plan.state, ROWS.to_reader())
     write(tmp_path, ROWS, "replace", configuration=FEED)
     with pytest.raises(DeltaConcurrentModificationException):

@@ -1,4 +1,4 @@
-"""write_delta with input that no table can take, and with input at the edges: right, or refused with nothing left behind."""
+"""write_delta with input that no table can take, and with extreme input: right rows, or a refusal that leaves no files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_py.errors import (
 )
 from delta_py.row_changes.write import write_delta
 from delta_py.storage.local import LocalStore
-from tests.support.table_builder import TableBuilder
+from tests.support.tables.table_builder import TableBuilder
 
 ROWS = pa.table({"id": [1, 2], "p": ["a", "b"]})
 
@@ -82,7 +82,7 @@ def test_pandas_frame_that_is_no_table_is_refused(tmp_path: Path, frame: pd.Data
     assert files(tmp_path) == {}
 
 
-def test_columns_in_chunks_of_other_sizes_with_an_empty_one_among_them_are_written_and_merged(tmp_path: Path) -> None:
+def test_columns_with_different_and_empty_chunks_are_written_and_merged(tmp_path: Path) -> None:
     numbers, path = pa.array([1, 2, 3]), str(tmp_path)
     ids = pa.chunked_array([numbers[1:], numbers[:0], numbers[:1]])
     rows = pa.table({"id": ids, "n": pa.chunked_array([pa.array([0]), pa.array([1, 2])])})
@@ -130,7 +130,7 @@ def test_write_delta_without_rows_is_a_version_where_it_replaces_some(tmp_path: 
     assert DeltaTable(path).to_arrow().schema.names == ["id", "p"]
     assert write_delta(path, ROWS, mode="append") == 1
     assert write_delta(path, none, mode="append") == 1
-    assert write_delta(path, none, mode="append", txn_app_id="app", txn_version=1) == 2  # is recorded
+    assert write_delta(path, none, mode="append", txn_app_id="app", txn_version=1) == 2  # it is recorded
     replaced = write_delta(path, none, mode="overwrite", partition_overwrite_mode="dynamic")
     assert replaced == (2 if partition_by else 3)
     if partition_by:
@@ -296,8 +296,8 @@ def test_write_delta_partition_values_of_any_text_come_back(tmp_path: Path) -> N
     assert rows_of(tmp_path) == sorted([*enumerate(LONG_VALUES)] * 2, key=str)
     write_delta(str(tmp_path), data.slice(0, 3), mode="overwrite", partition_overwrite_mode="dynamic")
     assert len(rows_of(tmp_path)) == 2 * len(LONG_VALUES) - 3
-    found = DeltaTable(str(tmp_path)).to_arrow(filter=f"p = '{LONG_VALUES[1]}'")
-    assert found["id"].to_pylist() == [1]
+    filtered = DeltaTable(str(tmp_path)).to_arrow(filter=f"p = '{LONG_VALUES[1]}'")
+    assert filtered["id"].to_pylist() == [1]
 
 
 def test_write_delta_very_long_texts_keep_short_statistics(tmp_path: Path) -> None:
@@ -336,8 +336,8 @@ print("done")
 
 
 def test_write_delta_of_2000_partitions_needs_few_open_files(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", MANY, str(tmp_path)], capture_output=True, text=True, timeout=100)
-    assert done.stdout.strip() == "done", done.stderr[-2000:]
+    process = subprocess.run([sys.executable, "-c", MANY, str(tmp_path)], capture_output=True, text=True, timeout=100)
+    assert process.stdout.strip() == "done", process.stderr[-2000:]
 
 
 def test_write_delta_dates_far_away_come_back(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from delta_py.errors import DeltaError, InvariantViolationError, MetadataChanged
 from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
+from delta_py.row_changes.write_plans import NothingToDo
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import LONG, STRING, StructField, StructType, from_arrow_schema
@@ -145,13 +146,13 @@ def test_new_table_from_a_frame_takes_no_identity_along(store: ObjectStore, tmp_
 @pytest.mark.parametrize("tasks", [4, None])
 def test_tasks_write_disjoint_numbers_in_one_commit(store: ObjectStore, tasks: int | None) -> None:
     plan = plan_write(store, from_arrow_schema(ROWS.schema), WriteRequest("append"))
-    assert not isinstance(plan, int)
+    assert not isinstance(plan, NothingToDo)
     state = replace(plan.state, tasks=tasks)
     parts = [write_files(state, ROWS.to_batches() * 50, task=task) for task in range(4)]
     commit_write(store, plan, parts)
-    found = ids(store)
-    assert len(found) == len(set(found)) == 600
-    assert mark(store) == max(found)
+    number_list = ids(store)
+    assert len(number_list) == len(set(number_list)) == 600
+    assert mark(store) == max(number_list)
 
 
 # ---------------------------------------------------------------- other writers
@@ -182,7 +183,7 @@ CONFLICTS: dict[str, tuple[Callable[[ObjectStore], object], Callable[[ObjectStor
 
 @pytest.mark.parametrize("case", CONFLICTS)
 def test_numbers_beside_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    """Ours, the one that commits before it, and whether ours must give up."""
+    """Our write, the one that commits before it, and whether ours must fail."""
     store = table(tmp_path, identity(explicit=True))
     ours, theirs, conflicts = CONFLICTS[case]
     commit = Transaction.commit

@@ -1,4 +1,4 @@
-"""Where the log makes it likely that rows which follow one another have few values of integer columns."""
+"""Whether the log shows that consecutive rows likely have few values of integer columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.group_estimate import has_few_groups
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import Json, TableBuilder, add, stats
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats
 
 COLUMNS = (("id", "long"), ("number", "integer"), ("small", "short"), ("name", "string"), ("part", "integer"))
 
@@ -23,7 +23,7 @@ def table(adds: Sequence[Json]) -> Snapshot:
 
 
 def of_ranges(*ranges: tuple[int, int, int], column: str = "id") -> Snapshot:
-    """A file for each number of rows with the smallest and the largest value."""
+    """One file for each range: its number of rows, and its smallest and largest value."""
     return table([add(f"{place}.parquet", stats=stats(*file, column=column)) for place, file in enumerate(ranges)])
 
 
@@ -37,7 +37,7 @@ def test_few_values_of_all_files_together_are_few_groups() -> None:
     assert not has_few_groups(of_ranges((10, -(2**63), 2**63 - 1)), ["id"])
 
 
-def test_many_values_are_few_groups_of_a_batch_where_files_lie_beside_one_another_and_have_rows_enough() -> None:
+def test_batch_has_few_groups_if_enough_large_files_have_consecutive_ranges() -> None:
     assert has_few_groups(of_ranges(*in_a_row(4, 100_000, 200_000)), ["id"])
     assert not has_few_groups(of_ranges(*in_a_row(3, 100_000, 200_000)), ["id"]), "so few may do so by chance"
     assert not has_few_groups(of_ranges(*in_a_row(4, 100_000, 199_999)), ["id"])
@@ -69,9 +69,11 @@ def test_only_files_that_are_read_count() -> None:
     assert has_few_groups(table([]), ["id"])
 
 
-@pytest.mark.parametrize("told", [None, "{}", '{"numRecords": 5}', '{"minValues": {"id": 1}, "maxValues": {"id": 2}}', "no JSON"])
-def test_files_that_do_not_say_enough_do_not_count(told: str | None) -> None:
-    silent = add("0.parquet", **({} if told is None else {"stats": told}))
+@pytest.mark.parametrize(
+    "stats_text", [None, "{}", '{"numRecords": 5}', '{"minValues": {"id": 1}, "maxValues": {"id": 2}}', "no JSON"]
+)
+def test_files_that_do_not_say_enough_do_not_count(stats_text: str | None) -> None:
+    silent = add("0.parquet", **({} if stats_text is None else {"stats": stats_text}))
     assert has_few_groups(table([silent]), ["id"])
     assert has_few_groups(table([silent, add("1.parquet", stats=stats(100, 1, 2))]), ["id"])
     assert not has_few_groups(table([silent, add("1.parquet", stats=stats(100, 1, 10**9))]), ["id"])

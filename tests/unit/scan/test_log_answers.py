@@ -1,4 +1,4 @@
-"""What the log answers of a table's rows, and where it does not."""
+"""What the log answers about a table's rows, and when it does not answer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 
 from delta_py.expressions.parse import parse_predicate
-from delta_py.log.checkpoint_reader import CheckpointReader
+from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.object_stores.open_store import open_store
 from delta_py.parquet.file_reader import read_files
 from delta_py.scan import log_answers
 from delta_py.scan.log_answers import Question, answer_from_log
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.small_table import make_table
-from tests.support.table_builder import Json, TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.small_table import make_table
+from tests.support.tables.table_builder import Json, TableBuilder, add, stats, vector
 
 BOTH = Question(valued=("id",), minima=("id",), maxima=("id",))
 
@@ -73,7 +73,7 @@ def test_deleted_rows_are_not_counted_and_leave_bounds_open(builder: TableBuilde
 
 
 @pytest.mark.parametrize(("nulls", "valued"), [(0, 4), (10, 0), (3, None)])
-def test_null_count_of_a_file_with_deleted_rows_says_something_only_if_it_is_none_or_all(
+def test_null_count_of_a_file_with_deleted_rows_is_used_only_if_none_or_all_are_null(
     nulls: int, valued: int | None, builder: TableBuilder
 ) -> None:
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata())
@@ -99,7 +99,7 @@ def test_file_whose_rows_are_not_known_leaves_everything_open(fault: Json, build
 
 
 @pytest.mark.parametrize(
-    "told",
+    "stats_fields",
     [
         {"minValues": {"id": 1}, "maxValues": {}, "nullCount": {"id": 0}},
         {"minValues": {"id": 3}, "maxValues": {"id": 2}, "nullCount": {"id": 0}},
@@ -108,8 +108,8 @@ def test_file_whose_rows_are_not_known_leaves_everything_open(fault: Json, build
         {},
     ],
 )
-def test_statistics_with_a_gap_or_a_contradiction_are_no_answer(told: Json, builder: TableBuilder) -> None:
-    builder.create(add("a", stats=json.dumps({"numRecords": 10, **told})))
+def test_statistics_with_a_gap_or_a_contradiction_are_no_answer(stats_fields: Json, builder: TableBuilder) -> None:
+    builder.create(add("a", stats=json.dumps({"numRecords": 10, **stats_fields})))
     assert answered(builder, BOTH) is None
     assert answered(builder, Question()) == [(10,)]
 
@@ -125,8 +125,8 @@ def test_file_with_nothing_but_nulls_has_no_bounds_and_is_known(builder: TableBu
 def test_file_without_rows_has_no_say(builder: TableBuilder) -> None:
     columns = (("id", "long"), ("p", "integer"))
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata(*columns, partition_by=["p"]))
-    gone = add("b", stats=stats(6, 100, 200), partitionValues={"p": "2"}, deletionVector=vector())
-    builder.commit(*head, add("a", stats=stats(10, 1, 9), partitionValues={"p": "1"}), gone)
+    empty_file = add("b", stats=stats(6, 100, 200), partitionValues={"p": "2"}, deletionVector=vector())
+    builder.commit(*head, add("a", stats=stats(10, 1, 9), partitionValues={"p": "1"}), empty_file)
     assert answered(builder, Question(by=("p",), maxima=("p", "id"))) == [(1, 10, 1, 9)]
 
 
@@ -200,8 +200,8 @@ def test_which_texts_are_equal_or_first_under_a_collation_the_log_does_not_say(q
     p = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "spark.UTF8_LCASE"}}}
     n = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
     rows = pa.table({"p": ["a", "B"], "n": pa.array([1, 2], pa.int64())})
-    told = json.dumps({"type": "struct", "fields": [p, n]})
-    path = make_table(tmp_path / "t", [rows], partition_by=["p"], schema_json=told)
+    schema_text = json.dumps({"type": "struct", "fields": [p, n]})
+    path = make_table(tmp_path / "t", [rows], partition_by=["p"], schema_json=schema_text)
     answer = answer_from_log(Snapshot.load(open_store(path)), question)
     assert (answer is None) == (question != Question())
 
@@ -242,17 +242,17 @@ def test_count_from_a_checkpoint_reads_the_numbers_and_not_the_text(
     builder.commit(protocol, builder.metadata(), *(add(f"{n}", stats=stats(10, n, n)) for n in range(9)))
     parsed = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int64())]))])
     builder.checkpoint(kind=kind, stats_json=json_too, stats_parsed=parsed)
-    asked: list[bool] = []
+    has_text: list[bool] = []
     files = CheckpointReader.files
 
-    def seen(self: CheckpointReader, wanted: Any) -> Any:
-        for raw in files(self, wanted):
-            asked.append(raw.json is not None)
+    def seen(self: CheckpointReader, wanted_stats: Any) -> Any:
+        for raw in files(self, wanted_stats):
+            has_text.append(raw.json is not None)
             yield raw
 
     monkeypatch.setattr(CheckpointReader, "files", seen)
     assert answered(builder, Question()) == [(90,)]
-    assert asked and not any(asked)
+    assert has_text and not any(has_text)
 
 
 def test_count_from_a_checkpoint_without_parsed_statistics_reads_the_text(builder: TableBuilder) -> None:

@@ -16,23 +16,23 @@ from delta_py.scan.planning import Scan, ScanReport, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, vector
 
 
 def file_table(sizes: list[int]) -> pa.Table:
-    told = {"path": [str(place) for place in range(len(sizes))], "size": sizes, "modification_time": [0] * len(sizes)}
-    return pa.table([told.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
+    columns = {"path": [str(place) for place in range(len(sizes))], "size": sizes, "modification_time": [0] * len(sizes)}
+    return pa.table([columns.get(f.name, [None] * len(sizes)) for f in FILE_SCHEMA], schema=FILE_SCHEMA)
 
 
-def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
+def packed(sizes: list[int], wanted_count: int, limit: int = 10**9, cost: int = 0) -> list[list[int]]:
     files = file_table(sizes)
-    groups = [FileGroup.of(group) for group in pack_files(files, limit, cost, wanted)]
+    groups = [FileGroup.of(group) for group in pack_files(files, limit, cost, wanted_count)]
     return [[file.size_bytes for file in group.scan_files()] for group in groups]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "wanted", "groups"),
+    ("sizes", "wanted_count", "groups"),
     [
         ([], 4, []),
         ([5], 4, [[5]]),
@@ -44,8 +44,8 @@ def packed(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 0) -> 
         ([0, 0], 4, [[0, 0]]),
     ],
 )
-def test_small_table_comes_in_as_many_groups_as_are_wanted(sizes: list[int], wanted: int, groups: list[list[int]]) -> None:
-    assert packed(sizes, wanted) == groups
+def test_small_table_comes_in_as_many_groups_as_are_wanted(sizes: list[int], wanted_count: int, groups: list[list[int]]) -> None:
+    assert packed(sizes, wanted_count) == groups
 
 
 def test_group_is_bounded_and_a_larger_file_stands_alone() -> None:
@@ -54,12 +54,12 @@ def test_group_is_bounded_and_a_larger_file_stands_alone() -> None:
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 20), st.integers(1, 3000), st.integers(0, 50))
-def test_groups_hold_all_files_in_order_within_the_bound(sizes: list[int], wanted: int, limit: int, cost: int) -> None:
-    groups = packed(sizes, wanted, limit, cost)
+def test_groups_hold_all_files_in_order_within_the_bound(sizes: list[int], wanted_count: int, limit: int, cost: int) -> None:
+    groups = packed(sizes, wanted_count, limit, cost)
     assert [size for group in groups for size in group] == sizes
     assert all(len(group) == 1 or sum(group) + cost * len(group) <= limit for group in groups)
     if sum(sizes) + cost * len(sizes) <= limit:
-        assert len(groups) <= wanted
+        assert len(groups) <= wanted_count
 
 
 def test_sizes_that_no_file_has_lose_none() -> None:
@@ -81,10 +81,10 @@ def test_group_of_a_table_carries_its_files_as_they_are() -> None:
 # ---------------------------------------------------------------- parts of files
 
 
-def parts(sizes: list[int], wanted: int, limit: int = 10**9, cost: int = 1, *, to_write: bool = False) -> list[ScanFile]:
+def parts(sizes: list[int], wanted_count: int, limit: int = 10**9, cost: int = 1, *, to_write: bool = False) -> list[ScanFile]:
     state = ScanState(LocalStore("/t"), (), to_write=to_write)
     scan = Scan(state, file_table(sizes), ScanReport(0, 0, 0, 0))
-    return list(scan_files(scan.cut_files(limit, cost, wanted).combine_chunks().to_batches()[0])) if sizes else []
+    return list(scan_files(scan.cut_files(limit, cost, wanted_count).combine_chunks().to_batches()[0])) if sizes else []
 
 
 def test_file_of_more_bytes_than_two_tasks_is_cut() -> None:
@@ -103,9 +103,11 @@ def test_file_of_more_bytes_than_two_tasks_is_cut() -> None:
     st.integers(1, 300),
     st.integers(0, 50),
 )
-def test_parts_of_a_file_are_all_of_it(sizes: list[int], wanted: int, limit: int, cost: int) -> None:
-    found = parts(sizes, wanted, limit, cost)
-    by_file = [[(part.part or (0, part.size_bytes)) for part in found if part.path == str(place)] for place in range(len(sizes))]
+def test_parts_of_a_file_are_all_of_it(sizes: list[int], wanted_count: int, limit: int, cost: int) -> None:
+    file_parts = parts(sizes, wanted_count, limit, cost)
+    by_file = [
+        [(part.part or (0, part.size_bytes)) for part in file_parts if part.path == str(place)] for place in range(len(sizes))
+    ]
     for size, ranges in zip(sizes, by_file, strict=True):
         starts = [start for start, _ in ranges]
         assert starts == [0, *accumulate(length for _, length in ranges)][:-1]

@@ -1,4 +1,4 @@
-"""Partial rows: put together they say what the rows say."""
+"""Partial rows: combined, they have the same values as the rows."""
 
 from __future__ import annotations
 
@@ -89,20 +89,28 @@ def by_hand(rows: Iterable[Sequence[Any]]) -> dict[tuple[Any, ...], list[Any]]:
     groups: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
     for row in rows:
         groups.setdefault((row[0], row[1]), []).append(row)
-    found = {}
+    expected_rows = {}
     for key, members in groups.items():
         kind, flag, big, small, price, short, day = zip(*members, strict=True)
         product = [None if None in pair else pair[0] * (1 - pair[1]) for pair in zip(price, short, strict=True)]
         wide = [None if one is None else one * (of - Decimal("0.025")) for one, of in zip(product, price, strict=True)]
         valued = [sum(value is not None for value in column) for column in (day, kind)]
         ends = [known(day, min), known(price, min), known(day, max), known(flag, max)]
-        found[key] = [len(members), *valued, *ends, known(big, sum), known(small, sum), known(price, sum), known(short, sum)]
-        found[key] += [known(product, sum), known(wide, sum)]
-    return found
+        expected_rows[key] = [
+            len(members),
+            *valued,
+            *ends,
+            known(big, sum),
+            known(small, sum),
+            known(price, sum),
+            known(short, sum),
+        ]
+        expected_rows[key] += [known(product, sum), known(wide, sum)]
+    return expected_rows
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> dict[tuple[Any, ...], list[Any]]:
-    """As Spark does, in numbers that have no end."""
+    """As Spark does, with numbers of unlimited size."""
     groups: dict[tuple[Any, ...], list[list[Any]]] = {}
     for batch in batches:
         assert batch.schema.equals(PARTIAL)
@@ -125,8 +133,8 @@ def wide_numbers() -> Iterator[None]:
 
 @given(st.lists(st.lists(ROW, max_size=12), max_size=5))
 def test_partial_rows_put_together_say_what_the_rows_say(batches: list[list[Sequence[Any]]]) -> None:
-    found = put_together(partial_batches(map(batch_of, batches), WANTED, PARTIAL))
-    assert found == by_hand(row for batch in batches for row in batch)
+    combined = put_together(partial_batches(map(batch_of, batches), WANTED, PARTIAL))
+    assert combined == by_hand(row for batch in batches for row in batch)
 
 
 def test_few_groups_are_one_row_each() -> None:
@@ -143,16 +151,16 @@ def test_without_groups_there_is_one_row() -> None:
 
 
 def test_rows_that_are_all_different_are_given_as_they_come() -> None:
-    """No more of them is held than a batch."""
-    taken = []
+    """At most one batch of them is held."""
+    taken_numbers = []
 
     def batches() -> Iterable[pa.RecordBatch]:
         for number in range(5):
-            taken.append(number)
+            taken_numbers.append(number)
             yield batch_of([(f"{number}-{row}", None, row, None, None, None, None) for row in range(3_000)])
 
     reading = partial_batches(batches(), WANTED, PARTIAL)
-    assert next(reading).num_rows == 3_000 and taken == [0]
+    assert next(reading).num_rows == 3_000 and taken_numbers == [0]
     assert sum(batch.num_rows for batch in reading) == 12_000
 
 
@@ -176,15 +184,15 @@ def test_product_that_no_decimal_holds_is_an_error() -> None:
     kind = pa.decimal128(18, 0)
     batch = pa.record_batch({"a": pa.array([10**17], kind)})
     schema = pa.schema([("rows", pa.int64()), ("sum", pa.decimal128(38, 0))])
-    wanted = PartialRows(sums=(Summand.parse(["*", "a", ["*", "a", "a"]]),))
+    cubes = PartialRows(sums=(Summand.parse(["*", "a", ["*", "a", "a"]]),))
     with pytest.raises(DeltaError, match="more than 38 digits") as caught:
-        list(partial_batches([batch], wanted, schema))
+        list(partial_batches([batch], cubes, schema))
     assert caught.value.error_class.startswith("NUMERIC_VALUE_OUT_OF_RANGE")
     square = PartialRows(sums=(Summand.parse(["*", "a", "a"]),))
-    assert [given["sum"].to_pylist() for given in partial_batches([batch], square, schema)] == [[Decimal(10**34)]]
+    assert [partial["sum"].to_pylist() for partial in partial_batches([batch], square, schema)] == [[Decimal(10**34)]]
 
 
-@pytest.mark.parametrize("said", [["/", "a", "b"], ["*", "a"], 1, None, {"digits": 1}])
-def test_sum_that_is_not_understood_is_refused(said: Any) -> None:
+@pytest.mark.parametrize("sum_text", [["/", "a", "b"], ["*", "a"], 1, None, {"digits": 1}])
+def test_sum_that_is_not_understood_is_refused(sum_text: Any) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        Summand.parse(said)
+        Summand.parse(sum_text)

@@ -1,4 +1,4 @@
-"""What the log tells of rows and partition values for estimates of joins."""
+"""Numbers of rows and partition values from the log, for estimates of joins."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.partition_numbers import partition_numbers
 from delta_py.scan.planning import Scan, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, stats, vector
 
 TYPES = {"p": "integer", "d": "date", "s": "string", "price": "decimal(9,2)", "ts": "timestamp", "flag": "boolean"}
 
 
-def values(**given: str | None) -> dict[str, str | None]:
-    return {**{name: None for name in TYPES}, **given}
+def values(**partition_values: str | None) -> dict[str, str | None]:
+    return {**{name: None for name in TYPES}, **partition_values}
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def test_numbers_are_of_values_and_not_of_their_spelling(builder: TableBuilder) 
 
 
 def test_numbers_are_of_the_files_that_are_kept(builder: TableBuilder) -> None:
-    found = numbers(scan(builder, "p > 0"))
-    assert found["p"] == {"distinct": 1, "nulls": 0, "min": 3, "max": 3}
-    assert found["d"] == {"distinct": 1, "nulls": 0, "min": 10, "max": 10}
+    kept_numbers = numbers(scan(builder, "p > 0"))
+    assert kept_numbers["p"] == {"distinct": 1, "nulls": 0, "min": 3, "max": 3}
+    assert kept_numbers["d"] == {"distinct": 1, "nulls": 0, "min": 10, "max": 10}
 
 
 def test_no_files_have_no_values(builder: TableBuilder) -> None:

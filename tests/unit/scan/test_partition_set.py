@@ -1,4 +1,4 @@
-"""Which files are of some partitions, by typed values."""
+"""Which files belong to some partitions, by typed values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def files_of(column: str, *texts: str | None) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize(
-    ("data_type", "written", "same", "others"),
+    ("data_type", "written", "same", "other_values"),
     [
         (LONG, "1", ["1", "01", "+1", "1.7"], ["0", "2", None, ""]),
         (DOUBLE, "0.0", ["0.0", "-0.0", "0", "0e5"], ["1.0", "NaN", None]),
@@ -57,10 +57,10 @@ def files_of(column: str, *texts: str | None) -> pa.RecordBatch:
     ids=str,
 )
 def test_files_are_told_by_their_values(
-    data_type: DataType, written: str | None, same: list[str | None], others: list[str | None]
+    data_type: DataType, written: str | None, same: list[str | None], other_values: list[str | None]
 ) -> None:
     partitions = PartitionSet.of(config_of(p=data_type), [{"p": written}], "Europe/Paris")
-    assert partitions.has(files_of("p", *same, *others)).to_pylist() == [True] * len(same) + [False] * len(others)
+    assert partitions.has(files_of("p", *same, *other_values)).to_pylist() == [True] * len(same) + [False] * len(other_values)
 
 
 def test_no_files_are_of_no_partition() -> None:

@@ -1,4 +1,4 @@
-"""What share of a scan's bytes bounds of columns have ruled out."""
+"""The share of a scan's bytes that bounds of columns have excluded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add
 
 
 @pytest.fixture

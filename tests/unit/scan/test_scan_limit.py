@@ -1,4 +1,4 @@
-"""A scan for a limit: files that surely have the rows, and no more of the log than it takes to find them."""
+"""A scan for a limit: only files that certainly have the rows, and only the part of the log that is needed to find them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from delta_py.expressions.parse import parse_predicate
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, stats, vector
 
 
 @pytest.fixture
 def builder() -> TableBuilder:
-    """Ten files of ten rows, of which one has lost six, and one without statistics."""
+    """Ten files of ten rows, one of which has lost six, and one without statistics."""
     builder = TableBuilder(MemoryStore())
     columns = (("id", "long"), ("p", "integer"))
     files = [add(f"{n}", stats=stats(10, n, n), partitionValues={"p": str(n % 2)}) for n in range(2, 10)]

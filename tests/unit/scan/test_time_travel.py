@@ -1,4 +1,4 @@
-"""Timestamps as text, and versions named in a path."""
+"""Timestamps as text, and versions in a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of SHOW TABLE EXTENDED says of an entry for which no columns of ours vouch, without a session."""
+"""Facts from the text of SHOW TABLE EXTENDED, for an entry whose columns are not ours, without a session."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def entry(text: str) -> catalog.Entry:
         def table(self, _name: str) -> Any:
             return SimpleNamespace(schema=StructType())
 
-    found = catalog.find(Session(), "t")
-    assert found is not None
-    return found
+    entry_facts = catalog.find(Session(), "t")
+    assert entry_facts is not None
+    return entry_facts
 
 
 @pytest.mark.parametrize(("case_sensitive", "path"), [("false", "/upper"), ("true", "/lower")])
@@ -53,14 +53,16 @@ def test_names_are_told_apart_where_the_session_does(case_sensitive: str, path: 
         def sql(self, _text: str) -> Any:
             return SimpleNamespace(collect=lambda: rows)
 
-    found = catalog.find(Session(), "t")
-    assert found is not None and found.path == path
+    entry_facts = catalog.find(Session(), "t")
+    assert entry_facts is not None and entry_facts.path == path
 
 
 @pytest.mark.parametrize("provider", ["delta", "pydelta"])
 def test_the_only_location_is_the_table_s(provider: str) -> None:
-    found = entry(HEAD.replace("Provider: delta", f"Provider: {provider}") + "Comment: x\nLocation: file:/a b%c, d=e\n" + TAIL)
-    assert (found.provider, found.writable_path()) == (provider, "/a b%c, d=e")
+    entry_facts = entry(
+        HEAD.replace("Provider: delta", f"Provider: {provider}") + "Comment: x\nLocation: file:/a b%c, d=e\n" + TAIL
+    )
+    assert (entry_facts.provider, entry_facts.writable_path()) == (provider, "/a b%c, d=e")
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,8 @@ def test_what_spark_tells_behind_a_location_is_no_part_of_it(rest: str) -> None:
 
 
 def test_type_and_provider_stand_before_all_texts_of_users() -> None:
-    found = entry(HEAD + "Comment: x\nType: MANAGED\nProvider: csv\n" + "Location: /real\n" + TAIL)
-    assert (found.provider, found.external, found.writable_path()) == ("delta", True, "/real")
+    entry_facts = entry(HEAD + "Comment: x\nType: MANAGED\nProvider: csv\n" + "Location: /real\n" + TAIL)
+    assert (entry_facts.provider, entry_facts.external, entry_facts.writable_path()) == ("delta", True, "/real")
 
 
 def test_partitions_are_in_the_catalog_if_it_says_so() -> None:
@@ -130,7 +132,7 @@ def test_formats_and_paths_are_told_from_names(name: str, named: tuple[str, str]
     ],
 )
 def test_new_table_goes_into_its_database_s_directory(location: str, path: str) -> None:
-    """Spark tells the location of a database as a URI, and that of a table as it is."""
+    """Spark shows the location of a database as a URI, and that of a table unchanged."""
 
     class Session:
         catalog = SimpleNamespace(currentCatalog=lambda: "spark_catalog", currentDatabase=lambda: "shop")

@@ -1,4 +1,4 @@
-"""What Spark's catalogs hand to the source as options: a session's settings, a wish for facts, conditions of an overwrite."""
+"""The options that Spark's catalogs pass to the source: a session's settings, a request for facts, conditions of an overwrite."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def constant(kind: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_conditions_become_text_in_which_constants_stay_constants(predicates: list[dict[str, Any]], text: str) -> None:
-    given = _with_replace_where({"path": "/t", REPLACE_PREDICATE: json.dumps(predicates)})
-    assert given == {"path": "/t", "replaceWhere": text}
+    source_options = _with_replace_where({"path": "/t", REPLACE_PREDICATE: json.dumps(predicates)})
+    assert source_options == {"path": "/t", "replaceWhere": text}
 
 
 def test_conditions_that_cannot_be_held_exactly_are_refused() -> None:

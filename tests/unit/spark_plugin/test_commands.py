@@ -1,4 +1,4 @@
-"""Commands as they reach a table: what the session says of new tables."""
+"""Commands as they reach a table: the session's settings for new tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spark_plugin.source.commands import CommandWriter, carry_out
 UNFIT = {"delta.logRetentionDuration": "nonsense"}
 
 
-def build(store: LocalStore, mode: str, **told: Any) -> Any:
+def build(store: LocalStore, mode: str, **definition: Any) -> Any:
     schema = schema_to_json(StructType((StructField("id", LONG),)))
-    arguments = {"partition_by": [], "cluster_by": [], "description": None, "properties": {}, "join": False, **told}
+    arguments = {"partition_by": [], "cluster_by": [], "description": None, "properties": {}, "join": False, **definition}
     return carry_out(store, "buildTable", {"mode": mode, "schema": schema, **arguments})
 
 
-def test_if_not_exists_takes_a_table_that_is_there_whatever_the_session_says_of_new_ones(tmp_path: Path) -> None:
+def test_if_not_exists_takes_an_existing_table_despite_invalid_session_defaults(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     with pytest.raises(InvalidOptionError, match="nonsense"):
         build(store, "createIfNotExists", defaults=UNFIT)
@@ -42,7 +42,7 @@ def test_what_the_statement_itself_says_must_be_fit_always(tmp_path: Path) -> No
 
 
 def test_a_clone_has_its_sources_properties_and_those_of_the_statement_alone(tmp_path: Path) -> None:
-    """As delta-spark 4.4's shallow clones: what a session says of new tables is not for them."""
+    """Like delta-spark 4.4's shallow clones: a session's settings for new tables do not apply to them."""
     source = LocalStore(str(tmp_path / "source"))
     build(source, "create", properties={"of": "source"})
     confs = {

@@ -1,4 +1,4 @@
-"""Conditions as a Spark Connect client holds them: what is read of them without the analyzer, and what is not."""
+"""Conditions in the form of a Spark Connect client: which parts are parsed without the analyzer, and which are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.connect import functions as F
 from pyspark.sql.types import BooleanType
 
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.schema import BOOLEAN, DATE, INTEGER, LONG, STRING, TIMESTAMP, DecimalType, StructField, StructType
 from spark_plugin.dml.connect_conditions import KeyPart, condition_text, is_plain, key_parts, wanted_by
@@ -33,15 +33,15 @@ EARLY = dt.date(2024, 2, 29)
 
 
 class Session:
-    """As far as settings are asked of it."""
+    """Only the settings of a session."""
 
     def __init__(self, **settings: str) -> None:
         self.conf = {"spark.sql.session.timeZone": "UTC", **{name.replace("_", "."): value for name, value in settings.items()}}
 
 
 def wanted(condition: Any, alias: tuple[str, ...] = ("t",), **settings: str) -> tuple[str | None, bool]:
-    found = wanted_by(Session(**settings), condition, SCHEMA, alias)
-    return None if found.predicate is None else to_sql(found.predicate), found.exact
+    parsed = wanted_by(Session(**settings), condition, SCHEMA, alias)
+    return None if parsed.predicate is None else to_sql(parsed.predicate), parsed.exact
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def wanted(condition: Any, alias: tuple[str, ...] = ("t",), **settings: str) -> 
     ],
 )
 def test_comparisons_with_constants_are_read_as_spark_means_them(condition: Any, text: str) -> None:
-    found, exact = wanted(condition)
-    assert (found, exact) == (text, True)
+    parsed, exact = wanted(condition)
+    assert (parsed, exact) == (text, True)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_plain_conditions_have_neither_functions_nor_subqueries() -> None:
 
 
 def test_parts_of_a_merges_condition_are_told_by_what_they_compare() -> None:
-    found = key_parts(Session(), F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"))
-    assert found == [
+    parts = key_parts(Session(), F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"))
+    assert parts == [
         KeyPart("t.id = s.id", (("t", "id"), ("s", "id")), "="),
         KeyPart("s.`a b` < t.n", (("s", "a b"), ("t", "n")), "<"),
         KeyPart("t.part = 'x'", (("t", "part"),)),
@@ -142,9 +142,9 @@ QUOTES, ESCAPES = {"spark_sql_ansi_doubleQuotedIdentifiers": "true"}, {"spark_sq
     ],
 )
 def test_text_that_the_sessions_parser_reads_otherwise_is_not_read(text: str, settings: dict[str, str], exact: bool) -> None:
-    """A constant in the place of a column would want all rows, and take whole files away."""
-    found = wanted(F.expr(text), **settings)
-    assert found[1] == exact and (found[0] is not None) == exact
+    """A constant instead of a column would match all rows, and remove whole files."""
+    parsed = wanted(F.expr(text), **settings)
+    assert parsed[1] == exact and (parsed[0] is not None) == exact
     assert is_plain(Session(**settings), F.expr(text)) == exact
     assert bool(key_parts(Session(**settings), F.expr(text))) == exact
 

@@ -1,4 +1,4 @@
-"""Schemas between Delta and Spark, and what a reader may be asked for."""
+"""Schemas between Delta and Spark, and what may be requested from a reader."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_schema_in_spark_has_nullability_comments_and_special_types() -> None:
 
 
 def test_schema_in_spark_lacks_the_metadata_of_the_log_at_every_depth() -> None:
-    """Nor what Spark would evaluate, or take for a mark of ours."""
+    """It also lacks text that Spark would evaluate, or treat as a marker of ours."""
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1", "mine": "kept"}
     mapped |= {"pydelta.pruning": '{"limit": 3}', "EXISTS_DEFAULT": "reflect('java.lang.System', 'exit', 1)"}
     inside = struct(field("x", "long", **mapped))
@@ -81,7 +81,7 @@ def test_schema_in_spark_lacks_the_metadata_of_the_log_at_every_depth() -> None:
 
 
 def test_schema_arrow_types_are_those_that_spark_expects() -> None:
-    """What a reader yields is compared by Spark with its own to_arrow_schema."""
+    """Spark compares the batches of a reader with its own to_arrow_schema."""
     assert to_arrow_schema(delta(EVERYTHING)).equals(spark_arrow_schema(to_spark_schema(delta(EVERYTHING)), timezone="UTC"))
 
 
@@ -104,7 +104,7 @@ def one(kind: Any, *, nullable: bool = True, name: str = "a") -> StructType:
 
 
 @pytest.mark.parametrize(
-    ("own", "asked"),
+    ("own_schema", "requested"),
     [
         (one(LONG), one(LONG, name="A")),
         (one(LONG, nullable=False), one(LONG)),
@@ -112,12 +112,12 @@ def one(kind: Any, *, nullable: bool = True, name: str = "a") -> StructType:
         (one(MapType(STRING, one(LONG, nullable=False), False)), one(MapType(STRING, one(LONG, name="A"), True))),
     ],
 )
-def test_request_for_the_same_types_with_looser_nulls_is_fine(own: StructType, asked: StructType) -> None:
-    check_requested(own, asked)
+def test_request_for_the_same_types_with_looser_nulls_is_fine(own_schema: StructType, requested: StructType) -> None:
+    check_requested(own_schema, requested)
 
 
 @pytest.mark.parametrize(
-    ("own", "asked"),
+    ("own_schema", "requested"),
     [
         (one(LONG), one(STRING)),
         (one(LONG), one(LONG, nullable=False)),
@@ -127,9 +127,9 @@ def test_request_for_the_same_types_with_looser_nulls_is_fine(own: StructType, a
         (one(MapType(STRING, LONG, True)), one(MapType(STRING, LONG, False))),
     ],
 )
-def test_request_for_another_type_or_stricter_nulls_is_refused(own: StructType, asked: StructType) -> None:
+def test_request_for_another_type_or_stricter_nulls_is_refused(own_schema: StructType, requested: StructType) -> None:
     with pytest.raises(SchemaMismatchError, match="Column a was asked for as"):
-        check_requested(own, asked)
+        check_requested(own_schema, requested)
 
 
 # ---------------------------------------------------------------- geometry and geography

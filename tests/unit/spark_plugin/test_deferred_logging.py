@@ -1,4 +1,6 @@
-"""Log records of work that another thread waits for: they come after its answer, as that thread may hold a lock of logging's."""
+"""Log records of work for which another thread waits: they are written after its answer, because that thread may hold a lock of
+logging.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from delta_py.errors import LOGGERS
 from spark_plugin.driver_channel.deferred_logging import LogThread, deferred_logging
 from spark_plugin.driver_channel.frames import Status
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, ask
+from tests.support.spark.channel_client import SECRET, ask
 
 ROOT = Path(__file__).parents[3]
 
@@ -77,7 +79,7 @@ def test_error_within_is_raised_and_the_next_records_go_their_way(caplog: pytest
 
 
 def test_handler_that_waits_for_work_which_logs_gets_its_answer() -> None:
-    """As a handler does that saves what it is given."""
+    """As in a handler that saves its records."""
 
     class Saving(logging.Handler):
         answer: tuple[Status, bytes]
@@ -104,5 +106,7 @@ def test_handler_that_waits_for_work_which_logs_gets_its_answer() -> None:
 
 def test_all_loggers_of_the_project_are_known() -> None:
     files = [*(ROOT / "delta_py").rglob("*.py"), *(ROOT / "spark_plugin").rglob("*.py")]
-    asked = {name for file in files for name in re.findall(r"^_log = logging\.getLogger\((.*)\)", file.read_text(), re.MULTILINE)}
-    assert asked == {f'"{name}"' for name in LOGGERS}
+    logger_names = {
+        name for file in files for name in re.findall(r"^_log = logging\.getLogger\((.*)\)", file.read_text(), re.MULTILINE)
+    }
+    assert logger_names == {f'"{name}"' for name in LOGGERS}

@@ -1,4 +1,4 @@
-"""The server of the driver's channel, without a JVM: who is answered, with what, and what others can do to it."""
+"""The server of the driver's channel, without a JVM: who gets answers, which ones, and attacks by others."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from spark_plugin.driver_channel import channel as channel_module
 from spark_plugin.driver_channel import server as server_module
 from spark_plugin.driver_channel.frames import MAX_REQUEST_BYTES, PROOF_BYTES, ChannelError, Status, proof, read_exactly
 from spark_plugin.driver_channel.server import HOLD, ChannelServer
-from tests.support.channel_client import SECRET, answer, ask, client, connected, prove, received, request_frame
+from tests.support.spark.channel_client import SECRET, answer, ask, client, connected, prove, received, request_frame
 
 ROOT = Path(__file__).parents[3]
 PLAN, OTHER = 1, 2
 
 
 class Recorded:
-    """Returns `answer`, and notes each body."""
+    """Returns `answer`, and records each body."""
 
     def __init__(self, answer: bytes = b"planned") -> None:
         self.answer = answer
@@ -56,7 +56,7 @@ def running(**handlers: Callable[[bytes], bytes]) -> Iterator[ChannelServer]:
 
 @pytest.fixture(params=["path", "port"])
 def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """port: Unix domain sockets are missing."""
+    """port: there are no Unix domain sockets."""
     if request.param == "port":
 
         def missing(server: ChannelServer) -> socket.socket:
@@ -76,7 +76,7 @@ def until(holds: Callable[[], bool]) -> None:
 def is_answered(server: ChannelServer) -> bool:
     try:
         return ask(server, PLAN) == (Status.DONE, b"planned")
-    except (EOFError, OSError):  # others use up the connections yet
+    except (EOFError, OSError):  # others still use up the connections
         return False
 
 
@@ -204,7 +204,7 @@ def test_only_this_user_can_reach_the_socket() -> None:
 
 
 def test_other_user_on_the_socket_gets_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where somebody has opened the directory to all."""
+    """As if somebody has opened the directory to all users."""
     monkeypatch.setattr(server_module.os, "geteuid", lambda: os.getuid() + 1)
     plan = Recorded()
     with running(plan=plan) as server, contextlib.suppress(OSError):
@@ -215,7 +215,7 @@ def test_other_user_on_the_socket_gets_no_byte(monkeypatch: pytest.MonkeyPatch) 
 ANSWERED = """
 import json, socket, sys
 from types import SimpleNamespace
-from tests.support.channel_client import ask
+from tests.support.spark.channel_client import ask
 try:
     print(ask(SimpleNamespace(path=sys.argv[1], port=None), 1))
 except (EOFError, OSError) as error:
@@ -225,13 +225,13 @@ except (EOFError, OSError) as error:
 
 @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell which process connects")
 def test_another_process_of_this_user_gets_no_byte() -> None:
-    """Not even with the secret. Without it, it could put a socket of its own in the place of ours and hand on the JVM's proof."""
+    """Not even with the secret: otherwise it could replace our socket by its own and forward the JVM's proof."""
     server = ChannelServer(SECRET, os.getpid())
     server.handle({PLAN: Recorded()})
     try:
         command = [sys.executable, "-c", ANSWERED, str(server.path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
-        assert (done.stdout, done.stderr) == ("EOFError b''\n", "")
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+        assert (process.stdout, process.stderr) == ("EOFError b''\n", "")
         assert ask(server, PLAN) == (Status.DONE, b"planned")
     finally:
         server.close()
@@ -267,10 +267,10 @@ def test_recorded_conversation_is_worth_nothing_on_another_connection(transport:
         first.sendall(recorded)
         received(first, PROOF_BYTES)
         assert answer(first) == (Status.DONE, b"planned")
-        again = connected(server)
-        again.sendall(recorded)
-        assert received(again, PROOF_BYTES) != server_nonce
-        assert is_ended(again)
+        second_connection = connected(server)
+        second_connection.sendall(recorded)
+        assert received(second_connection, PROOF_BYTES) != server_nonce
+        assert is_ended(second_connection)
     assert plan.bodies == [b"once"]
 
 
@@ -340,7 +340,7 @@ def test_half_a_request_is_never_begun(count: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_bytes_that_came_in_time_are_taken_after_the_limit() -> None:
-    """The process was stopped meanwhile, say, or another thread held Python's lock: the JVM has done nothing wrong."""
+    """For example the process was stopped, or another thread held Python's lock: the JVM is not at fault."""
     late = time.monotonic() - 1
     here, there = socket.socketpair()
     with here, there:
@@ -355,11 +355,11 @@ def test_bytes_that_came_in_time_are_taken_after_the_limit() -> None:
 
 def test_server_ends_with_the_connection_that_holds_it(transport: str) -> None:
     with running() as server:
-        with client(server) as held:
-            held.sendall(request_frame(HOLD))
+        with client(server) as held_connection:
+            held_connection.sendall(request_frame(HOLD))
             assert ask(server, PLAN) == (Status.DONE, b"planned")
             with client(server) as idle:
-                held.close()
+                held_connection.close()
                 assert is_ended(idle)
         until(lambda: server.is_closed)
         if server.path is not None:
@@ -369,7 +369,7 @@ def test_server_ends_with_the_connection_that_holds_it(transport: str) -> None:
 
 
 class Internals:
-    """In the place of a session's JVM, with a client that connects to nothing."""
+    """Replaces the JVM of a session by a client that connects to nothing."""
 
     java_process, java_context = os.getpid(), None
 
@@ -387,7 +387,7 @@ class Context:
 def test_channel_is_opened_again_after_its_socket_was_removed(
     remove: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As programs do that tidy up /tmp. Calls that run go on."""
+    """As programs do that clean up /tmp. Running calls continue."""
     monkeypatch.setattr(channel_module, "SparkInternals", Internals)
     spark: Any = SimpleNamespace(sparkContext=Context())
     first = channel_module.channel_of(spark)
@@ -397,7 +397,7 @@ def test_channel_is_opened_again_after_its_socket_was_removed(
     try:
         remove(path)
         second = channel_module.channel_of(spark)
-        assert second is not first and not first.is_closed
+        assert second is not first and not first._server.is_closed
         assert channel_module.channel_of(spark) is second
         second._server.close()
     finally:
@@ -407,7 +407,7 @@ def test_channel_is_opened_again_after_its_socket_was_removed(
 FORKING = """
 import os, sys
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, ask
+from tests.support.spark.channel_client import SECRET, ask
 server = ChannelServer(SECRET)
 server.handle({1: lambda body: b"planned"})
 if os.fork() == 0:
@@ -421,7 +421,7 @@ print(os.path.dirname(server.path))
 ENDING = """
 import threading, time
 from spark_plugin.driver_channel.server import ChannelServer
-from tests.support.channel_client import SECRET, answer, client, request_frame
+from tests.support.spark.channel_client import SECRET, answer, client, request_frame
 server = ChannelServer(SECRET)
 server.handle({1: lambda body: b"planned"})
 main = threading.main_thread()
@@ -442,9 +442,9 @@ time.sleep(0.5)
 def run_python(code: str, tmp_path: Path) -> str:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout
 
 
 def test_child_of_a_fork_leaves_the_socket_to_its_parent(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_directory_too_long_for_a_socket_is_not_used(tmp_path: Path) -> None:
 
 
 def test_nothing_is_begun_after_the_main_thread_has_ended(tmp_path: Path) -> None:
-    """From then on Python starts no threads of pools, which commits and object stores have."""
+    """From then on Python starts no threads of pools, which commits and object stores need."""
     first, second = run_python(ENDING, tmp_path).splitlines()
     assert first == "0 b'planned'"
     assert second.startswith("3 b'this program has ended but for some threads")
@@ -503,9 +503,9 @@ def test_process_of_another_user_reaches_nothing(transport: str, tmp_path: Path)
     plan = Recorded()
     with running(plan=plan, other=plan) as server:
         command = [sys.executable, "-S", "-c", STRANGER, json.dumps([server.path, server.port])]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/")
-        assert done.stderr == ""
-        first, *attempts = json.loads(done.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/")
+        assert process.stderr == ""
+        first, *attempts = json.loads(process.stdout)
         assert first == ("PermissionError" if transport == "path" else "")
         assert attempts == [""] * (0 if transport == "path" else 14)
         assert not server.is_closed
@@ -516,7 +516,7 @@ def test_process_of_another_user_reaches_nothing(transport: str, tmp_path: Path)
 
 
 def test_prove_is_mutual() -> None:
-    """A client that reaches another server than its own notices."""
+    """A client notices if it has reached another server than its own."""
     with running() as server:
         connection = connected(server)
         with pytest.raises(EOFError):

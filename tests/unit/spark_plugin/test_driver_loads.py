@@ -1,4 +1,4 @@
-"""What the driver's own Python makes and plans, without Spark: the values that go between the processes."""
+"""What the driver's own Python makes and plans, without Spark: the values that travel between the processes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from spark_plugin.options.private import signed
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.session_source import source_of_process, source_with
 from spark_plugin.source.pinned import PinnedTable, pin
-from tests.support.driver_requests import opening_body, planning_body
-from tests.support.small_table import append, make_table
+from tests.support.spark.driver_requests import opening_body, planning_body
+from tests.support.tables.small_table import append, make_table
 
 ROWS = [{"id": 0, "day": "mon"}, {"id": 1, "day": "tue"}]
 
@@ -55,10 +55,10 @@ def test_source_that_is_pickled_whole_is_pinned_and_small_pickles_stay_small(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = source_of(table)
-    made = pickled_whole(source)
+    pickled = pickled_whole(source)
     assert type(pickle.loads(pickle.dumps(DeltaSource({"path": table})))).__name__ == "TaskSource"
     monkeypatch.setattr("spark_plugin.data_source.pin", pytest.fail)
-    opened = pickle.loads(made)
+    opened = pickle.loads(pickled)
     assert isinstance(opened, DeltaSource) and opened.nonce == "nonce"
     assert opened.schema() == source.schema()
 
@@ -73,7 +73,7 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
 ) -> None:
     if has_checksums:
         write_delta(table, pa.table({"id": pa.array([9], pa.int64()), "day": ["sun"]}), mode="append")
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     KEPT.forget()
 
     def load() -> DeltaSource:
@@ -100,9 +100,9 @@ def parts(answer: bytes) -> list[bytes]:
 
     function = block()
     (count,) = struct.unpack("!i", stream.read(4))
-    found = [function, *(block() for _ in range(count))]
+    answer_parts = [function, *(block() for _ in range(count))]
     assert stream.read() == b""
-    return found
+    return answer_parts
 
 
 def rows_of(answer: bytes) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table:
 
 
 def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_py.storage.content_identity._SETTLED_MS", 0)
+    monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     source = source_of(table)
     planning = planning_body(pickled_whole(source), source.schema().json())
     _, *partitions = parts(planned(planning))
@@ -137,9 +137,9 @@ def test_what_keeps_does_not_travel(table: str) -> None:
     source = source_with("nonce")({"path": table}).keeping()
     source.schema()
     assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is CachedSnapshot
-    made = pickled_whole(source)
-    assert made == pickled_whole(source_of(table))
-    opened = pickle.loads(made)
+    pickled = pickled_whole(source)
+    assert pickled == pickled_whole(source_of(table))
+    opened = pickle.loads(pickled)
     assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
     assert type(opened.keeping()._pinned.snapshot) is CachedSnapshot
 
@@ -173,7 +173,7 @@ def test_planning_that_is_cut_off_is_an_error(table: str) -> None:
 
 
 class Session:
-    """As much of a session as `load` asks for, whose JVM fails."""
+    """The part of a session that `load` uses, with a JVM that fails."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Context:
@@ -261,8 +261,8 @@ def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
 
 
 def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table: str) -> None:
-    own = signed({SESSION: '{"timeZone": "Asia/Tokyo"}'}, source_of_process().nonce or "")
-    source, _ = opened_parts(opened(opening_body({"path": table, "versionAsOf": "0", **own}, "/elsewhere")))
+    own_options = signed({SESSION: '{"timeZone": "Asia/Tokyo"}'}, source_of_process().nonce or "")
+    source, _ = opened_parts(opened(opening_body({"path": table, "versionAsOf": "0", **own_options}, "/elsewhere")))
     assert isinstance(source._pinned, PinnedTable) and source._pinned.snapshot.version == 0
     assert source._pinned.options.session.time_zone == "Asia/Tokyo"
 

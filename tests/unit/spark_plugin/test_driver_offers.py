@@ -1,4 +1,4 @@
-"""Whether a session is offered the driver's own Python: only where it wants it, and a warning where it cannot be had."""
+"""Whether a session gets the driver's own Python: only if the session enables it, with a warning if it is not available."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_channel.server import Handler
 from spark_plugin.driver_planning import offers
-from spark_plugin.roads import DISABLE_CONF, DRIVER_PLANNING
-from tests.support.older_settings import PLANNING_CONF
+from spark_plugin.options.roads import DISABLE_CONF, DRIVER_PLANNING
+from tests.support.spark.older_settings import PLANNING_CONF
 
 
 class Context:
@@ -31,7 +31,7 @@ class Rule:
 
 
 class JavaPlanners:
-    """In the place of the channel and of DriverPlanner.java: the planners are numbered, and the handlers of each are kept."""
+    """Replaces the channel and DriverPlanner.java: it numbers the planners, and keeps the handlers of each."""
 
     def __init__(self) -> None:
         self.handlers: list[Mapping[int, Handler]] = []
@@ -48,16 +48,16 @@ class JavaPlanners:
 
 @pytest.fixture
 def planners(monkeypatch: pytest.MonkeyPatch) -> JavaPlanners:
-    made = JavaPlanners()
-    monkeypatch.setattr(offers, "java_planner", made)
-    monkeypatch.setattr(offers, "channel_of", lambda spark: made)
+    java_planners = JavaPlanners()
+    monkeypatch.setattr(offers, "java_planner", java_planners)
+    monkeypatch.setattr(offers, "channel_of", lambda spark: java_planners)
     monkeypatch.setattr(offers, "_java_loads", lambda spark, rule: "loads")
-    return made
+    return java_planners
 
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """But for that of the older setting."""
+    """Without the warning about the older setting."""
     is_older = f"The setting {PLANNING_CONF} is deprecated"
     return lambda: [
         record.getMessage()
@@ -68,7 +68,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch, planners: JavaPlanners) -> Callable[..., Any]:
-    """Makes a session of an application of its own. enabled: the text of the setting. Its rule may be exchanged."""
+    """Makes a session of a separate application. enabled: the text of the setting. Its rule may be exchanged."""
     monkeypatch.setattr(offers, "installed_rule", lambda spark: spark.rule)
 
     def make(*, enabled: str | None = None, rule: Rule | None = None) -> Any:
@@ -108,7 +108,7 @@ def test_session_without_the_rule_compiles_nothing_and_opens_no_channel(
 def test_application_that_loads_before_it_registers_has_it_from_then_on(session: Callable[..., Any]) -> None:
     spark = session(rule=None)
     assert [offers.loads_of(spark) for _ in range(2)] == [None] * 2
-    spark.rule = Rule()  # as register does, which offers once
+    spark.rule = Rule()  # as register does, which offers it once
     offers.offer_once(spark)
     assert spark.rule.planners == [1]
     assert offers.loads_of(spark) == "loads"

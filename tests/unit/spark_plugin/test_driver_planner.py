@@ -1,11 +1,11 @@
-"""Bodies of plannings, as Java writes them."""
+"""Bodies of plan requests, as Java writes them."""
 
 from __future__ import annotations
 
 import pytest
 
 from spark_plugin.driver_planning.planner import Planning
-from tests.support.driver_requests import planning_body
+from tests.support.spark.driver_requests import planning_body
 
 
 @pytest.mark.parametrize(("binary_as_bytes", "is_stream"), [(True, False), (False, True)])

@@ -1,4 +1,4 @@
-"""Rows that the driver's own Python reads for the JVM, without a JVM: what is few, and what is left to tasks."""
+"""Rows that the driver's own Python reads for the JVM, without a JVM: which queries are small, and which go to tasks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructType
 
 from delta_py.errors import DataFileError
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import reads
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
+from spark_plugin.options import read_limits
 from spark_plugin.pruning.scan_request import MARKER_KEY
-from tests.support.driver_requests import planning_body
-from tests.support.small_table import make_table
+from tests.support.spark.driver_requests import planning_body
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture
@@ -27,18 +27,18 @@ def table(tmp_path: Path) -> str:
     return make_table(tmp_path / "t", [pa.table({"id": range(n, n + 10), "s": [str(n)] * 10}) for n in (0, 100)])
 
 
-def plan(scans: SmallScans, table: str, **asked: Any) -> bytes:
-    """asked: of the marker. Gives the request for the rows of what was planned."""
+def plan(scans: SmallScans, table: str, **marker_fields: Any) -> bytes:
+    """marker_fields: of the request. Returns the request for the rows of the planned scan."""
     source = DeltaSource({"path": table})
     schema = json.loads(source.schema().json())
-    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **asked})
+    schema["fields"][0]["metadata"][MARKER_KEY] = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **marker_fields})
     planned(planning_body(pickled_whole(source), json.dumps(schema)), scans.keep)
-    return str(asked.get("scan_id", "n")).encode()
+    return str(marker_fields.get("scan_id", "n")).encode()
 
 
-def read(table: str, **asked: Any) -> bytes:
+def read(table: str, **marker_fields: Any) -> bytes:
     scans = SmallScans()
-    return scans.read(plan(scans, table, **asked))
+    return scans.read(plan(scans, table, **marker_fields))
 
 
 def equals(value: int) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def equals(value: int) -> dict[str, Any]:
 
 
 def rows(stream: bytes) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pa.ipc.open_stream(stream).read_all().to_pylist()
-    return found
+    read_rows: list[dict[str, Any]] = pa.ipc.open_stream(stream).read_all().to_pylist()
+    return read_rows
 
 
 def test_rows_come_as_an_arrow_stream_without_those_that_the_predicate_rules_out(table: str) -> None:
@@ -62,9 +62,9 @@ def test_stream_without_rows_has_the_columns(table: str) -> None:
 
 
 def test_limit_is_kept_over_files(table: str) -> None:
-    found = [row["id"] for row in rows(read(table, limit=12))]
-    assert len(set(found)) == 12
-    assert set(found) < {*range(10), *range(100, 110)}
+    read_ids = [row["id"] for row in rows(read(table, limit=12))]
+    assert len(set(read_ids)) == 12
+    assert set(read_ids) < {*range(10), *range(100, 110)}
     assert rows(read(table, limit=0)) == []
 
 
@@ -87,18 +87,18 @@ def test_files_of_a_store_that_is_far_away_are_read_beside_each_other_by_tasks(
 
 def test_file_that_is_gone_is_an_error(table: str) -> None:
     scans = SmallScans()
-    asked = plan(scans, table)
+    request = plan(scans, table)
     for file in Path(table).glob("*.parquet"):
         file.unlink()
     with pytest.raises(DataFileError):
-        scans.read(asked)
+        scans.read(request)
 
 
 def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "MOST_KEPT", 2)
     scans = SmallScans()
-    asked = [plan(scans, table, scan_id=scan_id) for scan_id in ("a", "b", "c")]
-    assert [bool(scans.read(scan_id)) for scan_id in asked] == [False, True, True]
+    requests = [plan(scans, table, scan_id=scan_id) for scan_id in ("a", "b", "c")]
+    assert [bool(scans.read(scan_id)) for scan_id in requests] == [False, True, True]
     assert scans.read(b"of a worker") == b""
 
 

@@ -1,4 +1,4 @@
-"""The sources of streams in the driver's own Python: the answers of Spark's own process, and which streams it has."""
+"""The sources of streams in the driver's own Python: the answers of Spark's own process, and which streams it serves."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.pruning.stream_question import QUESTION_KEY
 from spark_plugin.spark_versions import read_limit_of_json
 from spark_plugin.streaming.stream_reader import DeltaStreamReader
-from tests.support.driver_requests import stream_body
-from tests.support.needs_spark import needs_spark
-from tests.support.streamed_tables import daily_table, rows
+from tests.support.spark.driver_requests import stream_body
+from tests.support.spark.needs_spark import needs_spark
+from tests.support.tables.streamed_tables import daily_table, rows
 
 ALL = '{"_type": "ReadAllAvailable"}'
 
@@ -47,15 +47,15 @@ class Asked:
 
 
 def written(call: Callable[[Any], None]) -> bytes:
-    """What Spark's process writes, without the length before it."""
+    """The output of Spark's process, without the length before it."""
     out = io.BytesIO()
     call(out)
     return out.getvalue()[4:]
 
 
-def texts(*given: str) -> io.BytesIO:
-    """What the JVM writes to that process."""
-    return io.BytesIO(b"".join(len(each.encode()).to_bytes(4, "big") + each.encode() for each in given))
+def texts(*sent: str) -> io.BytesIO:
+    """The input that the JVM sends to that process."""
+    return io.BytesIO(b"".join(len(each.encode()).to_bytes(4, "big") + each.encode() for each in sent))
 
 
 @needs_spark("4.2", "processes of streams that know limits")
@@ -69,8 +69,10 @@ def test_answers_are_byte_by_byte_those_of_sparks_process(table: str) -> None:
     assert here("reportLatestOffset") == b"", "nothing was read yet"
     for allowed in (limit.decode(), ALL):
         end = here("latestOffset", start.decode(), allowed)
-        asked = (start.decode(), allowed)
-        assert end == written(lambda out, asked=asked: process.latest_offset_admission_control_func(other, texts(*asked), out))
+        parameters = (start.decode(), allowed)
+        assert end == written(
+            lambda out, asked=parameters: process.latest_offset_admission_control_func(other, texts(*asked), out)
+        )
         assert here("reportLatestOffset") == written(lambda out: process.report_latest_offset_func(other, out))
         bounds = (start.decode(), end.decode())
         source, schema = DeltaSource({}), here.schema
@@ -83,7 +85,7 @@ def test_answers_are_byte_by_byte_those_of_sparks_process(table: str) -> None:
 
 @pytest.mark.parametrize("call", ["latestOffset", "getDefaultReadLimit", "prepareForTriggerAvailableNow", "reportLatestOffset"])
 def test_process_of_each_spark_answers_questions(call: str, table: str) -> None:
-    """In a request for the tasks of a batch. The answer is the one of the driver's Python."""
+    """In a request for the tasks of a batch. The answer is that of the driver's Python."""
     here = Asked(Streams(), table, maxFilesPerTrigger="2")
     other = DeltaSource({"path": table, "maxFilesPerTrigger": "2"}).streamReader(here.schema)
     first = [here("initialOffset").decode(), here("getDefaultReadLimit").decode()]
@@ -117,7 +119,7 @@ def test_trigger_for_all_there_is_ends_where_the_table_was_when_it_began(table: 
 
 @pytest.mark.parametrize("option", ["schemaTrackingLocation", "readLease"])
 def test_stream_that_writes_is_left_to_a_process(option: str, table: str, tmp_path: Path) -> None:
-    (tmp_path / "metadata").write_text('{"id":"1"}')  # of a query's checkpoint
+    (tmp_path / "metadata").write_text('{"id":"1"}')  # from a query's checkpoint
     values = {"schemaTrackingLocation": str(tmp_path / "schemas"), "readLease": "true"}
     streams = Streams()
     here = Asked(streams, table, **{option: values[option]})
@@ -160,7 +162,7 @@ def test_of_too_many_streams_the_one_that_was_not_asked_for_the_longest_goes(tab
 
 
 def test_stream_that_is_closed_while_it_is_opened_is_not_kept(table: str) -> None:
-    """Its query was stopped meanwhile, and the two calls are in threads of their own."""
+    """Its query was stopped at the same time, and the two calls are in different threads."""
     streams = Streams()
     streams.answer(stream_body("s", "close"))
     here = Asked(streams, table)

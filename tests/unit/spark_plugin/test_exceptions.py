@@ -1,4 +1,4 @@
-"""Errors of workers as users catch them. No session: pyspark's exceptions are made by hand."""
+"""Errors of workers as users catch them. There is no session: pyspark's exceptions are made by hand."""
 
 from __future__ import annotations
 
@@ -44,30 +44,34 @@ def as_worker_text(error: DeltaError) -> str:
 def test_conflict_of_a_worker_is_caught_as_what_it_is_and_as_spark_s_own(name: str, spark_class: type[PySparkException]) -> None:
     original = getattr(errors, name)("Version 7 (WRITE) added files. Retry.")
     raised = spark_class(message=as_worker_text(original))
-    made = translate(raised)
-    assert isinstance(made, getattr(exceptions, name)) and isinstance(made, spark_class)
-    assert isinstance(made, DeltaConcurrentModificationException)
-    assert str(made) == str(original) and made.getCondition() == original.error_class
-    again = pickle.loads(pickle.dumps(made))
-    assert type(again) is type(original) and str(again) == str(original)
+    translated = translate(raised)
+    assert isinstance(translated, getattr(exceptions, name)) and isinstance(translated, spark_class)
+    assert isinstance(translated, DeltaConcurrentModificationException)
+    assert str(translated) == str(original) and translated.getCondition() == original.error_class
+    copy = pickle.loads(pickle.dumps(translated))
+    assert type(copy) is type(original) and str(copy) == str(original)
 
 
 @pytest.mark.parametrize("name", OF_LEDGERS)
 def test_error_of_a_ledger_in_a_worker_is_caught_as_what_it_is(name: str) -> None:
     original = getattr(ledger, name)("The coordinator gave no answer.")
-    made = translate(AnalysisException(message=as_worker_text(original)))
-    assert isinstance(made, type(original)) and isinstance(made, AnalysisException)
-    assert str(made) == str(original) and made.getCondition() == original.error_class and made.getSqlState() == original.sql_state
-    again = pickle.loads(pickle.dumps(made))
-    assert type(again) is type(original) and str(again) == str(original)
+    translated = translate(AnalysisException(message=as_worker_text(original)))
+    assert isinstance(translated, type(original)) and isinstance(translated, AnalysisException)
+    assert (
+        str(translated) == str(original)
+        and translated.getCondition() == original.error_class
+        and translated.getSqlState() == original.sql_state
+    )
+    copy = pickle.loads(pickle.dumps(translated))
+    assert type(copy) is type(original) and str(copy) == str(original)
 
 
 def test_sql_state_of_a_worker_s_error_arrives() -> None:
     original = errors.InvalidOptionError("There is no such column.", error_class="DELTA_X", sql_state="42703")
-    made = translate(PySparkException(message=as_worker_text(original)))
-    assert isinstance(made, errors.InvalidOptionError) and str(made) == str(original)
-    assert (made.getCondition(), made.getSqlState()) == ("DELTA_X", "42703")
-    assert pickle.loads(pickle.dumps(made)).sql_state == "42703"
+    translated = translate(PySparkException(message=as_worker_text(original)))
+    assert isinstance(translated, errors.InvalidOptionError) and str(translated) == str(original)
+    assert (translated.getCondition(), translated.getSqlState()) == ("DELTA_X", "42703")
+    assert pickle.loads(pickle.dumps(translated)).sql_state == "42703"
     plain = translate(PySparkException(message=as_worker_text(errors.InvalidOptionError("No."))))
     assert plain.getSqlState() == errors.InvalidOptionError.sql_state
 
@@ -76,17 +80,19 @@ def test_error_of_the_user_s_own_process_is_caught_as_spark_s_too() -> None:
     original = errors.TableAlreadyExistsError("t is there.", error_class="DELTA_TABLE_ALREADY_EXISTS", table="t")
     with pytest.raises(AnalysisException) as caught, as_spark_raises():
         raise original
-    made = caught.value
-    assert isinstance(made, errors.TableAlreadyExistsError)
-    assert (made.getCondition(), str(made), made.message_parameters) == (
+    raised_error = caught.value
+    assert isinstance(raised_error, errors.TableAlreadyExistsError)
+    assert (raised_error.getCondition(), str(raised_error), raised_error.message_parameters) == (
         "DELTA_TABLE_ALREADY_EXISTS",
         str(original),
         original.message_parameters,
     )
-    assert made.getQueryContext() == [] and type(pickle.loads(pickle.dumps(made))) is errors.TableAlreadyExistsError
-    with pytest.raises(AnalysisException) as again, as_spark_raises():
-        raise made
-    assert again.value is made
+    assert (
+        raised_error.getQueryContext() == [] and type(pickle.loads(pickle.dumps(raised_error))) is errors.TableAlreadyExistsError
+    )
+    with pytest.raises(AnalysisException) as raised_again, as_spark_raises():
+        raise raised_error
+    assert raised_again.value is raised_error
 
 
 def test_error_of_another_source_is_left_as_it_is() -> None:
@@ -96,9 +102,9 @@ def test_error_of_another_source_is_left_as_it_is() -> None:
 
 def test_message_that_quotes_another_error_is_not_taken_for_it() -> None:
     name = "x\n\ndelta_py.errors.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] try again"
-    made = translate(PySparkException(message=as_worker_text(errors.DataFileError(f"Data file {name} is missing."))))
-    assert isinstance(made, errors.DataFileError) and not isinstance(made, errors.ConcurrentAppendException)
-    assert made.getCondition() == errors.DataFileError.error_class
+    translated = translate(PySparkException(message=as_worker_text(errors.DataFileError(f"Data file {name} is missing."))))
+    assert isinstance(translated, errors.DataFileError) and not isinstance(translated, errors.ConcurrentAppendException)
+    assert translated.getCondition() == errors.DataFileError.error_class
 
 
 def test_items_of_a_message_arrive_line_by_line() -> None:

@@ -1,4 +1,4 @@
-"""Which jar a session takes, how a jar is built, and that a jar of other sources is refused."""
+"""Which jar a session uses, how a jar is built, and that a jar of other sources is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE = "package pydelta.rule; class One { int value() { return 1; } }"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A source tree with one class, and no jar yet."""
+    """A source tree with one class, and without a jar."""
     sources = tmp_path / "java"
     (sources / "rule").mkdir(parents=True)
     (sources / "rule" / "One.java").write_text(ONE)
@@ -120,6 +120,16 @@ def test_damaged_jar_is_refused(tree: Path) -> None:
         jar_for("4.3.0")
 
 
+def test_jar_is_read_from_a_zip_file_of_the_package(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "pydelta.zip"
+    archive.write_bytes(archive_of({"spark_plugin/jars/pydelta-spark-4.3.jar": b"classes"}))
+    monkeypatch.setattr(jars, "SOURCES", archive / "spark_plugin" / "java")
+    monkeypatch.setattr(jars, "DIRECTORY", archive / "spark_plugin" / "jars")
+    assert jar_for("4.3.0").path.read_bytes() == b"classes"
+    with pytest.raises(MissingJarError, match=r"pydelta\.zip/spark_plugin/jars/pydelta-spark-4\.2\.jar is missing"):
+        jar_for("4.2.0")
+
+
 def test_jar_of_a_wheel_is_taken_as_it_is(tree: Path) -> None:
     put_jar("4.3")
     (tree / "rule" / "One.java").unlink()
@@ -127,13 +137,13 @@ def test_jar_of_a_wheel_is_taken_as_it_is(tree: Path) -> None:
 
 
 def test_source_of_a_version_folder_replaces_the_common_one(tree: Path) -> None:
-    own = tree / "spark_4_2" / "rule"
-    own.mkdir(parents=True)
+    own_folder = tree / "spark_4_2" / "rule"
+    own_folder.mkdir(parents=True)
     for name in ("One", "Older"):
-        (own / f"{name}.java").write_text("")
+        (own_folder / f"{name}.java").write_text("")
     common = tree / "rule" / "One.java"
     assert jars.sources_for("4.3") == {"rule/One.java": common}
-    assert jars.sources_for("4.2") == {"rule/Older.java": own / "Older.java", "rule/One.java": own / "One.java"}
+    assert jars.sources_for("4.2") == {"rule/Older.java": own_folder / "Older.java", "rule/One.java": own_folder / "One.java"}
 
 
 # ---------------------------------------------------------------- register
@@ -166,8 +176,18 @@ def test_register_builds_the_missing_jar_of_a_checkout(tree: Path, spark_43: Pat
 
 
 def test_register_says_what_is_missing_where_it_cannot_build(tree: Path, spark_43: Path) -> None:
-    with pytest.raises(MissingJarError, match=r"pydelta-spark-4\.2\.jar is missing"):  # of a server with another Spark
+    with pytest.raises(MissingJarError, match=r"pydelta-spark-4\.2\.jar is missing"):  # from a server with another Spark
         session_module._jar_of(spark_of("4.2.0"))
+
+
+def test_register_without_a_compiler_names_the_way_to_the_missing_jar(
+    tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tree))
+    build = r"Install a JDK of Java 17 or newer, and build it: python -m spark_plugin\.java\.build\."
+    way = rf"4\.3\.jar is missing\. {build} .* failed: javac"
+    with pytest.raises(MissingJarError, match=way):
+        session_module._jar_of(spark_of("4.3.1"))
 
 
 # ---------------------------------------------------------------- the build
@@ -218,6 +238,23 @@ def test_build_without_a_compiler_says_what_is_missing(
     monkeypatch.setenv("JAVA_HOME", str(tree))
     assert build_module.main([]) == 1
     assert "javac was not found: install a JDK" in capsys.readouterr().err
+
+
+def test_build_takes_the_spark_whose_jars_it_gets(
+    tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_module, "jars_of_pyspark", lambda: pytest.fail("pyspark is not needed"))
+    assert build_module.main(["--spark-jars", str(spark_43)]) == 0
+    assert capsys.readouterr().out == f"{jars.DIRECTORY / 'pydelta-spark-4.3.jar'}\n"
+    assert jars.manifest_of(jars.DIRECTORY / "pydelta-spark-4.3.jar")["Spark-Version"] == "4.3.1"
+
+
+def test_build_into_a_directory_that_cannot_be_written_says_so(
+    tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jars, "DIRECTORY", tree / "missing" / "jars")
+    assert build_module.main([]) == 1
+    assert "pydelta-spark-4.3.jar cannot be written" in capsys.readouterr().err
 
 
 def test_build_without_spark_says_so(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

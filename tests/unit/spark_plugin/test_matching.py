@@ -1,4 +1,4 @@
-"""What the options replaceUsing and replaceOn say, without a session."""
+"""The values of the options replaceUsing and replaceOn, without a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a MERGE: which side they are of, as far as the schemas of both tell."""
+"""Names in a MERGE: which side they belong to, as far as the schemas of both show it."""
 
 from __future__ import annotations
 

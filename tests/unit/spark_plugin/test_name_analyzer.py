@@ -1,4 +1,4 @@
-"""The columns that SET of a Spark Connect client names, found by the table's schema."""
+"""The columns in SET of a Spark Connect client, found by the table's schema."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.pruning import NativeWish
 from spark_plugin.schema_conversion import from_spark_schema
 from spark_plugin.source import native_files as chosen
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
@@ -28,10 +28,10 @@ def test_no_footer_is_asked_of_a_file_that_lies_elsewhere(
         text = re.sub(r'"path": ?"', '"path":"s3://elsewhere/', text)
     commit.write_text(text)
     commit.with_suffix(".crc").unlink(missing_ok=True)
-    asked: list[Any] = []
-    monkeypatch.setattr(chosen, "rows_of_first_group", lambda store, name, size, **_: asked.append(name))
+    requests: list[Any] = []
+    monkeypatch.setattr(chosen, "rows_of_first_group", lambda store, name, size, **_: requests.append(name))
     source = DeltaSource({"path": path})
     schema = source.schema()
     scan = source._pin().plan(from_spark_schema(schema), None, None, count_rows=False)  # type: ignore[union-attr]
     assert chosen.native_files(scan, NativeWish.WHERE_QUICKER)[0] is None
-    assert len(asked) == (0 if is_elsewhere else 1)
+    assert len(requests) == (0 if is_elsewhere else 1)

@@ -1,4 +1,4 @@
-"""Options as Spark hands them over: text under lower-case names."""
+"""Options as Spark passes them: text under lower-case names."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_read_options_in_any_case_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "nearest"),
+    ("name", "nearest"),
     [("versionAsOff", "versionAsOf"), ("timestamp", "timestampAsOf"), ("filters", "filter"), ("column", "columns")],
 )
-def test_read_option_unknown_is_refused_with_the_nearest_known_one(given: str, nearest: str) -> None:
-    error = refusal(InvalidOptionError, **{given: "1"})
+def test_read_option_unknown_is_refused_with_the_nearest_known_one(name: str, nearest: str) -> None:
+    error = refusal(InvalidOptionError, **{name: "1"})
     assert error.error_class == "DELTA_UNKNOWN_OPTION"
-    assert repr(given) in str(error) and repr(nearest) in str(error)
-    assert error.message_parameters == {"option": given, "nearest": nearest}
+    assert repr(name) in str(error) and repr(nearest) in str(error)
+    assert error.message_parameters == {"option": name, "nearest": nearest}
 
 
 def test_write_option_unknown_is_refused_with_the_nearest_known_one() -> None:
@@ -121,7 +121,7 @@ def test_version_that_is_none_is_refused(text: str) -> None:
     assert repr(text) in str(error)
 
 
-LONG_NUMBER = "9" * 5_000  # more digits than Python makes a number of
+LONG_NUMBER = "9" * 5_000  # more digits than Python converts to a number
 
 
 @pytest.mark.parametrize("name", ["versionAsOf", "startingVersion"])
@@ -184,9 +184,9 @@ def test_timestamp_in_each_spelling_of_spark_is_taken(text: str, moment: tuple[i
 def test_timestamp_without_an_offset_is_in_the_session_time_zone() -> None:
     session = json.dumps({"timeZone": "Asia/Tokyo"})
     tokyo = read(timestampAsOf="2024-01-01 09:00:00", **{SESSION: session})
-    own = read(timestampAsOf="2024-01-01 09:00:00", timeZone="America/New_York", **{SESSION: session})
+    own_zone = read(timestampAsOf="2024-01-01 09:00:00", timeZone="America/New_York", **{SESSION: session})
     assert tokyo.timestamp_ms == milliseconds(2024, 1, 1)
-    assert own.timestamp_ms == milliseconds(2024, 1, 1, 14)
+    assert own_zone.timestamp_ms == milliseconds(2024, 1, 1, 14)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_columns_that_are_named_twice_are_refused(text: str) -> None:
 
 
 def test_session_settings_are_taken_and_have_defaults() -> None:
-    told = {"timeZone": "UTC", "maxPartitionBytes": 1000, "openCostInBytes": 10, "wantedPartitions": 7}
-    session = read(**{SESSION: json.dumps(told)}).session
+    settings = {"timeZone": "UTC", "maxPartitionBytes": 1000, "openCostInBytes": 10, "wantedPartitions": 7}
+    session = read(**{SESSION: json.dumps(settings)}).session
     assert (session.max_partition_bytes, session.open_cost_bytes, session.wanted_partitions) == (1000, 10, 7)
     plain = read().session
     assert (plain.max_partition_bytes, plain.open_cost_bytes) == (128 << 20, 4 << 20)
@@ -309,14 +309,14 @@ def write_refusal(options: dict[str, str]) -> InvalidOptionError:
 
 def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
     assert [write_options({"path": "/t"}, overwrite=spark).request.mode for spark in (False, True)] == ["append", "overwrite"]
-    for said, mode in {
+    for save_mode, mode in {
         "append": "append",
         "Append": "append",
         "errorIfExists": "error",
         "error": "error",
         "ignore": "ignore",
     }.items():
-        assert write({MODE: said}).mode == mode
+        assert write({MODE: save_mode}).mode == mode
     assert "upsert" in str(write_refusal({MODE: "upsert"}))
     assert write_refusal({"isolationLevel": "ReadCommitted"}).error_class == "DELTA_INVALID_ISOLATION_LEVEL"
 
@@ -326,7 +326,7 @@ def test_write_without_options_asks_for_nothing() -> None:
 
 
 def test_write_options_in_any_case_reach_the_request() -> None:
-    asked = overwrite(
+    request = overwrite(
         {PARTITION_BY: '["a", "b c"]', CLUSTER_BY: '["d"]', "delta.appendonly": "true"},
         MERGESCHEMA="true",
         replacewhere="day = 'mon'",
@@ -341,7 +341,7 @@ def test_write_options_in_any_case_reach_the_request() -> None:
         timeZone="Europe/Paris",
         optimizeWrite="true",
     )
-    assert asked == WriteRequest(
+    assert request == WriteRequest(
         mode="overwrite",
         partition_by=("a", "b c"),
         configuration={"delta.appendonly": "true"},
@@ -373,8 +373,14 @@ def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given()
     assert (by_session.merge_schema, by_session.partition_overwrite_mode, by_session.user_metadata) == (True, "dynamic", "m")
     assert (by_session.txn_app_id, by_session.txn_version, by_session.max_records_per_file) == ("a", 3, 5)
     assert by_session.time_zone == "Asia/Tokyo"
-    own = {"mergeSchema": "false", "partitionOverwriteMode": "static", "txnAppId": "b", "txnVersion": "4", "userMetadata": "n"}
-    by_option = overwrite({**own, SESSION: confs}, maxRecordsPerFile="0")
+    settings = {
+        "mergeSchema": "false",
+        "partitionOverwriteMode": "static",
+        "txnAppId": "b",
+        "txnVersion": "4",
+        "userMetadata": "n",
+    }
+    by_option = overwrite({**settings, SESSION: confs}, maxRecordsPerFile="0")
     assert (by_option.merge_schema, by_option.partition_overwrite_mode, by_option.user_metadata) == (False, "static", "n")
     assert (by_option.txn_app_id, by_option.txn_version, by_option.max_records_per_file) == ("b", 4, None)
 
@@ -382,8 +388,8 @@ def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given()
 @pytest.mark.parametrize("mode", ["append", "error", "ignore"])
 def test_write_options_of_an_overwrite_mean_nothing_in_another_mode_or_are_refused(mode: str) -> None:
     confs = session_confs(partitionOverwriteMode="dynamic")
-    asked = write({MODE: mode, SESSION: confs}, overwriteSchema="true", partitionOverwriteMode="dynamic")
-    assert (asked.mode, asked.replace_where) == (mode, None)
+    request = write({MODE: mode, SESSION: confs}, overwriteSchema="true", partitionOverwriteMode="dynamic")
+    assert (request.mode, request.replace_where) == (mode, None)
     assert "mode overwrite" in str(write_refusal({"replaceWhere": "a = 1", MODE: mode}))
 
 
@@ -415,8 +421,8 @@ def test_write_options_that_contradict_each_other_are_refused(options: dict[str,
 
 def test_write_replace_where_outweighs_the_dynamic_mode_of_the_session() -> None:
     confs = session_confs(partitionOverwriteMode="dynamic")
-    asked = overwrite({SESSION: confs}, replaceWhere="a = 1")
-    assert (asked.replace_where, asked.partition_overwrite_mode) == ("a = 1", "static")
+    request = overwrite({SESSION: confs}, replaceWhere="a = 1")
+    assert (request.replace_where, request.partition_overwrite_mode) == ("a = 1", "static")
 
 
 @pytest.mark.parametrize(
@@ -467,7 +473,7 @@ def test_size_in_each_spelling_of_spark_is_taken(text: str, size: int | None) ->
 
 
 def test_catalog_entry_keeps_the_options_and_the_path_as_it_is_spelled() -> None:
-    told = {
+    entry_options = {
         "provider": "pydelta",
         "owner": "me",
         "path": "file:/a b%20c",
@@ -475,11 +481,11 @@ def test_catalog_entry_keeps_the_options_and_the_path_as_it_is_spelled() -> None
         "versionasof": "1",
         "option.versionasof": "1",
     }
-    entry = catalog_entry(told)
+    entry = catalog_entry(entry_options)
     assert entry is not None and json.loads(entry) == {"path": "/a b%20c", "versionasof": "1"}
     assert with_catalog_entry({}, entry) == {"path": "/a b%20c", "versionasof": "1"}
     assert with_catalog_entry({"path": "/other"}, entry) == {"path": "/other"}
-    assert read_options(told).version == 1
+    assert read_options(entry_options).version == 1
     assert catalog_entry({"path": "/t"}) is None
 
 
@@ -504,11 +510,11 @@ def test_local_path_of_a_location_is_taken_literally(location: str, path: str) -
 
 @pytest.mark.parametrize("name", ["pydelta.schema", "pydelta.files", "PyDelta.View", "pydelta.session"])
 def test_catalog_entry_may_not_give_options_of_our_own(name: str) -> None:
-    told = {"provider": "pydelta", "path": "/t", name: "x", f"option.{name}": "x"}
+    entry_options = {"provider": "pydelta", "path": "/t", name: "x", f"option.{name}": "x"}
     with pytest.raises(InvalidOptionError, match=name.lower()):
-        read_options(told)
+        read_options(entry_options)
     with pytest.raises(InvalidOptionError, match=name.lower()):
-        catalog_entry(told)
+        catalog_entry(entry_options)
     for read in (catalog_options, lambda entry: with_catalog_entry({}, entry)):
         with pytest.raises(InvalidOptionError, match="pydelta's own"):
             read(json.dumps({"path": "/t", name.lower(): "x"}))
@@ -528,11 +534,11 @@ def test_catalog_entry_whose_options_are_no_texts_is_refused(text: str) -> None:
     [(None, None, False), (None, "true", True), ("false", "true", False), ("TRUE", "false", True), ("true", None, True)],
 )
 def test_setting_stands_in_for_ignore_missing_files(option: str | None, setting: str | None, expected: bool) -> None:
-    given = {} if option is None else {"ignoreMissingFiles": option}
+    options = {} if option is None else {"ignoreMissingFiles": option}
     if setting is not None:
-        given[SESSION] = as_option(read_part({"spark.sql.files.ignoreMissingFiles": setting}, None))
-    assert read(path="/t", **given).ignore_missing_files is expected
-    assert stream_read_options({"path": "/t", **given}).batch.ignore_missing_files is expected
+        options[SESSION] = as_option(read_part({"spark.sql.files.ignoreMissingFiles": setting}, None))
+    assert read(path="/t", **options).ignore_missing_files is expected
+    assert stream_read_options({"path": "/t", **options}).batch.ignore_missing_files is expected
 
 
 @pytest.mark.parametrize(

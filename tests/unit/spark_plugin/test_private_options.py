@@ -1,4 +1,4 @@
-"""Who may give the options that pydelta sets itself: only its own methods, in a session that has registered."""
+"""Who may set the options that pydelta sets itself: only its own methods, in a session that has registered."""
 
 from __future__ import annotations
 
@@ -22,10 +22,15 @@ NAMES = sorted(value for value in vars(common).values() if isinstance(value, str
 
 @pytest.mark.parametrize("name", [*NAMES, "PyDelta.FILES", "pydelta.of_tomorrow"])
 def test_source_takes_private_options_beside_its_own_nonce_alone(name: str) -> None:
-    given = {"path": "/t", name: "x"}
-    assert source_with("n")(signed(given, "n")).options == given
+    user_options = {"path": "/t", name: "x"}
+    assert source_with("n")(signed(user_options, "n")).options == user_options
     for make in (DeltaSource, source_with("n")):
-        for options in (given, signed(given, "other"), signed(given, ""), {**given, "pydelta.nonce": ""}):
+        for options in (
+            user_options,
+            signed(user_options, "other"),
+            signed(user_options, ""),
+            {**user_options, "pydelta.nonce": ""},
+        ):
             with pytest.raises(InvalidOptionError, match=f"gives the options .*{name}"):
                 make(options)
 
@@ -81,10 +86,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("make", [client, classic])
 def test_source_is_registered_once_a_session_and_by_private_options_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkInternals, "register_source", lambda self, source: self._spark.dataSource.register(source))
-    first, again, other = make("a"), make("a"), make("b")
+    first, same, other = make("a"), make("a"), make("b")
     register_source(first)
-    register_source(again)
-    assert [len(spark.dataSource.sources) for spark in (first, again)] == [1, 0]
+    register_source(same)
+    assert [len(spark.dataSource.sources) for spark in (first, same)] == [1, 0]
     options = private(other, {"pydelta.view": "history"})
     (source,) = other.dataSource.sources
     assert source(options).options == {"pydelta.view": "history"}

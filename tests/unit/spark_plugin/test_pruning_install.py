@@ -1,4 +1,4 @@
-"""Sessions that cannot have the pruning rule: read on without it, and say once what to do."""
+"""Sessions that cannot have the pruning rule: reads work without it, and a single message says what to do."""
 
 from __future__ import annotations
 

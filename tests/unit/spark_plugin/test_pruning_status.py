@@ -1,4 +1,4 @@
-"""What status(spark) makes of the rule's answer, without a JVM."""
+"""How status(spark) shows the rule's answer, without a JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from delta_py.scan.planning import ScanReport
 from spark_plugin.pruning import rule
 from spark_plugin.pruning.rule import RoadStatus, ScanStatus
-from tests.support.message_schema import violations
+from tests.support.documents.message_schema import violations
 
 TOLD: dict[str, Any] = {
     "roads": [
@@ -30,7 +30,7 @@ TOLD: dict[str, Any] = {
 def session(monkeypatch: pytest.MonkeyPatch) -> Any:
     assert violations("status", TOLD) == []
     java = SimpleNamespace(status=lambda: json.dumps(TOLD))
-    monkeypatch.setattr(rule, "SparkInternals", lambda _spark: SimpleNamespace(pruning_rule=lambda: java))
+    monkeypatch.setattr(rule, "adapter_of", lambda _spark: SimpleNamespace(pruning_rule=lambda: java))
 
     class Session:
         pass
@@ -39,11 +39,11 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_status_has_a_row_for_each_road(session: Any) -> None:
-    found = rule.status(session)
-    assert found["log"] == RoadStatus("log", 2, 5, "it does not say")
-    assert found["one-task"] == RoadStatus("one-task", 0, 0)
-    assert (found.installed, found.last_error, found.last_scan) == (True, "it failed", ScanReport(2, 20, 1, 10))
-    assert found.scans[-1] == ScanStatus("/t", "log", "it knows", None)
+    status_rows = rule.status(session)
+    assert status_rows["log"] == RoadStatus("log", 2, 5, "it does not say")
+    assert status_rows["one-task"] == RoadStatus("one-task", 0, 0)
+    assert (status_rows.installed, status_rows.last_error, status_rows.last_scan) == (True, "it failed", ScanReport(2, 20, 1, 10))
+    assert status_rows.scans[-1] == ScanStatus("/t", "log", "it knows", None)
 
 
 def test_status_is_printed_with_a_line_for_each_road_and_scan(session: Any) -> None:

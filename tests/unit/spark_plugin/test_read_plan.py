@@ -1,4 +1,4 @@
-"""How a scan is read, and why, without Spark: the roads, the limits between them, and what the rule is told."""
+"""How a scan is read, and why, without Spark: the roads, the limits between them, and the message to the rule."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from pyspark.sql.types import StructType
 from delta_py import write_delta
 from delta_py.errors import InvalidOptionError
 from delta_py.scan.planning import ScanReport
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.java import jars
+from spark_plugin.options import read_limits
 from spark_plugin.options.common import DISABLED
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
+from spark_plugin.options.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.pruning.scan_request import MARKER_KEY, ScanRequest
-from spark_plugin.roads import OLDER_SETTINGS, Road, parse_disabled
 from spark_plugin.session_source import source_with
 from spark_plugin.source.read_plan import ReadPlan, plan_read
-from tests.support.message_schema import schema, violations
-from tests.support.small_table import make_table
+from tests.support.documents.message_schema import schema, violations
+from tests.support.tables.small_table import make_table
 
-JAVA = Path(read_limits.__file__).parent / "java"
+JAVA = jars.SOURCES
 QUESTION = {"by": [], "valued": [], "minima": [], "maxima": ["id"]}
 PARTIAL = {"by": ["s"], "valued": ["id"], "minima": [], "maxima": [], "sums": []}
 
@@ -38,27 +39,27 @@ def table(tmp_path: Path) -> str:
     return make_table(tmp_path / "t", [pa.table({"id": range(n, n + 10), "s": [str(n)] * 10}) for n in (0, 100)])
 
 
-def marked(columns: StructType, **asked: Any) -> StructType:
-    text = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **asked})
+def marked(columns: StructType, **marker_fields: Any) -> StructType:
+    text = json.dumps({"predicates": [], "limit": None, "scan_id": "n", **marker_fields})
     assert violations("request", json.loads(text)) == []
     fields = json.loads(columns.json())
     fields["fields"][0]["metadata"][MARKER_KEY] = text
     return StructType.fromJson(fields)
 
 
-def plan(path: str, options: dict[str, str] | None = None, **asked: Any) -> ReadPlan:
-    """asked: of the request."""
+def plan(path: str, options: dict[str, str] | None = None, **marker_fields: Any) -> ReadPlan:
+    """marker_fields: fields of the request."""
     source = source_with("nonce")(signed({"path": path, **(options or {})}, "nonce"))
-    made = plan_read(source._pin(), ScanRequest.parse(marked(source.schema(), **asked)))  # type: ignore[arg-type]
-    assert violations("plan", json.loads(json.dumps(made.message()))) == []
-    return made
+    read_plan = plan_read(source._pin(), ScanRequest.parse(marked(source.schema(), **marker_fields)))  # type: ignore[arg-type]
+    assert violations("plan", json.loads(json.dumps(read_plan.message()))) == []
+    return read_plan
 
 
 # ---------------------------------------------------------------- roads
 
 
 @pytest.mark.parametrize(
-    ("asked", "road", "why"),
+    ("marker_fields", "road", "why"),
     [
         ({}, Road.ROWS, "the pruning rule does not ask"),
         ({"columnar": True}, Road.COLUMNS, "the pruning rule does not ask"),
@@ -70,16 +71,16 @@ def plan(path: str, options: dict[str, str] | None = None, **asked: Any) -> Read
         ({"question": {**QUESTION, "only": False}}, Road.LOG, "exactly"),
     ],
 )
-def test_request_leads_to_a_road_that_the_plan_explains(asked: dict[str, Any], road: Road, why: str, table: str) -> None:
-    made = plan(table, **asked)
-    assert made.road is road
-    assert why in made.why
+def test_request_leads_to_a_road_that_the_plan_explains(marker_fields: dict[str, Any], road: Road, why: str, table: str) -> None:
+    read_plan = plan(table, **marker_fields)
+    assert read_plan.road is road
+    assert why in read_plan.why
 
 
 def test_python_reads_what_sparks_reader_would_read_otherwise(tmp_path: Path) -> None:
     write_delta(str(tmp_path / "t"), pa.table({"id": [1]}), configuration={"delta.columnMapping.mode": "id"})
-    made = plan(str(tmp_path / "t"), columnar=True, native="where quicker")
-    assert (made.road, made.skipped[Road.PARQUET]) == (Road.COLUMNS, "columns are found by their ids")
+    read_plan = plan(str(tmp_path / "t"), columnar=True, native="where quicker")
+    assert (read_plan.road, read_plan.skipped[Road.PARQUET]) == (Road.COLUMNS, "columns are found by their ids")
 
 
 def test_columns_of_plain_numbers_in_small_row_groups_are_pythons(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +88,9 @@ def test_columns_of_plain_numbers_in_small_row_groups_are_pythons(table: str, mo
     source = DeltaSource({"path": table})
     numbers = StructType([source.schema()["id"]])
     request = ScanRequest.parse(marked(numbers, native="where quicker", columnar=True))
-    made = plan_read(source._pin(), request)  # type: ignore[arg-type]
-    assert (made.road, made.native) == (Road.COLUMNS, None)
-    assert "Python is likely quicker" in made.why
+    read_plan = plan_read(source._pin(), request)  # type: ignore[arg-type]
+    assert (read_plan.road, read_plan.native) == (Road.COLUMNS, None)
+    assert "Python is likely quicker" in read_plan.why
     monkeypatch.setattr(read_limits, "PARQUET_GROUP_ROWS", 10)
     assert plan_read(source._pin(), request).road is Road.PARQUET  # type: ignore[arg-type]
 
@@ -120,9 +121,9 @@ def test_partial_rows_are_given_where_groups_are_few(table: str) -> None:
 
 @pytest.mark.parametrize("disabled", ["log", "joins"])
 def test_read_that_disables_a_road_does_not_take_it(disabled: str, table: str) -> None:
-    made = plan(table, {DISABLED: disabled}, question={**QUESTION, "only": False})
-    assert (made.road is Road.LOG) == (disabled == "joins")
-    assert disabled == "joins" or made.join_facts is not None
+    read_plan = plan(table, {DISABLED: disabled}, question={**QUESTION, "only": False})
+    assert (read_plan.road is Road.LOG) == (disabled == "joins")
+    assert disabled == "joins" or read_plan.join_facts is not None
     assert plan(table, {DISABLED: "joins"}).join_facts is None
 
 
@@ -130,9 +131,9 @@ def test_read_that_disables_a_road_does_not_take_it(disabled: str, table: str) -
 
 
 def message_of(report: ScanReport, table: str) -> dict[str, Any]:
-    made = plan(table)
-    assert made.scan is not None
-    return replace(made, scan=replace(made.scan, report=report)).message()
+    read_plan = plan(table)
+    assert read_plan.scan is not None
+    return replace(read_plan, scan=replace(read_plan.scan, report=report)).message()
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,9 @@ def test_sizes_say_what_small_queries_and_partial_rows_may_do(
 def test_driver_leaves_what_is_not_few_to_tasks(limit: str, why: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan(table).message()["driver"] == {"most_bytes": 4 << 20, "most_ms": 500}
     monkeypatch.setattr(read_limits, limit, 1)
-    made = plan(table)
-    assert made.few is None
-    assert why in made.skipped[Road.DRIVER]
+    read_plan = plan(table)
+    assert read_plan.few is None
+    assert why in read_plan.skipped[Road.DRIVER]
 
 
 # ---------------------------------------------------------------- names
@@ -179,12 +180,12 @@ def test_names_are_the_same_in_python_java_and_the_schema() -> None:
 
 def test_java_holds_no_limit_of_sizes_that_decides() -> None:
     """The numbers are in read_limits.py, and come with the plan."""
-    held = {
+    numbers_by_file = {
         str(file.relative_to(JAVA)): re.findall(r"\b(?:WORTH|MOST|MAX|LEAST)_\w+ = (?!\")[^;]+<<[^;]+;", file.read_text())
-        for folder in ("rule", "scan", "aggregates", "joins", "parquet")
+        for folder in ("rule", "scan", "messages", "aggregates", "joins", "parquet")
         for file in (JAVA / folder).glob("*.java")
     }
-    assert {name: found for name, found in held.items() if found} == {}
+    assert {name: numbers for name, numbers in numbers_by_file.items() if numbers} == {}
 
 
 def test_disabled_names_are_parsed_and_unknown_ones_refused() -> None:

@@ -1,4 +1,4 @@
-"""What the source plans on the driver and hands to tasks, called as Spark's planning calls it."""
+"""What the source plans on the driver and passes to tasks, with the calls that Spark's planning makes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from delta_py.object_stores.open_store import open_store
 from delta_py.scan.log_answers import Question
 from delta_py.streaming.stream_options import StreamStart
 from delta_py.types.schema import LONG, STRING, StructField, StructType
-from spark_plugin import read_limits
 from spark_plugin.data_source import DeltaSource
+from spark_plugin.options import read_limits
 from spark_plugin.options.common import VIEW
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
@@ -29,7 +29,7 @@ from spark_plugin.source.pinned import PinnedTable, PinnedView, pin
 from spark_plugin.source.readers import DeltaReader
 from spark_plugin.source.task_batches import DeltaPartition
 from spark_plugin.streaming.stream_reader import pin_stream
-from tests.support.small_table import make_table
+from tests.support.tables.small_table import make_table
 
 
 @pytest.fixture
@@ -60,16 +60,19 @@ def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(
     first, feed = pa.table({"id": [1], "day": ["mon"]}), {"delta.enableChangeDataFeed": "true"}
     for _ in range(versions):
         write_delta(path, first, configuration=feed, mode="append")
-    held = [pickle.loads(pickle.dumps(pin(read_options({"path": path, **more})))) for more in ({}, changes)]
+    pinned_tables = [pickle.loads(pickle.dumps(pin(read_options({"path": path, **more})))) for more in ({}, changes)]
     detail = pin(read_options({"path": path, VIEW: "detail"}))
     assert isinstance(detail, PinnedView)
-    assert held[0].answer(Question(), None) is not None
+    assert pinned_tables[0].answer(Question(), None) is not None
     opened = DeltaTable(path)
     shutil.rmtree(path)
     write_delta(path, pa.table(anew), configuration=feed)
-    plans = [lambda: held[0].plan(held[0].schema, None), lambda: held[1].plan(held[1].schema, None)]
-    others = [lambda: held[0].answer(Question(), None), detail.rows, opened.files, opened.explain_files, opened.to_arrow]
-    for ask in plans + others:
+    plans = [
+        lambda: pinned_tables[0].plan(pinned_tables[0].schema, None),
+        lambda: pinned_tables[1].plan(pinned_tables[1].schema, None),
+    ]
+    reads = [lambda: pinned_tables[0].answer(Question(), None), detail.rows, opened.files, opened.explain_files, opened.to_arrow]
+    for ask in plans + reads:
         with pytest.raises(SchemaMismatchError, match="deleted and created again") as raised:
             ask()
         assert raised.value.error_class == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"

@@ -1,5 +1,6 @@
-"""What a statement of a transaction over tables has read counts, in whichever process it was committed: over Spark Connect that
-is a worker process."""
+"""The reads of a statement in a transaction over tables count, in whichever process it was committed: over Spark Connect that is
+a worker process.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.row_changes.dml import Dml
 from delta_py.transactions import DeltaTransaction
 from delta_py.write.rewrite import TakenOut
-from tests.support.coordination import coordinated, create_coordinated, ledger_url, rows_of
+from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
 
@@ -40,14 +41,14 @@ def paths(tmp_path: Path, url: str) -> tuple[Path, Path]:
 
 
 def elsewhere(work: Callable[[], Any]) -> str:
-    """What the work gives in a process that ends behind it, as text."""
+    """The result of the work in a process that ends afterwards, as text."""
     ended = subprocess.run([sys.executable, "-c", _RUN], input=cloudpickle.dumps(work), capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr.decode()
     return ended.stdout.decode().strip()
 
 
 def delete_nothing(path: Path, url: str, identity: str, condition: str) -> None:
-    """A DELETE that finds no row, planned here and committed elsewhere."""
+    """A DELETE that finds no row, planned here and committed in another process."""
     dml = Dml.begin(coordinated(path, url, identity), "DELETE", time_zone="UTC")
     dml.candidates(parse_predicate(condition, dml.snapshot.schema))
     assert elsewhere(partial(dml.commit, {}, [], TakenOut())).startswith("(0, ")
@@ -57,13 +58,13 @@ def append(path: Path, url: str, *ids: int) -> None:
     write_delta(str(path), pa.table({"id": pa.array(ids, pa.int64())}), mode="append", store=coordinated(path, url))
 
 
-def change(paths: tuple[Path, Path], url: str, isolation: str, others: Callable[[], object]) -> DeltaTransaction:
+def change(paths: tuple[Path, Path], url: str, isolation: str, other_writer: Callable[[], object]) -> DeltaTransaction:
     a, b = paths
     with DeltaTransaction(url, isolation=isolation) as tx:
         tx.storage_options(str(a))
         delete_nothing(a, url, tx.identity, "id > 5")
         tx.append(str(b), pa.table({"id": [9]}))
-        others()
+        other_writer()
     return tx
 
 

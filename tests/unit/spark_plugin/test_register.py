@@ -1,4 +1,4 @@
-"""What register warns about: workers that cannot run pydelta."""
+"""The warnings of register: workers that cannot run pydelta."""
 
 from __future__ import annotations
 

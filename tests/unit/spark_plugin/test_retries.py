@@ -14,11 +14,11 @@ from delta_py.errors import (
     MetadataChangedException,
 )
 from spark_plugin.exceptions import as_spark_raises
-from spark_plugin.retries import run_with_retries
+from spark_plugin.table_api.retries import run_with_retries
 
 
 class Operation:
-    """Fails with these errors, one a run, and then succeeds."""
+    """Fails with these errors, one in each run, and then succeeds."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors, self.runs, self.waits = list(errors), 0, list[float]()

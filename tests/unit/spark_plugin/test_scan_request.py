@@ -1,4 +1,6 @@
-"""What the source reads out of a schema that the pruning rule marked. No session: the Java side is test_pruning_rule.py's."""
+"""What the source reads from a schema that the pruning rule marked. There is no session: test_pruning_rule.py tests the Java
+side.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from spark_plugin.pruning import (
 )
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.source.task_batches import DeltaPartition
-from tests.support.message_schema import violations
+from tests.support.documents.message_schema import violations
 
 PLAIN = StructType([StructField("a", IntegerType(), False, {"comment": "kept"}), StructField("s", StringType())])
 
@@ -116,7 +118,7 @@ def test_schema_without_columns_counts_as_pruned() -> None:
 
 
 class Numbers(DataSourceReader):
-    """Partition n gives n batches of 10 rows, counting from 0."""
+    """Partition n returns n batches of 10 rows, counting from 0."""
 
     def __init__(self, sizes: list[int]) -> None:
         self.sizes = sizes
@@ -174,17 +176,17 @@ def test_limited_without_a_limit_is_the_reader_itself() -> None:
 
 
 def asking(only: bool) -> StructType:
-    asked = {"by": ["a"], "valued": ["s", "b"], "minima": [], "maxima": ["s"], "only": only}
-    marker = json.dumps({"predicates": [], "limit": None, "scan_id": "n-1", "question": asked})
+    question = {"by": ["a"], "valued": ["s", "b"], "minima": [], "maxima": ["s"], "only": only}
+    marker = json.dumps({"predicates": [], "limit": None, "scan_id": "n-1", "question": question})
     return StructType([StructField("a", IntegerType(), True, {MARKER_KEY: marker})])
 
 
 @pytest.mark.parametrize("only", [True, False])
 def test_question_comes_out_as_it_was_asked(only: bool) -> None:
-    asked = ScanRequest.parse(asking(only)).log_question
-    assert asked is not None
-    assert asked.question == Question(("a",), ("s", "b"), (), ("s",))
-    assert asked.is_only_question is only
+    question = ScanRequest.parse(asking(only)).log_question
+    assert question is not None
+    assert question.question == Question(("a",), ("s", "b"), (), ("s",))
+    assert question.is_only_question is only
 
 
 @pytest.mark.parametrize("schema", [PLAIN, StructType([]), marked([])])
@@ -195,17 +197,17 @@ def test_schema_without_a_question_asks_none(schema: StructType) -> None:
 # ---------------------------------------------------------------- joins
 
 
-@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("is_again", [True, False])
 @pytest.mark.parametrize("statistics", [True, False])
-def test_what_a_join_needs_is_in_the_marker(again: bool, statistics: bool) -> None:
+def test_what_a_join_needs_is_in_the_marker(is_again: bool, statistics: bool) -> None:
     marker = {
         "predicates": [],
         "limit": None,
-        **({"again": True} if again else {}),
+        **({"again": True} if is_again else {}),
         **({"statistics": True} if statistics else {}),
     }
     schema = StructType([StructField("a", IntegerType(), True, {MARKER_KEY: json.dumps(marker)})])
-    assert ScanRequest.parse(schema).is_planned_again is again
+    assert ScanRequest.parse(schema).is_planned_again is is_again
     assert ScanRequest.parse(schema).wants_statistics is statistics
 
 

@@ -1,4 +1,4 @@
-"""Which versions of Spark are supported, and what stands for what one of them lacks."""
+"""Which versions of Spark are supported, and the replacements for what one of them lacks."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ import pytest
 from delta_py.errors import UnsupportedOperationError
 from spark_plugin import register
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.internals.pyspark_internals import read_limit_as_by_worker
+from spark_plugin.java.supported_versions import SUPPORTED, minor_version, refuse_older
 from spark_plugin.spark_versions import (
     CAPABILITIES,
-    SUPPORTED,
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxFiles,
     capability_table,
     hint_at_newer_clause,
-    minor_version,
+    json_of_read_limit,
     read_limit_of_json,
-    refuse_older,
     resolvable_rule_text,
 )
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 PAGE = ROOT / "docs" / "spark-versions-and-connect.md"
 
@@ -84,15 +82,15 @@ def test_refused_statement_without_newer_clauses_has_no_hint() -> None:
 
 
 class Session:
-    """A session of one version of Spark, which knows of each function the class that computes it."""
+    """A session of one version of Spark, which knows the class behind each function."""
 
     def __init__(self, version: str, **classes: str) -> None:
         self.version, self._classes = version, classes
 
     def sql(self, statement: str) -> Any:
         name = statement.removeprefix("DESCRIBE FUNCTION `").removesuffix("`")
-        own = f"org.apache.spark.sql.catalyst.expressions.{name.title()}"
-        rows = [(f"Function: {name}",), (f"Class: {self._classes.get(name, own)}",), ("Usage: N/A.",)]
+        class_name = f"org.apache.spark.sql.catalyst.expressions.{name.title()}"
+        rows = [(f"Function: {name}",), (f"Class: {self._classes.get(name, class_name)}",), ("Usage: N/A.",)]
         return SimpleNamespace(collect=lambda: rows)
 
 
@@ -115,7 +113,7 @@ def test_rule_is_refused_where_a_function_of_the_session_would_answer() -> None:
 
 @pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(3), ReadMaxBytes(2**40)], ids=["all", "files", "bytes"])
 def test_read_limit_comes_back_as_it_was(limit: Any) -> None:
-    assert read_limit_of_json(read_limit_as_by_worker(limit)) == limit
+    assert read_limit_of_json(json_of_read_limit(limit)) == limit
 
 
 def test_table_of_the_docs_is_that_of_the_capabilities() -> None:

@@ -1,4 +1,4 @@
-"""Options of object stores: of a read or write, of the session, and those that Hadoop's connectors have."""
+"""Options of object stores: of a read or write, of the session, and those of Hadoop's connectors."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_own_settings_count_before_hadoops_and_options_before_both() -> None:
     }
     session = session_storage(confs, {}, S3)
     options = storage_options({"S3.REGION": "given", "mergeSchema": "true"}, session)
-    found = (options.get("s3.access_key_id"), options.get("s3.secret_access_key"), options.get("s3.region"))
-    assert found == ("hadoop", "own", "given")
+    credentials = (options.get("s3.access_key_id"), options.get("s3.secret_access_key"), options.get("s3.region"))
+    assert credentials == ("hadoop", "own", "given")
 
 
 def test_settings_of_the_context_count_before_those_of_the_session() -> None:
@@ -129,8 +129,8 @@ def test_unknown_option_of_a_store_is_refused_with_the_nearest(parse: Any) -> No
 
 def test_catalog_entry_keeps_options_of_stores_but_no_secret() -> None:
     entry = {"provider": "pydelta", "path": S3}
-    given = {**entry, "s3.region": "here", "option.s3.region": "here"}
-    kept = catalog_entry(given)
-    assert kept is not None and catalog_options(kept)["s3.region"] == "here"
+    entry_options = {**entry, "s3.region": "here", "option.s3.region": "here"}
+    catalog_options_kept = catalog_entry(entry_options)
+    assert catalog_options_kept is not None and catalog_options(catalog_options_kept)["s3.region"] == "here"
     with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.s3\.secret_access_key"):
         catalog_entry({**entry, "s3.secret_access_key": "hush", "option.s3.secret_access_key": "hush"})

@@ -1,4 +1,4 @@
-"""The reader that Spark asks for offsets, tasks and rows of a stream: called as Spark's workers call it, without Spark."""
+"""The reader that Spark calls for offsets, tasks and rows of a stream: called as Spark's workers call it, without Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, make_stream_reader, pin_stream
-from tests.support.streamed_tables import FEED, daily_table, rows
+from tests.support.tables.streamed_tables import FEED, daily_table, rows
 
 Row = tuple[Any, ...]
 
@@ -43,7 +43,7 @@ def table(tmp_path: Path) -> str:
 
 
 class Stream:
-    """Drives a reader like Spark does; a new one goes on at the same place."""
+    """Drives a reader as Spark does; a new reader continues from the same offset."""
 
     def __init__(self, path: str, **options: str) -> None:
         self.options = {"path": path, **options}
@@ -52,9 +52,9 @@ class Stream:
 
     def _open(self) -> DeltaStreamReader:
         schema = to_spark_schema(pin_stream(self.options).schema)
-        made = DeltaSource(self.options).streamReader(schema)
-        assert isinstance(made, DeltaStreamReader)
-        return made
+        reader = DeltaSource(self.options).streamReader(schema)
+        assert isinstance(reader, DeltaStreamReader)
+        return reader
 
     def restart(self) -> None:
         self.reader = self._open()
@@ -65,16 +65,16 @@ class Stream:
         return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
     def next(self, limit: Any = None) -> list[Row]:
-        """The rows of the next batch; [] when there is none."""
+        """The rows of the next batch; [] if there is none."""
         start = self.place
         self.place = self.reader.latestOffset(start, limit or self.reader.getDefaultReadLimit())
         return self.rows_between(start, self.place)
 
     def all(self) -> list[Row]:
-        found: list[Row] = []
+        all_rows: list[Row] = []
         while batch := self.next():
-            found.extend(batch)
-        return found
+            all_rows.extend(batch)
+        return all_rows
 
 
 # ---------------------------------------------------------------- rows
@@ -105,10 +105,10 @@ def test_stream_gives_the_table_and_then_what_is_added(table: str) -> None:
 def test_stream_batches_keep_to_their_limits(table: str, options: dict[str, str], sizes: list[int], limit: Any) -> None:
     stream = Stream(table, **options)
     assert stream.reader.getDefaultReadLimit() == limit
-    found = []
+    batch_sizes = []
     while batch := stream.next():
-        found.append(len(batch))
-    assert found == sizes
+        batch_sizes.append(len(batch))
+    assert batch_sizes == sizes
     once = Stream(table, **options)
     assert len(once.next(ReadAllAvailable())) == 4, "Trigger.Once takes all there is"
 
@@ -150,8 +150,8 @@ def test_stream_filter_and_columns_read_less_and_the_same_rows(table: str) -> No
 
 
 def test_stream_metadata_column_names_each_rows_file(table: str) -> None:
-    found = Stream(table, metadataColumn="true", columns="id,_metadata").all()
-    assert all(row[1]["file_path"].startswith(f"file:{table}/") for row in found) and len(found) == 4
+    stream_rows = Stream(table, metadataColumn="true", columns="id,_metadata").all()
+    assert all(row[1]["file_path"].startswith(f"file:{table}/") for row in stream_rows) and len(stream_rows) == 4
 
 
 def test_stream_reads_through_deletion_vectors_and_new_types(tmp_path: Path) -> None:
@@ -222,13 +222,13 @@ def test_stream_of_a_table_that_was_made_anew_before_it_began_does_not_begin(
 ) -> None:
     path = str(tmp_path / "t")
     write_delta(path, pa.table({"id": [1], "day": ["mon"]}), configuration=FEED)
-    held = pickle.loads(pickle.dumps(pin_stream({"path": path, **options})))
-    schema = to_spark_schema(held.schema)
-    assert make_stream_reader(held, schema) is not None
+    pinned = pickle.loads(pickle.dumps(pin_stream({"path": path, **options})))
+    schema = to_spark_schema(pinned.schema)
+    assert make_stream_reader(pinned, schema) is not None
     shutil.rmtree(path)
     write_delta(path, pa.table(anew), configuration=FEED)
     with pytest.raises(SchemaMismatchError, match="deleted and created again"):
-        make_stream_reader(held, schema)
+        make_stream_reader(pinned, schema)
 
 
 def test_feed_stream_begins_with_the_table_as_inserts(table: str) -> None:
@@ -237,8 +237,8 @@ def test_feed_stream_begins_with_the_table_as_inserts(table: str) -> None:
     assert sorted(row[:4] for row in first) == [(i, d, "insert", 2) for i, d in ((1, "mon"), (2, "mon"), (3, "tue"), (4, "wed"))]
     write_delta(table, rows(7), mode="overwrite", replace_where="day = 'mon'")
     write_delta(table, rows(), mode="overwrite", replace_where="id = 3")
-    found = sorted(row[:4] for row in stream.all())
-    assert found == [(1, "mon", "delete", 3), (2, "mon", "delete", 3), (3, "tue", "delete", 4), (7, "mon", "insert", 3)]
+    first_rows = sorted(row[:4] for row in stream.all())
+    assert first_rows == [(1, "mon", "delete", 3), (2, "mon", "delete", 3), (3, "tue", "delete", 4), (7, "mon", "insert", 3)]
 
 
 PARTITION = {"name": "=", "children": [{"column": ["day"]}, {"type": "string", "value": "tue"}]}
@@ -263,26 +263,26 @@ ALL_ROWS = [(1, "mon"), (2, "mon"), (3, "tue"), (4, "wed")]
 def test_batch_gives_the_columns_and_rows_that_the_rule_asks_for(
     predicates: list[Any], options: dict[str, str], expected: list[Row], columns: tuple[str, ...], table: str
 ) -> None:
-    """Rows that a filter of Spark's would leave out, where files and row groups say so."""
+    """Rows that a filter of Spark's would exclude, if statistics of files and row groups show it."""
     stream = Stream(table, **options)
     schema = to_spark_schema(pin_stream(stream.options).schema)
-    asked = StructType([schema[name] for name in columns])
-    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": predicates, "limit": None, "scan_id": "n"})}
+    requested = StructType([schema[name] for name in columns])
+    requested.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": predicates, "limit": None, "scan_id": "n"})}
     end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
-    bounds = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}, end
-    made = DeltaSource(stream.options).streamReader(StructType([schema[name] for name in columns]))
-    task: DeltaStreamReader = pickle.loads(pickle.dumps(made))
+    bounds = {MARKER_KEY: requested.json(), "start": json.dumps(stream.place)}, end
+    reader = DeltaSource(stream.options).streamReader(StructType([schema[name] for name in columns]))
+    task: DeltaStreamReader = pickle.loads(pickle.dumps(reader))
     parts = stream.reader.partitions(*bounds)
-    found = [tuple(row.values()) for part in parts for batch in task.read(part) for row in batch.to_pylist()]
-    assert sorted(found) == sorted(row[-len(columns) :] for row in expected)
+    read_rows = [tuple(row.values()) for part in parts for batch in task.read(part) for row in batch.to_pylist()]
+    assert sorted(read_rows) == sorted(row[-len(columns) :] for row in expected)
 
 
 def test_feed_gives_all_of_its_changes_whatever_the_rule_asks_for(table: str) -> None:
     stream = Stream(table, readChangeFeed="true", startingVersion="0")
-    asked = to_spark_schema(pin_stream(stream.options).schema)
-    asked.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "scan_id": "n"})}
+    requested = to_spark_schema(pin_stream(stream.options).schema)
+    requested.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "scan_id": "n"})}
     end = stream.reader.latestOffset(stream.place, ReadAllAvailable())
-    start: Any = {MARKER_KEY: asked.json(), "start": json.dumps(stream.place)}
+    start: Any = {MARKER_KEY: requested.json(), "start": json.dumps(stream.place)}
     assert len(stream.rows_between(start, end)) == 4
 
 
@@ -292,15 +292,15 @@ def test_feed_stream_of_any_batches_is_the_feed_of_a_batch(table: str, files: st
     write_delta(table, rows(8), mode="append")
     write_delta(table, rows(9), mode="overwrite")
     stream = Stream(table, readChangeFeed="true", startingVersion="0", maxFilesPerTrigger=files)
-    found, start = [], stream.place
+    feed_rows, start = [], stream.place
     while batch := stream.next():
-        found.extend(batch)
-        again = Stream(table, readChangeFeed="true", startingVersion="0")
-        assert again.rows_between(start, stream.place) == batch
+        feed_rows.extend(batch)
+        second_stream = Stream(table, readChangeFeed="true", startingVersion="0")
+        assert second_stream.rows_between(start, stream.place) == batch
         start = stream.place
     scan = plan_changes(open_store(table), starting_version=0)
     expected = [tuple(row.values()) for batch in read_files(scan.state, scan.scan_files()) for row in batch.to_pylist()]
-    assert Counter(found) == Counter(expected) and len(found) > 8
+    assert Counter(feed_rows) == Counter(expected) and len(feed_rows) > 8
 
 
 @pytest.mark.parametrize("limit", [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1"}], ids=str)
@@ -326,7 +326,7 @@ def actions(table: str, version: int) -> list[Any]:
 
 
 def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) -> None:
-    """As the reference's streams do, which may go on from any place."""
+    """As the reference's streams do, which may continue from any offset."""
     write_delta(table, pa.concat_tables([rows(7), rows(8, day="tue")]), mode="overwrite")
     files = [(kind, action[kind]["path"]) for action in actions(table, 3) for kind in action if kind in ("add", "remove")]
     assert len(files) == 5 and len({kind for kind, _ in files}) == 2
@@ -436,13 +436,13 @@ def test_stream_progress_says_how_much_is_left(table: str) -> None:
     assert stream.reader.reportLatestOffset() is None
     stream.next()
     write_delta(table, rows(5), mode="append")
-    told = stream.reader.reportLatestOffset()
-    assert told is not None
-    assert (told["numFilesOutstanding"], told["numVersionsOutstanding"], told["reservoirVersion"]) == (3, 1, 4)
-    assert told["numBytesOutstanding"] > 300 and told["outstandingIsAtLeast"] is False
+    progress = stream.reader.reportLatestOffset()
+    assert progress is not None
+    assert (progress["numFilesOutstanding"], progress["numVersionsOutstanding"], progress["reservoirVersion"]) == (3, 1, 4)
+    assert progress["numBytesOutstanding"] > 300 and progress["outstandingIsAtLeast"] is False
     stream.all()
-    told = stream.reader.reportLatestOffset()
-    assert told is not None and told["numFilesOutstanding"] == 0 and told["reservoirVersion"] == 4
+    progress = stream.reader.reportLatestOffset()
+    assert progress is not None and progress["numFilesOutstanding"] == 0 and progress["reservoirVersion"] == 4
 
 
 # ---------------------------------------------------------------- event time
@@ -459,7 +459,7 @@ def at(*minutes: int | None) -> pa.Table:
 
 @pytest.fixture
 def late(tmp_path: Path) -> str:
-    """Files of which each has rows before and after those of others, in no order."""
+    """Files that each have rows before and after those of others, in no order."""
     path = str(tmp_path / "late")
     for minutes in ((50, 70), (0, 100, None), (20, 30), (20, 90), (65,), (None,)):
         write_delta(path, at(*minutes), mode="append", configuration=None if Path(path).exists() else FEED)
@@ -472,7 +472,7 @@ def test_event_time_order_gives_no_row_that_is_earlier_than_one_of_a_batch_befor
     late: str, files: str, options: dict[str, str]
 ) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger=files, **options)
-    latest, found, batches = -2, [], 0
+    latest, read_ids, batches = -2, [], 0
     start = stream.place
     while batch := stream.next():
         ids = [row[0] for row in batch]
@@ -481,9 +481,9 @@ def test_event_time_order_gives_no_row_that_is_earlier_than_one_of_a_batch_befor
         latest, batches = max([latest, *timed]), batches + 1
         stream.restart()
         assert Counter(stream.rows_between(start, stream.place)) == Counter(batch), "the same batch after a restart"
-        start, found = stream.place, found + ids
+        start, read_ids = stream.place, read_ids + ids
     expected = [-1, -1, 0, 20, 20, 30, 50, 65, 70, 90, 100]
-    assert sorted(found) == [id for id in expected if not (id == 30 and "filter" in options)]
+    assert sorted(read_ids) == [id for id in expected if not (id == 30 and "filter" in options)]
     assert batches >= (4 if files == "1" else 1)
     write_delta(late, at(5), mode="append")
     assert [row[0] for row in stream.next()] == [5], "what is added later comes as it is added"
@@ -502,18 +502,18 @@ def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> Non
         stream.next()
 
 
-def test_event_time_order_gives_late_rows_of_commits_where_a_new_filter_leaves_no_more_of_the_first_files(late: str) -> None:
+def test_event_time_order_gives_later_commits_if_a_new_filter_skips_all_first_files(late: str) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     assert [row[0] for row in stream.next()] == [0]
     write_delta(late, at(5), mode="append")
     stream.options["filter"] = "id = 5"
     stream.restart()
-    found = [row[0] for _ in range(3) for row in stream.next()]
-    assert found == [5]
+    first_values = [row[0] for _ in range(3) for row in stream.next()]
+    assert first_values == [5]
 
 
 def test_event_time_order_refuses_a_batch_of_first_rows_and_of_commits(late: str) -> None:
-    """Only a checkpoint that was changed has one: its rows cannot be told from those of other batches."""
+    """Only a changed checkpoint has one: its rows cannot be separated from those of other batches."""
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     stream.next()
     write_delta(late, at(5), mode="append")

@@ -1,4 +1,4 @@
-"""A stream that follows changes of its table's schema, with a log of them: called as Spark's workers call it."""
+"""A stream that follows changes of its table's schema, with a schema log: called as Spark's workers call it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_plugin.options.private import signed
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import source_with
 from spark_plugin.streaming.stream_reader import DeltaStreamReader, pin_stream
-from tests.support.changing_table import Table, rows
+from tests.support.tables.changing_table import Table, rows
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Table:
 
 
 class Query:
-    """What Spark does with a source: after a stop, a new one goes on where the offsets say."""
+    """What Spark does with a source: after a stop, a new source continues from the offsets."""
 
     def __init__(self, table: Table, root: Path, **options: str) -> None:
         self.checkpoint = root / "checkpoint"
@@ -38,13 +38,13 @@ class Query:
         self.rows: list[dict[str, Any]] = []
 
     def open(self, **options: str) -> DeltaStreamReader:
-        given = {**self.options, **options}
-        made = source_with("n")(signed(given, "n")).streamReader(to_spark_schema(pin_stream(given).schema))
-        assert isinstance(made, DeltaStreamReader)
-        return made
+        query_options = {**self.options, **options}
+        reader = source_with("n")(signed(query_options, "n")).streamReader(to_spark_schema(pin_stream(query_options).schema))
+        assert isinstance(reader, DeltaStreamReader)
+        return reader
 
     def run(self, **options: str) -> list[dict[str, Any]]:
-        """The rows until nothing is left."""
+        """The rows until none remain."""
         before, reader = len(self.rows), self.open(**options)
         reader.prepareForTriggerAvailableNow()
         while self.step(reader):
@@ -57,7 +57,7 @@ class Query:
         if end == start:
             return False
         self.offsets.append(end)
-        if len(self.offsets) > 1:  # Spark says so when the next batch is noted
+        if len(self.offsets) > 1:  # Spark reports it when it records the next batch
             reader.commit(self.offsets[-2])
         self.rows += batch_rows(reader, start, end)
         return True
@@ -71,12 +71,12 @@ class Query:
     @property
     def log(self) -> list[dict[str, Any]]:
         (folder,) = self.checkpoint.glob("_schema_log_*")
-        found = []
+        entries = []
         for number in range(len(list(folder.iterdir()))):
             form, text = (folder / str(number)).read_text().split("\n")
             assert form == "v1"
-            found.append(json.loads(text))
-        return found
+            entries.append(json.loads(text))
+        return entries
 
 
 def batch_rows(reader: DeltaStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
@@ -185,9 +185,9 @@ def test_change_feed_with_a_log_follows_the_schema(table: Table, tmp_path: Path)
     table.drop("b")
     write_delta(table.path, rows(7, a="a"), mode="overwrite", replace_where="id IN (1, 7)")
     assert query.stopped() == EVOLUTION
-    found = query.run()
-    assert sorted((row["_change_type"], row["id"], row["a"]) for row in found) == [("delete", 1, "a 1"), ("insert", 7, "a 7")]
-    assert all("b" not in row for row in found)
+    feed_rows = query.run()
+    assert sorted((row["_change_type"], row["id"], row["a"]) for row in feed_rows) == [("delete", 1, "a 1"), ("insert", 7, "a 7")]
+    assert all("b" not in row for row in feed_rows)
 
 
 def test_commits_before_one_that_stops_the_stream_are_read(table: Table, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_log_that_is_not_this_streams_is_refused(table: Table, tmp_path: Path) -
 
 
 def test_stream_that_died_before_it_noted_a_change_notes_it_when_it_is_started_again(table: Table, tmp_path: Path) -> None:
-    """Spark notes the next batch, and tells only then that the one before the change is done."""
+    """Spark records the next batch, and only then reports that the batch before the change is done."""
     query = Query(table, tmp_path)
     query.run()
     version = table.rename("b", "c")
@@ -400,7 +400,7 @@ def test_numbers_of_identity_columns_are_no_change(table: Table, tmp_path: Path)
 
 
 def test_entry_says_what_the_reference_says(table: Table, tmp_path: Path) -> None:
-    """Its names and forms of values; that delta-spark reads it is seen in interop."""
+    """The names and forms of its values; tests/interop shows that delta-spark reads it."""
     query = Query(table, tmp_path)
     query.run()
     (entry,) = query.log

@@ -1,4 +1,4 @@
-"""What the source tells of a table beside its columns: how new rows have to be written."""
+"""What the source says about a table besides its columns: how new rows have to be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_plugin.source.table_facts import FACTS_KEY, with_table_facts
 
 GENERATED = {"delta.generationExpression": "id + 1"}
 IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
-HASHED = {"delta.constraints.odd": "hash(id) <> 0"}  # which Spark alone can compute
+HASHED = {"delta.constraints.odd": "hash(id) <> 0"}  # only Spark can compute it
 
 
 def facts(metadata: dict[str, Any], configuration: dict[str, str], *, of_writes: bool) -> dict[str, Any]:
@@ -28,8 +28,8 @@ def facts(metadata: dict[str, Any], configuration: dict[str, str], *, of_writes:
     )
     pinned: Any = SimpleNamespace(snapshot=snapshot, options=SimpleNamespace(path="/t", version=None, timestamp_ms=None))
     first = with_table_facts(to_spark_schema(schema), pinned, of_writes=of_writes).fields[0]
-    found: dict[str, Any] = json.loads(first.metadata[FACTS_KEY])
-    return found
+    table_facts: dict[str, Any] = json.loads(first.metadata[FACTS_KEY])
+    return table_facts
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,9 @@ def test_rows_that_need_a_save_are_told_where_writes_ask(
     metadata: dict[str, Any], configuration: dict[str, str], asks: bool
 ) -> None:
     assert facts(metadata, configuration, of_writes=True)["asks_for_saves"] is asks
-    told = facts(metadata, configuration, of_writes=False)
-    assert "asks_for_saves" not in told and (told["path"], told["version"], told["travels"]) == ("/t", 7, False)
+    write_facts = facts(metadata, configuration, of_writes=False)
+    assert "asks_for_saves" not in write_facts and (write_facts["path"], write_facts["version"], write_facts["travels"]) == (
+        "/t",
+        7,
+        False,
+    )

@@ -1,4 +1,4 @@
-"""Answers of tasks: the same values on the other side, and nothing but values."""
+"""Answers of tasks: the same values on the other side, and only values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError
-from delta_py.log.checkpoint_files import CheckpointUnreadableError
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.row_changes.dml import ChosenFiles
@@ -22,10 +22,10 @@ from delta_py.storage.local import LocalStore
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import TakenOut
 from delta_py.write.row_changes import TaskChanges, TouchedRows
-from spark_plugin.dml.task_answers import Failure, from_text, to_text
 from spark_plugin.exceptions import as_spark_raises
-from tests.support import report_states
-from tests.support.table_builder import TableBuilder, add, stats
+from spark_plugin.tasks.task_answers import Failure, from_text, to_text
+from tests.support.tables import report_states
+from tests.support.tables.table_builder import TableBuilder, add, stats
 
 VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 36, 2)
 ADD = AddFile(

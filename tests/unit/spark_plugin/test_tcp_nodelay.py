@@ -1,4 +1,4 @@
-"""Tasks of ours do not wait for the acknowledgement that Linux delays."""
+"""Our tasks do not wait for the acknowledgement that Linux delays."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from delta_py import write_delta
 from spark_plugin.data_source import DeltaSource
-from spark_plugin.source import tcp_nodelay
-from spark_plugin.source.tcp_nodelay import answer_promptly
+from spark_plugin.tasks import tcp_nodelay
+from spark_plugin.tasks.tcp_nodelay import answer_promptly
 
 SCHEMA = StructType([StructField("id", LongType())])
 DELAY = 0.03
@@ -26,9 +26,9 @@ DELAY = 0.03
 
 
 def seconds_between(*, prompt: bool) -> float:
-    """From the end of a task's description to its rows, which a sender that holds back few bytes sends apart. The least of a
-    worker's last tasks: Linux acknowledges at once what a new connection brings."""
-    taken = []
+    """The time from the end of a task's description to its rows, which a sender that delays small packets sends separately. The
+    minimum of a worker's last tasks: Linux acknowledges the first data of a new connection immediately."""
+    times = []
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as worker:
         spark, _ = server.accept()
         with spark:
@@ -42,10 +42,10 @@ def seconds_between(*, prompt: bool) -> float:
                 if prompt:
                     answer_promptly()
                 worker.recv(400)
-                taken.append(time.perf_counter() - start)
+                times.append(time.perf_counter() - start)
                 worker.sendall(b"done")
                 spark.recv(4)
-    return min(taken[10:])
+    return min(times[10:])
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the option is of Linux")
@@ -65,7 +65,7 @@ def test_nothing_is_asked_of_systems_without_the_option(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("timeout", [None, 30.0])
 def test_no_file_is_opened_or_changed(timeout: float | None) -> None:
-    """The mode of a socket is that of its copies too, and a default timeout would change it."""
+    """A socket's mode is also that of its copies, and a default timeout would change it."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
         one, other = socket.socketpair()
         with one, other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket(socket.AF_INET6) as unused:
@@ -87,11 +87,11 @@ def test_what_a_task_unpickles_asks(make: str, tmp_path: Path, monkeypatch: pyte
     write_delta(path, pa.table({"id": [1]}))
     source = DeltaSource({"path": path})
     more = (False,) if make.endswith("riter") else ()
-    made: Any = getattr(source, make)(SCHEMA, *more)
-    asked = []
-    monkeypatch.setattr(tcp_nodelay, "answer_promptly", lambda: asked.append(make))
-    again = pickle.loads(pickle.dumps(made))
-    assert type(again) is type(made) and asked == [make] and again.__dict__.keys() == made.__dict__.keys()
+    task_source: Any = getattr(source, make)(SCHEMA, *more)
+    calls = []
+    monkeypatch.setattr(tcp_nodelay, "answer_promptly", lambda: calls.append(make))
+    copy = pickle.loads(pickle.dumps(task_source))
+    assert type(copy) is type(task_source) and calls == [make] and copy.__dict__.keys() == task_source.__dict__.keys()
 
 
 @pytest.mark.parametrize("is_on", [True, False])
@@ -100,7 +100,7 @@ def test_what_a_task_needs_is_imported_without_a_search_for_garbage(is_on: bool,
     source = DeltaSource({"path": str(tmp_path / "t")})
     (tmp_path / "reader").write_bytes(pickle.dumps(source.reader(SCHEMA)))
     code = """
-import gc, pickle, sys, spark_plugin.source.tcp_nodelay
+import gc, pickle, sys, spark_plugin.tasks.tcp_nodelay
 while_importing = []
 class Watch:
     def find_spec(self, name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""Which jar a client of Spark Connect sends to the server, and what lies next to the classes."""
+"""Which jar a client of Spark Connect sends to the server, and the files next to the classes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Settings:
 
 
 class Session:
-    """A session of Spark Connect that keeps what it is sent."""
+    """A session of Spark Connect that keeps what it receives."""
 
     def __init__(self, version: str) -> None:
         self.version, self.session_id = version, f"session of {version}"
@@ -45,7 +45,7 @@ class Session:
 
 @pytest.fixture
 def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sends from a package with a jar for each version, each with a class that is the version's name."""
+    """Sends from a package with a jar for each version, each with a class that contains the version's name."""
     monkeypatch.setattr(jars, "SOURCES", tmp_path / "none")
     monkeypatch.setattr(jars, "DIRECTORY", tmp_path)
     for each in jars.MINOR_VERSIONS:
@@ -73,10 +73,10 @@ def test_server_gets_the_jar_of_its_minor_version(sent: Any, version: str, minor
 def test_nonce_is_in_a_file_that_the_settings_name_only_by_a_hash(sent: Any) -> None:
     session = sent("4.3.0")
     (key,) = session.conf.values.values()
-    said = json.loads(session.artifacts[0][f"pydelta/{key}.json"])
+    client_message = json.loads(session.artifacts[0][f"pydelta/{key}.json"])
     assert session.names == [f"pydelta-{key}.jar"]
-    assert said["told"]["nonce"] == "secret" and "secret" not in key
-    assert said["checkLinks"] is False
+    assert client_message["told"]["nonce"] == "secret" and "secret" not in key
+    assert client_message["checkLinks"] is False
 
 
 def test_server_with_a_newer_spark_checks_whether_the_classes_fit(sent: Any) -> None:

@@ -1,4 +1,6 @@
-"""Reads of the source that compare pages with their checksums: by option and by setting, batches, changes, streams, few rows."""
+"""Reads of the source that compare pages with their checksums: by option and by setting, for batches, changes, streams and small
+queries.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from spark_plugin.options.streaming_options import stream_read_options
 from spark_plugin.pruning.scan_request import MARKER_KEY
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.streaming.stream_reader import make_stream_reader, pin_stream
-from tests.support.driver_requests import planning_body
-from tests.support.flipped_bits import chunk_places, flipped
+from tests.support.spark.driver_requests import planning_body
+from tests.support.tables.flipped_bits import chunk_places, flipped
 
 IDS = list(range(100, 120))
 
@@ -39,7 +41,7 @@ def table(tmp_path: Path) -> str:
 
 
 def damaged(path: str) -> Any:
-    """Meanwhile a value of the table is another one."""
+    """A value of the table is changed within the context."""
     (file,) = Path(path).glob("*.parquet")
     place = file.read_bytes().index((110).to_bytes(8, "little"))
     assert place in chunk_places(file)
@@ -47,7 +49,7 @@ def damaged(path: str) -> Any:
 
 
 def tasks_read(reader: Any, parts: list[Any]) -> list[int]:
-    """As Spark's tasks read: what was planned is pickled to them."""
+    """As Spark's tasks read: they get the plan pickled."""
     task = pickle.loads(pickle.dumps(reader))
     return [row for part in parts for batch in task.read(part) for row in batch["id"].to_pylist()]
 
@@ -101,12 +103,12 @@ def test_option_comes_before_the_session_s_setting(option: str | None, setting: 
     assert read_options({**options, SESSION: json.dumps(of_session)}).verify_checksums is verifies
     assert stream_read_options({**options, SESSION: json.dumps(of_session)}).batch.verify_checksums is verifies
     confs = {} if setting is None else {VERIFY_CHECKSUMS: setting}
-    told = json.dumps({"confs": confs, "hadoop": {}, "parallelism": 2})
-    assert read_options(with_session({**options, TOLD: told})).verify_checksums is verifies
+    settings = json.dumps({"confs": confs, "hadoop": {}, "parallelism": 2})
+    assert read_options(with_session({**options, TOLD: settings})).verify_checksums is verifies
     assert VERIFY_CHECKSUMS in SETTINGS
 
 
-@pytest.mark.parametrize("given", [{"verifyChecksums": "yes"}, {SESSION: json.dumps({"verifyChecksums": "yes"})}])
-def test_value_that_is_no_flag_is_refused(given: dict[str, str]) -> None:
+@pytest.mark.parametrize("options", [{"verifyChecksums": "yes"}, {SESSION: json.dumps({"verifyChecksums": "yes"})}])
+def test_value_that_is_no_flag_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(InvalidOptionError, match="'yes' for option 'verifyChecksums'"):
-        read_options({"path": "/t", **given})
+        read_options({"path": "/t", **options})

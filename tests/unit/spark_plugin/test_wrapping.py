@@ -1,4 +1,4 @@
-"""Methods of Spark's that are wrapped, and what other libraries do to them, without a session."""
+"""Wrapped methods of Spark, and patches by other libraries, without a session."""
 
 from __future__ import annotations
 

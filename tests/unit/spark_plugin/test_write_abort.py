@@ -1,4 +1,4 @@
-"""What Spark's abort deletes. No session: the writer is driven as Spark drives it."""
+"""What Spark's abort deletes. There is no session: the writer is called as Spark calls it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _writer(path: Path) -> DeltaWriter:
 
 
 def _write(writer: DeltaWriter) -> TaskFiles:
-    """As a task does it, in a process of its own."""
+    """As a task does it, in a separate process."""
     state = pickle.loads(pickle.dumps(writer))._state
     batch = pa.record_batch({"id": pa.array([1, 2, 3], pa.int64())})
     return TaskFiles(write_files(state, [batch]))

@@ -1,4 +1,4 @@
-"""Footers that contradict themselves: pyarrow ends the process when a chunk with statistics is not of its column's type."""
+"""Contradictory footers: pyarrow ends the process if a chunk with statistics does not have its column's type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INT64, DOUBLE = bytes([0x1C, 0x15, 4, 0x19]), bytes([0x1C, 0x15, 10, 0x19])
 
 
 def with_another_chunk_type(parquet: bytes) -> bytes:
-    """A file of one int64 column whose chunk says that it is of doubles."""
+    """A file of one int64 column whose chunk claims to have doubles."""
     length = int.from_bytes(parquet[-8:-4], "little")
     footer = parquet[-8 - length :]
     assert footer.count(INT64) == 1
@@ -50,9 +50,11 @@ def test_data_file_with_such_a_footer_is_an_error_that_names_it(tmp_path: Path, 
     write_delta(str(tmp_path), pa.table({"id": range(10)}), mode="append")
     (file,) = tmp_path.glob("*.parquet")
     file.write_bytes(with_another_chunk_type(file.read_bytes()))
-    # In a process of its own, which may end here.
+    # In a separate process, which may end here.
     code = f"from delta_py import DeltaTable; print(DeltaTable({str(tmp_path)!r}).to_arrow(filter={filter!r}).num_rows)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and f"DataFileError: [FAILED_READ_FILE.NO_HINT] Data file {file.name}" in done.stderr, done
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert process.returncode == 1 and f"DataFileError: [FAILED_READ_FILE.NO_HINT] Data file {file.name}" in process.stderr, (
+        process
+    )
     with pytest.raises(DataFileError):
         DeltaTable(str(tmp_path)).to_arrow(filter=filter)

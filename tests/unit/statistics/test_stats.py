@@ -190,9 +190,9 @@ def test_damaged_text_makes_one_file_unknown_and_no_other(text: str | None) -> N
 def test_two_objects_in_one_text_cannot_stand_in_for_a_missing_one() -> None:
     other = stats_text({"x": 100}, {"x": 200})
     for texts in ([GOOD + other, " ", GOOD], [" ", GOOD + other, GOOD], [GOOD + other, "\n", other]):
-        found = bounds(texts, LONG)
-        assert found[2] == ((1, 9) if texts[2] == GOOD else (100, 200))
-        assert found[:2] == [(None, None)] * 2
+        parsed_bounds = bounds(texts, LONG)
+        assert parsed_bounds[2] == ((1, 9) if texts[2] == GOOD else (100, 200))
+        assert parsed_bounds[:2] == [(None, None)] * 2
 
 
 def test_damage_among_many_files_leaves_all_others_known() -> None:
@@ -219,9 +219,9 @@ def test_not_a_number_and_infinity_are_unknown_or_themselves() -> None:
         assert bounds(texts, data_type) == [(None, None), (1.5, None), (1.5, 2.5)]
     bare = ['{"minValues":{"x":NaN},"maxValues":{"x":NaN}}', '{"minValues":{"x":-Infinity},"maxValues":{"x":1.5}}']
     for data_type in (DOUBLE, FLOAT):
-        found = bounds(bare, data_type)
-        assert found[0] == (None, None)
-        assert found[1][0] in (None, float("-inf"))
+        parsed_bounds = bounds(bare, data_type)
+        assert parsed_bounds[0] == (None, None)
+        assert parsed_bounds[1][0] in (None, float("-inf"))
 
 
 def test_number_where_text_is_expected_is_unknown() -> None:
@@ -260,7 +260,7 @@ def test_float_text_bounds_the_double_that_the_float_is() -> None:
 
 @pytest.mark.parametrize("text", ["a\ufffd", "a\ufffdb", "a\ufffd\n\ufffd"])
 def test_bound_with_a_replacement_character_is_that_of_the_text_before_it(text: str) -> None:
-    """It stands for bytes that are no UTF-8, whose place among texts is another, or ends a maximum that was cut."""
+    """It replaces bytes that are not UTF-8, which sort differently, or ends a maximum that was cut."""
     assert bounds([stats_text({"x": text}, {"x": text})], STRING) == [("a", "b")]
 
 
@@ -331,13 +331,13 @@ def test_limit_of_a_narrower_type_says_nothing_of_what_is_beyond(
     usual = f'{{"numRecords":1,"minValues":{{"x":{low}}},"maxValues":{{"x":{high}}},"nullCount":{{"x":0}}}}'
     for texts in ([text], [None, text], [usual] * 300):
         stats = parse_stats(pa.array(texts, pa.string()), {("x",): data_type})
-        found = stats.minimum[("x",)][-1].as_py(), stats.maximum[("x",)][-1].as_py()
-        assert found == expected
+        last_bounds = stats.minimum[("x",)][-1].as_py(), stats.maximum[("x",)][-1].as_py()
+        assert last_bounds == expected
 
 
 @pytest.mark.parametrize("infinity", [float("inf"), float("-inf")])
 def test_parsed_infinity_is_unknown(infinity: float) -> None:
-    """A program that has doubles as floats has it for large numbers."""
+    """A program that converts doubles to floats has it for large numbers."""
     for kind, data_type in ((pa.float64(), DOUBLE), (pa.float32(), FLOAT), (pa.float32(), DOUBLE)):
         stats = stats_from_struct(parsed(pa.array([infinity, 1.5], kind)), {("x",): data_type})
         assert stats.minimum[("x",)].to_pylist() == stats.maximum[("x",)].to_pylist() == [None, 1.5]
@@ -568,7 +568,7 @@ def test_concat_of_nothing_is_no_files() -> None:
 
 @pytest.mark.parametrize("data_type", [LONG, DOUBLE, DecimalType(20, 0)], ids=str)
 def test_bounds_are_widened_whatever_the_length_of_their_buffer(data_type: DataType) -> None:
-    """Parquet's reader gives buffers that end within an item."""
+    """Parquet's reader returns buffers that end within an item."""
     arrow = to_arrow_type(data_type)
     long = pa.Array.from_buffers(arrow, 2, [None, pa.py_buffer(bytes(2 * arrow.bit_width // 8 + 3))])
     assert [value == 0 for value in widen(long.slice(1), data_type, -1).to_pylist()] == [True]

@@ -44,15 +44,15 @@ def without_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("last", ["", ',"tightBounds":true', ',"tightBounds":false'])
 def test_texts_of_the_usual_layout_are_not_parsed(without_the_parser: None, last: str) -> None:
-    found = parse_stats(pa.array([text(number, last) for number in range(COUNT)]), LEAVES)
-    assert found.num_records.to_pylist() == list(range(COUNT))
-    assert found.tight_bounds.to_pylist() == ["false" not in last] * COUNT
-    assert found.minimum[("id",)].to_pylist() == list(range(COUNT))
-    assert found.maximum[("id",)].to_pylist() == list(range(5, COUNT + 5))
-    assert found.maximum[("x",)].null_count == COUNT
-    assert found.null_count[("x",)].to_pylist() == list(range(COUNT))
-    assert found.null_count[("day",)].null_count == COUNT
-    assert found.minimum[("name",)][7].as_py() == "a,}7"
+    parsed = parse_stats(pa.array([text(number, last) for number in range(COUNT)]), LEAVES)
+    assert parsed.num_records.to_pylist() == list(range(COUNT))
+    assert parsed.tight_bounds.to_pylist() == ["false" not in last] * COUNT
+    assert parsed.minimum[("id",)].to_pylist() == list(range(COUNT))
+    assert parsed.maximum[("id",)].to_pylist() == list(range(5, COUNT + 5))
+    assert parsed.maximum[("x",)].null_count == COUNT
+    assert parsed.null_count[("x",)].to_pylist() == list(range(COUNT))
+    assert parsed.null_count[("day",)].null_count == COUNT
+    assert parsed.minimum[("name",)][7].as_py() == "a,}7"
 
 
 BY_DELTALAKE = (
@@ -71,10 +71,10 @@ def by_pydelta() -> str:
 
 @pytest.mark.parametrize("written", [BY_DELTALAKE, by_pydelta()])
 def test_texts_as_writers_write_them_are_not_parsed(without_the_parser: None, written: str) -> None:
-    found = parse_stats(pa.array([written] * COUNT), LEAVES)
-    lows = {path[0]: array[COUNT - 1].as_py() for path, array in found.minimum.items()}
+    parsed = parse_stats(pa.array([written] * COUNT), LEAVES)
+    lows = {path[0]: array[COUNT - 1].as_py() for path, array in parsed.minimum.items()}
     assert lows == {"id": 1, "day": date(2024, 1, 1), "name": "a", "price": Decimal("1.2"), "x": 1.5}
-    assert [array.null_count for array in (*found.maximum.values(), *found.null_count.values())] == [0] * 10
+    assert [array.null_count for array in (*parsed.maximum.values(), *parsed.null_count.values())] == [0] * 10
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_texts_as_writers_write_them_are_not_parsed(without_the_parser: None, wr
 def test_one_text_of_another_layout_has_all_parsed(odd: str | None, place: int) -> None:
     texts = [text(number) for number in range(COUNT)]
     texts[place : place + 1] = [odd]  # type: ignore[list-item]
-    found, alone = parse_stats(pa.array(texts, pa.string()), LEAVES), parse_stats(pa.array([odd], pa.string()), LEAVES)
-    for side, one in ((found.minimum, alone.minimum), (found.maximum, alone.maximum), (found.null_count, alone.null_count)):
+    parsed, alone = parse_stats(pa.array(texts, pa.string()), LEAVES), parse_stats(pa.array([odd], pa.string()), LEAVES)
+    for side, one in ((parsed.minimum, alone.minimum), (parsed.maximum, alone.maximum), (parsed.null_count, alone.null_count)):
         for path in LEAVES:
             assert side[path][place].as_py() == one[path][0].as_py()
-    assert found.minimum[("id",)][5].as_py() == 5
+    assert parsed.minimum[("id",)][5].as_py() == 5
 
 
 def test_leaves_that_are_no_numbers_or_texts_are_parsed() -> None:

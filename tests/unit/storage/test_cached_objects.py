@@ -1,4 +1,4 @@
-"""Objects of a remote store from the cache directory: which are, how often the store is asked, and what it answers otherwise."""
+"""Objects of a remote store from the cache directory: which ones, how many requests go to the store, and other answers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from delta_py.storage import cached_objects
-from delta_py.storage.cached_objects import KeptObjects
-from delta_py.storage.disk_cache import DiskCache
+from delta_py.storage.cache import cached_objects
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
 from delta_py.storage.store_options import StorageOptions
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 BLOCK = 100
 CONTENT = bytes(number * 7 % 251 for number in range(5 * BLOCK + 30))
@@ -33,10 +33,10 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store() -> MemoryStore:
-    found = MemoryStore()
-    found.put("a", CONTENT)
-    found.calls.clear()
-    return found
+    new_store = MemoryStore()
+    new_store.put("a", CONTENT)
+    new_store.calls.clear()
+    return new_store
 
 
 def listed(store: MemoryStore, path: str = "a") -> ObjectInfo:
@@ -78,7 +78,7 @@ def test_another_object_is_not_answered_with_this_one(
 
 @pytest.mark.parametrize("has_etags", [False, True])
 def test_a_young_object_is_kept_only_by_its_etag(store: MemoryStore, cache: Path, has_etags: bool) -> None:
-    """Within one tick of the store's clock a table may be deleted and made again: only an etag tells then."""
+    """Within one tick of the store's clock a table may be deleted and made again: only an etag shows that."""
     store.now_ms, store.has_etags = int(time.time() * 1000), has_etags
     for content in (CONTENT, CONTENT[::-1]):
         store.put("a", content)
@@ -139,33 +139,33 @@ def test_a_missing_object_is_file_not_found_and_one_that_is_kept_is_not_missed(s
 
 
 def lengths(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """(offset, length) of each range that is asked for from here on."""
-    found: list[tuple[int, int]] = []
+    """(offset, length) of each range that is requested from here on."""
+    ranges: list[tuple[int, int]] = []
     read_range = MemoryStore.read_range
 
     def noted(self: MemoryStore, path: str, offset: int, length: int) -> bytes:
-        found.append((offset, length))
+        ranges.append((offset, length))
         return read_range(self, path, offset, length)
 
     monkeypatch.setattr(MemoryStore, "read_range", noted)
-    return found
+    return ranges
 
 
 @pytest.mark.usefixtures("blocks")
 def test_only_the_blocks_that_are_read_are_fetched_neighbours_at_once(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info, asked = listed(store), lengths(store, monkeypatch)
+    info, ranges = listed(store), lengths(store, monkeypatch)
     source = KeptObjects.of(store).open_input(info)
     assert source.size() == len(CONTENT)
-    assert asked == [(500, 31)]  # the end, and that it is one
+    assert ranges == [(500, 31)]  # the end, and that it is the end
     assert source.read_at(120, 150) == CONTENT[150:270]
-    assert asked[1:] == [(100, 200)]
+    assert ranges[1:] == [(100, 200)]
     assert source.read_at(450, 20) == CONTENT[20:470]
-    assert asked[2:] == [(0, 100), (300, 200)]
+    assert ranges[2:] == [(0, 100), (300, 200)]
     assert source.read_at(100, 500) == CONTENT[500:] and source.read_at(10, 1000) == b""
     assert KeptObjects.of(store).open_input(info).read() == CONTENT
-    assert len(asked) == 4
+    assert len(ranges) == 4
     assert {name for name, _ in store.calls} == {"read_range"}
 
 

@@ -1,4 +1,4 @@
-"""How long a store is asked again, and what is said in the end."""
+"""How long a store is asked again, and the final error."""
 
 from __future__ import annotations
 

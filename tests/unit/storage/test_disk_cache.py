@@ -1,4 +1,4 @@
-"""The rules of the cache directory: entries are whole or missing, what goes, what stays, and how it is switched off."""
+"""The rules of the cache directory: entries are complete or missing, what is deleted, what stays, and how it is switched off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache, NewEntry, entry_name
+from delta_py.storage.cache.disk_cache import DiskCache, NewEntry, entry_name
 
 NAME = entry_name(b"what it is", "object")
 MANY = 1 << 40
@@ -112,9 +112,9 @@ PLACES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.timeout(20)  # a pipe that is opened waits for ever
+@pytest.mark.timeout(20)  # opening a pipe would wait forever
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_file_in_the_place_of_an_entry_is_none_and_does_not_keep_others_from_going(tmp_path: Path, place: str) -> None:
+def test_entry_that_is_no_file_reads_as_none_and_other_entries_are_still_trimmed(tmp_path: Path, place: str) -> None:
     cache, other = DiskCache(tmp_path, 0), entry_name(b"another", "object")
     (tmp_path / other).write_bytes(b"x")
     PLACES[place](tmp_path / NAME)
@@ -187,8 +187,8 @@ def _content(number: int) -> bytes:
 
 
 def _put_and_read(directory: Path, limit: int, rounds: int) -> int:
-    """How many of the entries that were found were whole: all, or it raises."""
-    cache, found = DiskCache(directory, limit), 0
+    """The number of complete entries that were found: all, otherwise it raises."""
+    cache, complete_count = DiskCache(directory, limit), 0
     for number in [*range(1, 40)] * rounds:
         name = entry_name(bytes([number]), "object")
         content = cache.read(name)
@@ -196,14 +196,14 @@ def _put_and_read(directory: Path, limit: int, rounds: int) -> int:
             assert cache.put(name, _content(number))
         else:
             assert content == _content(number)
-            found += 1
-    return found
+            complete_count += 1
+    return complete_count
 
 
 def test_processes_that_write_the_same_entries_at_once_read_whole_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        found = pool.starmap(_put_and_read, [(tmp_path, MANY, 10)] * 3)
-    assert sum(found) >= 3 * 9 * 39  # each process writes an entry at most once
+        counts = pool.starmap(_put_and_read, [(tmp_path, MANY, 10)] * 3)
+    assert sum(counts) >= 3 * 9 * 39  # each process writes an entry at most once
     cache = DiskCache(tmp_path, MANY)
     assert all(cache.read(entry_name(bytes([number]), "object")) == _content(number) for number in range(1, 40))
     assert len(list(tmp_path.iterdir())) == 39 and "damaged" not in caplog.text
@@ -217,7 +217,7 @@ def test_processes_that_write_more_than_the_limit_keep_it(tmp_path: Path) -> Non
 
 
 def test_small_entries_by_short_lived_processes_keep_the_limit(tmp_path: Path) -> None:
-    """No process writes enough to know that it is time. In blocks of the disk, twice the limit is written."""
+    """No process writes enough to start a trim. In disk blocks, twice the limit is written."""
     limit, most = 4 << 20, 0
     for number in range(2_000):
         assert DiskCache(tmp_path, limit).put(entry_name(str(number).encode(), "object"), b"small")
@@ -234,7 +234,7 @@ def test_empty_entries_and_what_is_no_file_go_too(tmp_path: Path) -> None:
 
 
 def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, 12_000)  # of blocks of 4096 bytes, a quarter to be free: two
+    cache = DiskCache(tmp_path, 12_000)  # blocks of 4096 bytes, a quarter has to be free: two
     oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
     dead, alive = (f"{process}-{'0' * 16}.new" for process in (1, 2))
     put(tmp_path, {oldest: 300, newer: 200, newest: 100, dead: 7200, alive: 1})
@@ -251,7 +251,7 @@ def test_what_others_keep_in_the_directory_stays(tmp_path: Path) -> None:
 
 
 def put(directory: Path, ages: dict[str, int]) -> None:
-    """Files of 100 bytes, last used so many seconds ago."""
+    """Files of 100 bytes, last used this many seconds ago."""
     now = time.time()
     for name, age in ages.items():
         (directory / name).write_bytes(b"x" * 100)
@@ -261,9 +261,9 @@ def put(directory: Path, ages: dict[str, int]) -> None:
 def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("PYDELTA_CACHE_DIR")
-    found = DiskCache.of_environment()
-    assert found is not None and found.directory == tmp_path / "pydelta" and found.limit_bytes == 1 << 30
-    assert found.directory.stat().st_mode & 0o777 == 0o700
+    cache = DiskCache.of_environment()
+    assert cache is not None and cache.directory == tmp_path / "pydelta" and cache.limit_bytes == 1 << 30
+    assert cache.directory.stat().st_mode & 0o777 == 0o700
     monkeypatch.setenv("PYDELTA_CACHE_MB", "0")
     assert DiskCache.of_environment() is None
     monkeypatch.setenv("PYDELTA_CACHE_MB", "16")
@@ -285,7 +285,7 @@ def test_a_directory_that_others_may_write_to_is_not_used(
 def test_a_directory_below_one_that_others_may_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever may write to an ancestor can put another directory in the place of the cache."""
+    """A user who may write to an ancestor can replace the cache by another directory."""
     (tmp_path / "a" / "cache").mkdir(parents=True)
     (tmp_path / "a").chmod(0o777)
     monkeypatch.setenv("PYDELTA_CACHE_DIR", str(tmp_path / "a" / "cache"))

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pytest
 
-from delta_py.storage.disk_cache import DiskCache, entry_name
-from delta_py.storage.private_directory import PrivateDirectory, UnsafeDirectoryError
+from delta_py.storage.cache.disk_cache import DiskCache, entry_name
+from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDirectoryError
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as 
 
 
 def as_user(user: int, call: Callable[[], T]) -> T:
-    """What the call returns, or raises, in a process of another user."""
+    """The call's result or error in a process of another user."""
     source, sink = os.pipe()
     child = os.fork()
     if child == 0:
@@ -159,7 +159,7 @@ def test_link_of_another_user_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A directory as /tmp is, in one that every user can pass through, as those of pytest are not."""
+    """A directory like /tmp, in one that every user can pass through; pytest's directories are not."""
     with tempfile.TemporaryDirectory(prefix="pydelta-test-") as directory:
         Path(directory).chmod(0o711)
         shared = Path(directory, "shared")
@@ -171,7 +171,7 @@ def shared() -> Iterator[Path]:
 @needs_root
 def test_user_has_a_cache_below_directories_of_root_alone_or_of_the_user(shared: Path) -> None:
     home = shared.parent / "home"
-    home.mkdir(mode=0o711)  # which the user may pass through, and not list
+    home.mkdir(mode=0o711)  # the user may pass through it, but not list it
     (home / "user").mkdir()
     os.chown(home / "user", USER, USER)
     for place in (shared / "cache", home / "user" / ".cache" / "pydelta"):
@@ -184,7 +184,7 @@ def test_user_has_a_cache_below_directories_of_root_alone_or_of_the_user(shared:
 
 @needs_root
 def test_directory_that_another_user_puts_in_its_place_is_not_read(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parent of the cache belongs to somebody else, who swaps the cache for a directory with entries of their own."""
+    """The parent of the cache belongs to another user, who replaces the cache by a directory with foreign entries."""
     parent = shared / "project"
     parent.mkdir()
     os.chown(parent, OTHER, OTHER)

@@ -1,4 +1,4 @@
-"""StorageOptions and addresses: names, values, secrets that do not show, places in stores."""
+"""StorageOptions and addresses: names, values, hidden secrets, places in stores."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_secrets_are_in_no_text_and_in_the_pickle_that_travels() -> None:
     for text in (repr(options), str(options), repr(store), repr(open_store("s3://bucket/t", options)), f"{[options]}"):
         assert "hush" not in text
     assert pickle.loads(pickle.dumps(store)).options == options
-    said = options.hide(f"Wrong key {secrets['s3.secret_access_key']} in here")
-    assert said == "Wrong key ... in here"
+    message = options.hide(f"Wrong key {secrets['s3.secret_access_key']} in here")
+    assert message == "Wrong key ... in here"
 
 
 def test_names_are_taken_in_any_case_and_unknown_ones_refused() -> None:
@@ -93,13 +93,13 @@ def test_nothing_of_this_machine_is_read_for_a_table_in_a_store() -> None:
 
 
 def test_file_in_another_store_is_read_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(RemoteStore, "read", lambda self, path: asked.append((self.root, path)) or b"")
+    opened: list[tuple[str, str]] = []
+    monkeypatch.setattr(RemoteStore, "read", lambda self, path: opened.append((self.root, path)) or b"")
     options = StorageOptions.of({"s3.region": "r"})
     open_store("/data/t", options).read("s3://b/a/f.parquet")
     open_store("gs://c/t", options).read("s3://b/a/f.parquet")
     open_store("s3://b/t", options).read("s3a://other/f.parquet")
-    assert asked == [("s3://b/a", "f.parquet"), ("s3://b/a", "f.parquet"), ("s3://b/t", "s3a://other/f.parquet")]
+    assert opened == [("s3://b/a", "f.parquet"), ("s3://b/a", "f.parquet"), ("s3://b/t", "s3a://other/f.parquet")]
 
 
 def test_path_of_python_is_its_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Admission: which files a stream's next batch holds, and what stops a stream. Logs without data files."""
+"""Admission: which files a stream's next batch has, and what stops a stream. The logs have no data files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from delta_py.errors import (
     VersionNotFoundError,
 )
 from delta_py.expressions.parse import parse_predicate
-from delta_py.expressions.to_sql import to_sql
+from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectInfo
 from delta_py.streaming import commits, lag
@@ -34,8 +34,8 @@ from delta_py.streaming.offset import StreamOffset
 from delta_py.streaming.source import StreamSource
 from delta_py.streaming.stream_options import StreamOptions, StreamStart
 from delta_py.types.schema import StructType
-from tests.support.memory_store import MemoryStore
-from tests.support.table_builder import TableBuilder, add, remove, stats, vector
+from tests.support.stores.memory_store import MemoryStore
+from tests.support.tables.table_builder import TableBuilder, add, remove, stats, vector
 
 TABLE_ID = "b5a1a8f0-0000-4000-8000-000000000001"
 EVERYTHING = Limits()
@@ -44,10 +44,10 @@ EVERYTHING = Limits()
 @pytest.fixture
 def builder() -> TableBuilder:
     """Version 0: files a (time 3), b (time 1), c (time 2). Version 1: d and e."""
-    made = TableBuilder(MemoryStore())
-    made.create(add("a", modificationTime=3), add("b", modificationTime=1), add("c", modificationTime=2))
-    made.commit(add("d"), add("e"))
-    return made
+    new_builder = TableBuilder(MemoryStore())
+    new_builder.create(add("a", modificationTime=3), add("b", modificationTime=1), add("c", modificationTime=2))
+    new_builder.commit(add("d"), add("e"))
+    return new_builder
 
 
 def source(builder: TableBuilder, version: int | None = None, **options: Any) -> StreamSource:
@@ -59,12 +59,12 @@ def at(version: int, index: int = -1, *, initial: bool = False) -> StreamOffset:
 
 
 def batches(stream: StreamSource, start: StreamOffset, limits: Limits, last_version: int | None = None) -> list[list[str]]:
-    """The files of each batch until nothing is left."""
-    found: list[list[str]] = []
+    """The files of each batch until none remain."""
+    batch_paths: list[list[str]] = []
     while (end := stream.admit(start, limits, last_version=last_version)) != start:
-        found.append(stream.plan(start, end).paths())
+        batch_paths.append(stream.plan(start, end).paths())
         start = end
-    return found
+    return batch_paths
 
 
 # ---------------------------------------------------------------- order, limits
@@ -141,7 +141,7 @@ def test_stream_batch_run_again_after_a_restart_has_the_same_files(builder: Tabl
 @pytest.mark.parametrize("start", [StreamStart(), StreamStart(latest=True)], ids=["snapshot", "latest"])
 @pytest.mark.parametrize("limits", [Limits(files=1), Limits(files=4), EVERYTHING])
 def test_stream_first_batch_run_again_begins_where_it_began(builder: TableBuilder, start: StreamStart, limits: Limits) -> None:
-    """Spark notes the end of the first batch and not its start, for which it asks again."""
+    """Spark records the end of the first batch but not its start, which it asks for again."""
     begin = source(builder).initial_offset(start)
     builder.commit(add("f"), add("g"), add("h"))
     first = source(builder)
@@ -149,13 +149,13 @@ def test_stream_first_batch_run_again_begins_where_it_began(builder: TableBuilde
     files = first.plan(begin, end).paths()
     builder.commit(remove("b", dataChange=False), add("b2", dataChange=False, modificationTime=0))
     builder.commit(add("i"))
-    again = source(builder)
-    asked = StreamOffset.from_json(again.initial_offset(start).to_json())
-    assert asked != begin
-    assert again.plan(asked, StreamOffset.from_json(end.to_json())).paths() == files
-    rest = batches(again, StreamOffset.from_json(end.to_json()), limits)
-    whole = ["b", "a", "c", "d", "e"] if start == StreamStart() else []
-    assert sorted([*files, *(path for batch in rest for path in batch)]) == sorted([*whole, "f", "g", "h", "i"])
+    restarted = source(builder)
+    start_offset = StreamOffset.from_json(restarted.initial_offset(start).to_json())
+    assert start_offset != begin
+    assert restarted.plan(start_offset, StreamOffset.from_json(end.to_json())).paths() == files
+    rest = batches(restarted, StreamOffset.from_json(end.to_json()), limits)
+    all_paths = ["b", "a", "c", "d", "e"] if start == StreamStart() else []
+    assert sorted([*files, *(path for batch in rest for path in batch)]) == sorted([*all_paths, "f", "g", "h", "i"])
 
 
 def test_stream_plan_between_equal_offsets_is_empty(builder: TableBuilder) -> None:
@@ -238,7 +238,7 @@ def test_stream_that_finds_nothing_for_long_notes_its_place(builder: TableBuilde
 
 
 def test_stream_that_finds_nothing_for_an_hour_notes_its_place(builder: TableBuilder) -> None:
-    """A table that is arranged anew each day, and hardly written to, would outlive the log from where the stream stands."""
+    """If a table is rearranged each day, and hardly written to, the log at the stream's offset would expire."""
     stream, hour = source(builder, 1), 3_600_000
     noon = builder.time_ms
     for time_ms in (noon, noon + hour - 1):
@@ -315,7 +315,7 @@ def test_stream_filter_prunes_by_partitions_and_statistics() -> None:
 
 
 def test_batch_is_planned_for_some_of_its_columns_and_rows() -> None:
-    """Of files only partition values are known here, unless the stream's own filter asks for statistics."""
+    """Only partition values of files are known here, unless the stream's own filter needs statistics."""
     builder = TableBuilder(MemoryStore())
     files = [add(f"{p}{low}", partitionValues={"p": p}, stats=stats(10, low, low + 9)) for p in "xy" for low in (0, 10)]
     builder.commit(builder.protocol(), builder.metadata(("id", "long"), ("p", "string"), partition_by=["p"]), *files)
@@ -354,8 +354,8 @@ def test_stream_new_column_asks_for_a_restart_which_reads_it(builder: TableBuild
 def test_stream_whose_user_says_where_it_begins_is_told_to_begin_later(builder: TableBuilder) -> None:
     stream = source(builder, has_start=True)
     builder.commit(builder.metadata(("new", "string")), add("f"))
-    for made, place in ((stream, at(2)), (source(builder, has_start=True), at(1))):
-        error = refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS", made, place)
+    for stream_of_start, place in ((stream, at(2)), (source(builder, has_start=True), at(1))):
+        error = refusal(SchemaMismatchError, "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS", stream_of_start, place)
         assert "startingVersion" in error.message
 
 
@@ -397,7 +397,7 @@ def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_strea
 
 
 def test_stream_of_files_from_before_column_mapping_was_turned_off_is_refused() -> None:
-    """Their columns have names that the table does not know any more."""
+    """Their columns have names that the table no longer knows."""
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
     builder.commit(add("b"))
@@ -430,11 +430,11 @@ def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commi
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
     builder.commit(mapped(builder, "uno"), add("b"), add("c"))
     builder.commit(add("d"))
-    place, found = source(builder).initial_offset(StreamStart(version=1)), []
+    place, paths = source(builder).initial_offset(StreamStart(version=1)), []
     while (end := source(builder).admit(place, Limits(files=1))) != place:
-        found.append(source(builder).plan(place, end).paths())
+        paths.append(source(builder).plan(place, end).paths())
         place = StreamOffset.from_json(end.to_json())
-    assert found == [["b"], ["c"], ["d"]]
+    assert paths == [["b"], ["c"], ["d"]]
 
 
 def test_stream_that_begins_behind_a_change_of_the_schema_it_was_made_for_is_refused(builder: TableBuilder) -> None:
@@ -511,16 +511,16 @@ def test_stream_does_not_take_a_commit_for_lost_that_a_listing_just_missed(build
 
 
 class _MissingOnce(MemoryStore):
-    """Lists the log without the commit of a version, once: as a directory that is written to may be listed."""
+    """Lists the log without the commit of a version, once: a directory that is written to may be listed like this."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self._name, self.is_due = f"_delta_log/{version:020d}.json", False
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        found = list(super().list_from(directory, start))
+        listed_files = list(super().list_from(directory, start))
         missing, self.is_due = self.is_due, False
-        return iter([info for info in found if not (missing and info.path == self._name)])
+        return iter([info for info in listed_files if not (missing and info.path == self._name)])
 
 
 def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder: TableBuilder) -> None:
@@ -569,8 +569,8 @@ def test_stream_of_a_change_feed_ends_without_a_batch_of_nothing(count: int) -> 
     builder.create(configuration={"delta.enableChangeDataFeed": "true"})
     for name in "abcd"[:count]:
         builder.commit(add(name))
-    found = batches(source(builder, change_feed=True, has_start=True), at(1), Limits(files=2))
-    assert found == [["a", "b"], *([list("cd"[: count - 2])] if count > 2 else [])]
+    feed_batches = batches(source(builder, change_feed=True, has_start=True), at(1), Limits(files=2))
+    assert feed_batches == [["a", "b"], *([list("cd"[: count - 2])] if count > 2 else [])]
 
 
 # ---------------------------------------------------------------- lag
@@ -624,7 +624,7 @@ def test_stream_offset_of_a_newer_form_is_refused() -> None:
 
 
 def test_file_that_a_commit_adds_twice_comes_once_and_as_the_last_action_says(builder: TableBuilder) -> None:
-    """As in the table, where the last action on a file holds."""
+    """As in the table, where the last action for a file counts."""
     builder.commit(add("f", size=1), add("g"), add("f", size=2), add("%66", size=3), add("f", deletionVector=vector()))
     scan = source(builder).plan(at(2), at(3))
     assert (scan.paths(), scan.files["size"].to_pylist()) == (["f", "g", "f"], [3, 100, 100])

@@ -1,4 +1,4 @@
-"""Values made without pandas are those that pyarrow makes, and planning a common scan does not import it."""
+"""Values made without pandas equal those from pyarrow, and planning a usual scan does not import pandas."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ VALUES: list[tuple[list[Any], pa.DataType]] = [
 
 @pytest.mark.parametrize(("values", "kind"), VALUES)
 def test_array_is_that_of_pyarrow(values: list[Any], kind: pa.DataType) -> None:
-    made = array(values, kind)
-    made.validate(full=True)
-    assert made.equals(pa.array(values, kind))
-    assert made.null_count == pa.array(values, kind).null_count
+    actual = array(values, kind)
+    actual.validate(full=True)
+    assert actual.equals(pa.array(values, kind))
+    assert actual.null_count == pa.array(values, kind).null_count
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_numpy_arrays_are_taken_with_their_nulls_and_given_back(dtype: type) -> 
 def test_numbers_are_given_as_pyarrow_gives_them(kind: pa.DataType) -> None:
     numbers = pa.array(range(9), kind)
     for piece in (numbers, numbers.slice(2, 3), numbers.slice(9)):
-        given, expected = to_numpy(piece), piece.to_numpy()
-        assert given.dtype == expected.dtype
-        assert given.tolist() == expected.tolist()
+        actual, expected = to_numpy(piece), piece.to_numpy()
+        assert actual.dtype == expected.dtype
+        assert actual.tolist() == expected.tolist()
     assert to_numpy(pa.nulls(0, kind)).tolist() == []
 
 
@@ -132,8 +132,8 @@ def test_a_plan_by_whole_numbers_and_texts_does_not_import_pandas(tmp_path: Path
     columns = {"n": [*numbers], "name": [f"c-{n}" for n in numbers], "p": ["abc"[n % 3] for n in numbers], "q": [*numbers]}
     write_delta(str(tmp_path), pa.table(columns), partition_by=["p", "q"])
     command = [sys.executable, "-c", PLAN, str(tmp_path), condition]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(files_kept), "False"]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert process.stdout.split() == [str(files_kept), "False"]
 
 
 TIMES = """
@@ -149,5 +149,5 @@ for zone in ("America/New_York", "PST", "+01:00:30"):
 
 
 def test_partitions_of_timestamps_in_a_zone_are_read_without_pandas() -> None:
-    done = subprocess.run([sys.executable, "-c", TIMES], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "False"] * 3
+    process = subprocess.run([sys.executable, "-c", TIMES], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["1", "False"] * 3

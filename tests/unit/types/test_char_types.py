@@ -1,4 +1,4 @@
-"""The declared lengths of texts: reading the DDL in a column's metadata, nested too."""
+"""The declared lengths of texts: parsing the DDL in a column's metadata, nested too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def struct(*fields: tuple[str, DataType]) -> StructType:
 
 
 @pytest.mark.parametrize(
-    ("declared", "data_type", "found"),
+    ("declared", "data_type", "expected_types"),
     [
         ("char(5)", STRING, CHAR5),
         ("CHAR( 5 )", STRING, CHAR5),
@@ -63,9 +63,9 @@ def struct(*fields: tuple[str, DataType]) -> StructType:
         ("struct<gone:char(5),b:varchar(3)>", struct(("b", STRING), ("new", STRING)), {"b": VARCHAR3}),
     ],
 )
-def test_declared_type_gives_the_length_of_each_text(declared: str, data_type: DataType, found: CharTypes) -> None:
-    assert char_types(field(declared, data_type)) == found
-    assert char_types(field(declared, data_type), strict=True) == found
+def test_declared_type_gives_the_length_of_each_text(declared: str, data_type: DataType, expected_types: CharTypes) -> None:
+    assert char_types(field(declared, data_type)) == expected_types
+    assert char_types(field(declared, data_type), strict=True) == expected_types
 
 
 @pytest.mark.parametrize(
@@ -128,19 +128,19 @@ def test_one_kind_is_kept_without_the_other() -> None:
 )
 def test_type_straight_in_the_schema_is_a_declared_one(data_type: DataType, texts: DataType, declared: str) -> None:
     written = StructType((StructField("c", data_type, True, {"comment": "x"}), StructField("n", INTEGER)))
-    found = with_texts(parse_schema(schema_to_json(written)))
-    assert found == StructType(
+    schema_with_texts = with_texts(parse_schema(schema_to_json(written)))
+    assert schema_with_texts == StructType(
         (StructField("c", texts, True, {DECLARED_TYPE: declared, "comment": "x"}), StructField("n", INTEGER))
     )
-    assert char_types(found.fields[0], strict=True) is not None
-    assert with_texts(found) == found
+    assert char_types(schema_with_texts.fields[0], strict=True) is not None
+    assert with_texts(schema_with_texts) == schema_with_texts
 
 
 def test_declared_type_that_is_there_stays_and_unknown_types_do() -> None:
     both = StructField("c", PrimitiveType("varchar(9)"), True, {DECLARED_TYPE: "varchar(3)"})
     unknown = StructField("u", PrimitiveType("varchar"))
-    found = with_texts(StructType((both, unknown)))
-    assert found.fields == (StructField("c", STRING, True, {DECLARED_TYPE: "varchar(3)"}), unknown)
+    texts = with_texts(StructType((both, unknown)))
+    assert texts.fields == (StructField("c", STRING, True, {DECLARED_TYPE: "varchar(3)"}), unknown)
 
 
 def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(tmp_path: Path) -> None:

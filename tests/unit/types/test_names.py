@@ -1,4 +1,4 @@
-"""Names of columns as text: what is quoted comes back, and separators inside backticks are none."""
+"""Names of columns as text: quoted names are parsed back, and separators inside backticks do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quarantine: files that VACUUM moves aside stay whole and can be brought back, until a later run deletes them."""
+"""Quarantine: files that VACUUM moves there stay complete and can be restored, until a later run deletes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import QUARANTINE_DIRECTORY, Quarantine, list_quarantine, restore_quarantined
 from delta_py.vacuum.vacuum import QUARANTINED, REMOVED, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 HOUR = 3_600_000
 NOW = time.time_ns() // 1_000_000
@@ -28,7 +28,7 @@ ASIDE = VacuumRequest(retention_hours=0, check_retention=False, quarantine=True,
 
 @pytest.fixture(params=["local", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    """A table with a row of two partitions and the files of a version before."""
+    """A table with a row in each of two partitions, and the files of an earlier version."""
     store: ObjectStore = LocalStore(str(tmp_path / "table")) if request.param == "local" else MemoryStore(now_ms=NOW)
     for number in (1, 2):
         rows = pa.table({"id": [number], "day": [f"2024-05-0{number} %/"]})
@@ -55,8 +55,8 @@ def ids(store: ObjectStore, version: int | None = None) -> list[int]:
 
 def test_files_are_moved_aside_brought_back_and_deleted(store: ObjectStore) -> None:
     before = data(store)
-    done = run(store, ASIDE, 1)
-    assert (done.deleted, done.quarantined) == (0, 1)
+    result = run(store, ASIDE, 1)
+    assert (result.deleted, result.quarantined) == (0, 1)
     (old,) = held(store)
     assert set(data(store)) == set(before) - {old}, "it is not at its place"
     assert ids(store) == [2]
@@ -75,12 +75,12 @@ def test_files_are_moved_aside_brought_back_and_deleted(store: ObjectStore) -> N
     assert (set(data(store)), held(store)) == (set(before) - {old}, [])
 
 
-def test_a_run_that_quarantines_nothing_deletes_what_was_there_longer_than_the_tables_retention(store: ObjectStore) -> None:
+def test_run_that_quarantines_nothing_deletes_files_quarantined_past_retention(store: ObjectStore) -> None:
     run(store, ASIDE, 1)
     assert run(store, NO_RETENTION, 2).deleted == 0, "a short retention is not of what is in quarantine"
-    found = Vacuum.begin(store, NO_RETENTION, lambda: NOW + 24 * 8 * HOUR).find()
-    assert found["reason"].to_pylist() == [QUARANTINED]
-    assert found["path"].to_pylist()[0].startswith(f"{QUARANTINE_DIRECTORY}/")
+    removable = Vacuum.begin(store, NO_RETENTION, lambda: NOW + 24 * 8 * HOUR).find()
+    assert removable["reason"].to_pylist() == [QUARANTINED]
+    assert removable["path"].to_pylist()[0].startswith(f"{QUARANTINE_DIRECTORY}/")
     assert run(store, NO_RETENTION, 24 * 8).deleted == 1
     assert held(store) == []
 
@@ -104,7 +104,7 @@ def test_another_file_at_the_place_is_not_overwritten(store: ObjectStore, caplog
 
 
 def test_a_file_at_its_place_and_in_quarantine_is_one(store: ObjectStore) -> None:
-    """As who died between the two steps leaves it."""
+    """As after a writer that died between the two steps."""
     before = data(store)
     run(store, ASIDE, 1)
     (row,) = list_quarantine(store).to_pylist()
@@ -117,11 +117,11 @@ def test_vacuum_lite_quarantines_too_and_passes_over_what_is_missing(store: Obje
     lite = VacuumRequest(0, check_retention=False, kind=VacuumKind.LITE, quarantine=True)
     assert run(store, lite, 1).quarantined == 1
     assert len(held(store)) == 1
-    found = Vacuum.begin(store, NO_RETENTION, lambda: NOW + HOUR).find()
-    assert found.num_rows == 0, "other runs do not see it"
+    removable = Vacuum.begin(store, NO_RETENTION, lambda: NOW + HOUR).find()
+    assert removable.num_rows == 0, "other runs do not see it"
     restore_quarantined(store)
-    found = Vacuum.begin(store, NO_RETENTION, lambda: NOW + HOUR).find()
-    assert found["reason"].to_pylist() == [REMOVED], "a full one finds it again"
+    removable = Vacuum.begin(store, NO_RETENTION, lambda: NOW + HOUR).find()
+    assert removable["reason"].to_pylist() == [REMOVED], "a full one finds it again"
 
 
 def test_the_history_says_that_files_were_moved(store: ObjectStore) -> None:
@@ -140,7 +140,7 @@ def test_hours_that_make_no_sense_are_refused(store: ObjectStore, hours: float) 
 
 @pytest.mark.parametrize("name", ["_delta_log/00000000000000000009.json", "day=1/_hidden", ".hidden"])
 def test_hidden_names_in_quarantine_are_not_brought_back(store: ObjectStore, name: str) -> None:
-    """VACUUM moves none of them aside: somebody else has put them there."""
+    """VACUUM never moves such a file there: somebody else has put it there."""
     store.put(f"{QUARANTINE_DIRECTORY}/{NOW:015}-{'0' * 32}/{name}", b"{}")
     assert restore_quarantined(store).num_rows == 0
     assert name not in [info.path for info in store.list_recursive("")]
@@ -176,7 +176,7 @@ def test_fsck_and_restore_tell_of_files_in_quarantine_and_lose_none(store: Objec
     run(store, ASIDE, 1)
     (fault,) = restore_faults(store, version=0).to_pylist()
     assert "restore_quarantined" in fault["reason"] and not fault["can_repair"] and fault["rows_lost"] == 0
-    for path in DeltaTable(store.root, store=store).files()["path"].to_pylist():  # as nothing should
+    for path in DeltaTable(store.root, store=store).files()["path"].to_pylist():  # which should never happen
         Quarantine(store, NOW).take(path)
     (fault,) = DeltaTable(store.root, store=store).fsck(dry_run=False, allow_data_loss=True).to_pylist()
     assert "restore_quarantined" in fault["reason"]
@@ -189,7 +189,7 @@ def test_fsck_and_restore_tell_of_files_in_quarantine_and_lose_none(store: Objec
 def test_no_file_is_lost_by_any_order_of_steps_that_delete_nothing_due(steps: list[str]) -> None:
     store, hours = MemoryStore(now_ms=NOW), 1
     write_delta(store.root, pa.table({"id": [0]}), store=store)
-    known = data(store)
+    known_data = data(store)
     for number, step in enumerate(steps):
         hours += 1
         if step == "write":
@@ -200,9 +200,9 @@ def test_no_file_is_lost_by_any_order_of_steps_that_delete_nothing_due(steps: li
             restore_quarantined(store)
         else:
             run(store, VacuumRequest(quarantine_hours=48), hours)
-        known |= data(store)
+        known_data |= data(store)
         live = DeltaTable(store.root, store=store).files()["path"].to_pylist()
         assert set(live) <= data(store).keys()
-        assert data(store).keys() | set(held(store)) == known.keys()
+        assert data(store).keys() | set(held(store)) == known_data.keys()
     restore_quarantined(store)
-    assert data(store) == known
+    assert data(store) == known_data

@@ -1,4 +1,4 @@
-"""VACUUM: which files go, which stay, and what stays when anything fails."""
+"""VACUUM: which files are deleted, which stay, and what stays if anything fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
 from delta_py.write.row_changes import DELETED, UPDATED
-from tests.support.plain_dml import changed, run, target_rows
+from tests.support.tables.plain_dml import changed, run, target_rows
 
 HOUR = 3_600_000
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -50,17 +50,17 @@ def append(path: str, *ids: int, mode: str = "append", **options: Any) -> None:
 
 
 def dml(
-    path: str, operation: str, kind: int, wanted: Callable[[int], bool], set_: Callable[[dict[str, Any]], Any] = dict
+    path: str, operation: str, kind: int, is_wanted: Callable[[int], bool], set_: Callable[[dict[str, Any]], Any] = dict
 ) -> None:
     one = Dml.begin(LocalStore(path), operation, time_zone="UTC")
     rows = target_rows(one, one.candidates(None))
-    rows = rows.filter(pa.array([wanted(number) for number in rows["id"].to_pylist()], pa.bool_()))
+    rows = rows.filter(pa.array([is_wanted(number) for number in rows["id"].to_pylist()], pa.bool_()))
     if rows.num_rows:
         run(one, [[changed(rows, kind, set_)]])
 
 
-def delete(path: str, wanted: Callable[[int], bool]) -> None:
-    dml(path, "DELETE", DELETED, wanted)
+def delete(path: str, is_wanted: Callable[[int], bool]) -> None:
+    dml(path, "DELETE", DELETED, is_wanted)
 
 
 def make_old(path: str, file: str) -> None:
@@ -77,8 +77,8 @@ def cleaned(path: str, hours_later: float = 0.0, **options: Any) -> Vacuumed:
 
 
 def dry(path: str, hours_later: float = 0.0, **options: Any) -> dict[str, str]:
-    found = Vacuum.begin(LocalStore(path), VacuumRequest(**options), in_hours(hours_later)).find()
-    return dict(zip(found["path"].to_pylist(), found["reason"].to_pylist(), strict=True))
+    removable = Vacuum.begin(LocalStore(path), VacuumRequest(**options), in_hours(hours_later)).find()
+    return dict(zip(removable["path"].to_pylist(), removable["reason"].to_pylist(), strict=True))
 
 
 def files_of(path: str, version: int | None = None) -> set[str]:
@@ -86,8 +86,8 @@ def files_of(path: str, version: int | None = None) -> set[str]:
 
 
 def on_disk(path: str) -> set[str]:
-    found = {str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file()}
-    return {file for file in found if not file.startswith("_delta_log/")}
+    names = {str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file()}
+    return {file for file in names if not file.startswith("_delta_log/")}
 
 
 def ids(path: str, version: int | None = None) -> list[int]:
@@ -152,9 +152,9 @@ def test_change_data_and_vectors_go_with_their_commits(path: str) -> None:
     first_vectors = vector_files(path)
     delete(path, lambda number: number == 4)
     live = files_of(path) | vector_files(path)
-    found = dry(path, WEEK + 1)
-    assert {reason for name, reason in found.items() if name.startswith("_change_data/")} == {CHANGE_DATA}
-    assert first_vectors <= found.keys()
+    removable = dry(path, WEEK + 1)
+    assert {reason for name, reason in removable.items() if name.startswith("_change_data/")} == {CHANGE_DATA}
+    assert first_vectors <= removable.keys()
     cleaned(path, WEEK + 1)
     assert on_disk(path) == live
     assert ids(path) == [0, 1, 2, 5, 6, 7, 8, 9, 103]
@@ -286,8 +286,8 @@ def test_what_a_link_leads_to_stays(path: str, kind: VacuumKind, quarantine: boo
     (live,) = files_of(path)
     (Path(path) / live).unlink()
     (Path(path) / live).symlink_to(Path(path) / old)
-    done = cleaned(path, WEEK + 1, kind=kind, quarantine=quarantine)
-    assert done.deleted + done.quarantined == 2
+    result = cleaned(path, WEEK + 1, kind=kind, quarantine=quarantine)
+    assert result.deleted + result.quarantined == 2
     assert (Path(path) / live).read_bytes() == (Path(path) / old).read_bytes() != b""
     assert "1 files that no version of this table needs stay, because links lead to them" in caplog.text
     (Path(path) / live).unlink()
@@ -342,18 +342,18 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(), in_hours(WEEK + 1))
-    found = look.find()
-    assert found.num_rows == 1
-    assert look.still_unneeded(found).num_rows == 1
+    removable = look.find()
+    assert removable.num_rows == 1
+    assert look.still_unneeded(removable).num_rows == 1
     restore(LocalStore(path), version=0)
-    assert look.still_unneeded(found).num_rows == 0
-    started = look.log_start(found)
+    assert look.still_unneeded(removable).num_rows == 0
+    started = look.log_start(removable)
     assert started == 3, "after the RESTORE"
-    assert look.still_unneeded(found, started).num_rows == 0
+    assert look.still_unneeded(removable, started).num_rows == 0
 
 
 def test_damaged_state_deletes_nothing(path: str) -> None:
-    """A checkpoint that lacks a file, found out by the version checksum."""
+    """A checkpoint that lacks a file, which the version checksum shows."""
     for number in range(3):
         append(path, number)
     checksum = Path(path) / "_delta_log" / f"{2:020}.crc"
@@ -386,8 +386,8 @@ def test_what_is_left_is_what_the_newest_version_needs(
         ACTIONS[action](path, 10 * number)
     before, needed = ids(path), files_of(path) | vector_files(path)
     assert dry(path, WEEK - 1) == {}
-    found = dry(path, 1, retention_hours=0, check_retention=False)
-    assert cleaned(path, 1, retention_hours=0, check_retention=False).deleted == len(found)
+    removable = dry(path, 1, retention_hours=0, check_retention=False)
+    assert cleaned(path, 1, retention_hours=0, check_retention=False).deleted == len(removable)
     assert on_disk(path) == needed
     assert ids(path) == before
 
@@ -398,9 +398,9 @@ def test_what_is_left_is_what_the_newest_version_needs(
 def test_retention_below_the_tables_is_refused(path: str) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
-    with pytest.raises(InvalidOptionError) as found:
+    with pytest.raises(InvalidOptionError) as raised:
         cleaned(path, 2 * WEEK, retention_hours=WEEK - 1)
-    assert found.value.error_class == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    assert raised.value.error_class == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     assert (len(on_disk(path)), DeltaTable(path).version) == (2, 1)
     assert cleaned(path, 1, retention_hours=0, check_retention=False).deleted == 1
 
@@ -423,7 +423,7 @@ def test_retention_that_makes_no_sense(path: str, hours: float) -> None:
 
 
 def test_longer_retention_than_checkpoints_remember(path: str) -> None:
-    """The tombstone is in no checkpoint, and in a commit that is still there."""
+    """The tombstone is in no checkpoint, but in a commit that still exists."""
     append(path, 1, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
     (old,) = files_of(path)
     append(path, 2, mode="overwrite")
@@ -493,9 +493,9 @@ class Failing(LocalStore):
 
     __slots__ = ("kept",)
 
-    def __init__(self, root: str, kept: set[str]) -> None:
+    def __init__(self, root: str, kept_paths: set[str]) -> None:
         super().__init__(root)
-        self.kept = kept
+        self.kept = kept_paths
 
     def delete(self, path: str) -> None:
         if path in self.kept:
@@ -518,8 +518,8 @@ def test_method_of_the_table_is_a_dry_run_unless_told_otherwise(path: str) -> No
     append(path, 1)
     append(path, 2, mode="overwrite")
     table = DeltaTable(path)
-    found = table.vacuum(0, enforce_retention_duration=False)
-    assert (found.column_names, found.num_rows, len(on_disk(path))) == (["path", "size", "modification_time", "reason"], 1, 2)
+    result = table.vacuum(0, enforce_retention_duration=False)
+    assert (result.column_names, result.num_rows, len(on_disk(path))) == (["path", "size", "modification_time", "reason"], 1, 2)
     time.sleep(0.01)
     assert table.vacuum(0, dry_run=False, enforce_retention_duration=False).num_rows == 1
     assert len(on_disk(path)) == 1

@@ -1,4 +1,4 @@
-"""VACUUM beside shallow clones: the files that they read stay, whoever says that there is a clone."""
+"""VACUUM and shallow clones: the files that they read stay, whichever source shows that there is a clone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from delta_py.vacuum.vacuum import REMOVED, Vacuum, VacuumKind, VacuumRequest, v
 from tests.unit.vacuum.test_vacuum import FEED, VECTORS, append, delete, dry, files_of, ids, in_hours, on_disk
 
 NOW: dict[str, Any] = {"retention_hours": 0, "check_retention": False}
-SOON = 0.01  # hours: the files are old then, and notes young
+SOON = 0.01  # hours: by then files are old, and notes are young
 WEEK = 24 * 7
 
 
@@ -126,7 +126,7 @@ def test_clone_of_an_older_version_keeps_its_files(path: str, copy: str, kind: V
     assert (now(path, kind=kind), ids(copy)) == (1, [1])
 
 
-def test_clone_that_is_made_again_keeps_what_its_newest_version_and_the_one_before_read(path: str, copy: str) -> None:
+def test_replaced_clone_keeps_files_of_its_newest_version_and_the_one_before(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy)
     append(path, 2, mode="overwrite")
@@ -152,7 +152,7 @@ def test_clone_of_a_clone_keeps_files_of_both(path: str, copy: str, tmp_path: Pa
     assert notes(path) == notes(copy) == []
 
 
-def test_clone_of_a_clone_without_files_of_its_own_is_not_forgotten_by_the_clone_between(
+def test_clone_of_a_clone_keeps_its_files_after_vacuums_of_clone_and_source(
     path: str, copy: str, tmp_path: Path
 ) -> None:
     third = str(tmp_path / "third")
@@ -256,10 +256,10 @@ def test_clone_that_comes_while_files_are_looked_for_keeps_its_files(path: str, 
     append(path, 1)
     append(path, 2, mode="overwrite")
     looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
-    found = looking.find()
-    assert found.num_rows == 1
+    removable = looking.find()
+    assert removable.num_rows == 1
     clone_table(Snapshot.load(open_store(path), version=0), open_store(copy))
-    assert looking.still_unneeded(found).num_rows == 0
+    assert looking.still_unneeded(removable).num_rows == 0
 
 
 NO_RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
@@ -284,10 +284,10 @@ def test_reader_of_a_clone_that_comes_while_files_are_looked_for_keeps_what_it_r
     for table in (path, copy):
         append(table, 2, mode="overwrite")
     looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
-    found = looking.find()
-    assert found.num_rows == 1
+    removable = looking.find()
+    assert removable.num_rows == 1
     with DeltaTable(copy, version=0).lease():
-        assert looking.still_unneeded(found).num_rows == 0
+        assert looking.still_unneeded(removable).num_rows == 0
 
 
 def test_clone_whose_log_does_not_tell_what_its_reader_needs_keeps_all_that_is_as_old(
@@ -368,7 +368,7 @@ def test_clone_that_is_about_to_be_made_keeps_what_it_may_read(path: str, copy: 
     assert notes(path) == []
 
 
-def test_clone_that_is_about_to_be_made_behind_a_vacuum_of_its_place_keeps_what_it_may_read(path: str, copy: str) -> None:
+def test_clone_in_the_making_keeps_its_files_after_a_vacuum_of_its_place(path: str, copy: str) -> None:
     append(copy, 8)
     append(path, 1)
     note(path, json.dumps({"clone": copy, "source": path, "after": 0}))
@@ -435,7 +435,7 @@ def test_notes_that_lead_to_other_stores_are_not_followed(path: str, monkeypatch
 
 
 def test_note_of_a_strange_table_keeps_only_what_that_reads(path: str, tmp_path: Path) -> None:
-    """Whatever it says of the table's own place."""
+    """Whatever it says about the table's own place."""
     append(path, 1)
     append(path, 2, mode="overwrite")
     other = str(tmp_path / "other")

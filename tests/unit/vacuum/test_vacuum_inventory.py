@@ -1,4 +1,4 @@
-"""VACUUM of files that somebody else has listed."""
+"""VACUUM of files that the caller has listed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def rows(*listed: tuple[str | None, int | None, bool | None, int | None]) -> pa.
 
 
 def inventory_of(path: str, scheme: str = "file:") -> pa.Table:
-    """All that is there, the log and directories too, as a store's own report has it."""
+    """All existing objects, including the log and directories, as a store's own report has them."""
     return rows(*((f"{scheme}{file}", file.stat().st_size, file.is_dir(), 5) for file in Path(path).rglob("*")))
 
 
 def dry(path: str, inventory: Any, **options: Any) -> dict[str, str]:
     request = VacuumRequest(inventory=inventory, **options)
-    found = Vacuum.begin(Unlisted(path), request, in_hours(WEEK + 1)).find()
-    return dict(zip(found["path"].to_pylist(), found["reason"].to_pylist(), strict=True))
+    removable = Vacuum.begin(Unlisted(path), request, in_hours(WEEK + 1)).find()
+    return dict(zip(removable["path"].to_pylist(), removable["reason"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
@@ -73,10 +73,10 @@ def test_inventory_with_paths_in_any_layout_names_the_same_files(path: str, kind
     listed = inventory_of(path)
     paths = listed["path"].combine_chunks()
     if pa.types.is_dictionary(kind):
-        given = pa.DictionaryArray.from_arrays(pa.array(range(len(paths)), pa.int32()), paths.cast(kind.value_type))
+        path_column = pa.DictionaryArray.from_arrays(pa.array(range(len(paths)), pa.int32()), paths.cast(kind.value_type))
     else:
-        given = paths.cast(kind)
-    assert dry(path, listed.set_column(0, "path", given)) == {"stray": UNKNOWN}
+        path_column = paths.cast(kind)
+    assert dry(path, listed.set_column(0, "path", path_column)) == {"stray": UNKNOWN}
 
 
 def test_what_lies_elsewhere_is_young_or_says_too_little_stays(path: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -101,8 +101,8 @@ def test_what_lies_elsewhere_is_young_or_says_too_little_stays(path: str, caplog
         (f"{path}/goes", 7, False, 6),
     )
     with caplog.at_level(logging.WARNING):
-        found = dry(path, listed, retention_hours=WEEK)
-    assert found == {"goes": UNKNOWN}
+        removable = dry(path, listed, retention_hours=WEEK)
+    assert removable == {"goes": UNKNOWN}
     assert "7 of the 16 rows of the inventory name no file below the table" in caplog.text
     assert "inner/t is a table of its own" in caplog.text
 
@@ -119,9 +119,9 @@ def test_what_lies_elsewhere_is_young_or_says_too_little_stays(path: str, caplog
 )
 def test_other_columns_are_refused(path: str, wrong: pa.Schema) -> None:
     append(path, 1)
-    with pytest.raises(InvalidOptionError, match="path string, length bigint, isDir boolean, modificationTime bigint") as found:
+    with pytest.raises(InvalidOptionError, match="path string, length bigint, isDir boolean, modificationTime bigint") as result:
         DeltaTable(path).vacuum(dry_run=False, inventory=wrong.empty_table())
-    assert (found.value.error_class, DeltaTable(path).version) == ("DELTA_INVALID_INVENTORY_SCHEMA", 0)
+    assert (result.value.error_class, DeltaTable(path).version) == ("DELTA_INVALID_INVENTORY_SCHEMA", 0)
 
 
 def test_lite_has_none(path: str) -> None:

@@ -1,4 +1,4 @@
-"""VACUUM beside readers that hold leases: batch reads of Spark's tasks, streams, and readers without Spark."""
+"""VACUUM and readers that hold leases: batch reads of Spark's tasks, streams, and readers without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.unit.vacuum.test_vacuum import (
     vector_files,
 )
 
-SOON = 0.01  # hours: the files are old then, and leases hold
+SOON = 0.01  # hours: by then files are old, and leases are valid
 
 
 @pytest.fixture
@@ -106,10 +106,10 @@ def test_reader_that_comes_between_the_look_and_the_deletion_is_seen(path: str, 
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(0, check_retention=False, kind=kind), in_hours(SOON))
-    found = look.find()
-    assert found.num_rows == 1
+    removable = look.find()
+    assert removable.num_rows == 1
     with DeltaTable(path, version=0).lease():
-        assert look.still_unneeded(found, look.log_start(found)).num_rows == 0
+        assert look.still_unneeded(removable, look.log_start(removable)).num_rows == 0
         look.note_done()
     assert read_last_vacuum(LocalStore(path)) == 0
 
@@ -118,7 +118,7 @@ def test_restore_that_is_made_between_two_looks_at_leases_and_log_is_seen(path: 
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(0, check_retention=False), in_hours(SOON))
-    found = look.find()
+    removable = look.find()
     looks: list[str] = []
     read, load = Leases.read, Snapshot.load
 
@@ -137,7 +137,7 @@ def test_restore_that_is_made_between_two_looks_at_leases_and_log_is_seen(path: 
 
     monkeypatch.setattr(Leases, "read", reading)
     monkeypatch.setattr(Snapshot, "load", loading)
-    assert look.still_unneeded(found).num_rows == 0
+    assert look.still_unneeded(removable).num_rows == 0
     assert {"leases", "log"} <= set(looks)
 
 
@@ -147,9 +147,9 @@ def test_what_a_reader_kept_that_ends_before_the_deletion_is_for_the_next_one(pa
     request = VacuumRequest(0, check_retention=False, kind=VacuumKind.LITE)
     with DeltaTable(path, version=1).lease():
         look = Vacuum.begin(LocalStore(path), request, in_hours(SOON))
-        found = look.find()
-    assert look.still_unneeded(found).num_rows == 1
-    look.take_away(found["path"])
+        removable = look.find()
+    assert look.still_unneeded(removable).num_rows == 1
+    look.take_away(removable["path"])
     look.note_done()
     assert now(path, VacuumKind.LITE) == 1
     assert on_disk(path) == files_of(path)
@@ -197,9 +197,9 @@ def test_lease_of_a_version_before_the_log_is_refused(path: str, kind: VacuumKin
     for version in (0, 1):
         (Path(path) / "_delta_log" / f"{version:020}.json").unlink()
     Lease(LocalStore(path), 0).put()
-    with pytest.raises(UnsupportedOperationError, match=r"somebody reads version 0 .* commit 1") as found:
+    with pytest.raises(UnsupportedOperationError, match=r"somebody reads version 0 .* commit 1") as raised:
         now(path, kind)
-    assert (found.value.error_class, len(on_disk(path))) == ("DELTA_CANNOT_VACUUM_LEASED", 4)
+    assert (raised.value.error_class, len(on_disk(path))) == ("DELTA_CANNOT_VACUUM_LEASED", 4)
 
 
 STEPS = [*sorted(ACTIONS), "read", "read", "end", "full", "lite"]
@@ -210,7 +210,7 @@ STEPS = [*sorted(ACTIONS), "read", "read", "end", "full", "lite"]
 def test_whoever_holds_a_lease_reads_what_it_began_with(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], vectors: bool
 ) -> None:
-    """Whatever is done to the table meanwhile. In the end nothing is left that nobody needs."""
+    """Whatever is done to the table at the same time. In the end no unneeded file remains."""
     path = str(tmp_path_factory.mktemp("leases") / "t")
     append(path, *range(6), configuration={**FEED, "delta.enableDeletionVectors": str(vectors).lower()})
     readers: list[tuple[int, list[int], HeldLease]] = []
@@ -228,8 +228,8 @@ def test_whoever_holds_a_lease_reads_what_it_began_with(
         elif step in ACTIONS:
             with suppress(DataFileError):  # of a RESTORE
                 ACTIONS[step](path, 10 * number)
-    for _, _, held in readers:
-        held.release()
+    for _, _, held_lease in readers:
+        held_lease.release()
     now(path)
     assert on_disk(path) == files_of(path) | vector_files(path)
 
@@ -243,7 +243,7 @@ def planned(path: str, **options: str) -> Any:
 
 
 def rows_of(reader: Any) -> Iterator[int]:
-    """As Spark's tasks read: what was planned is pickled to them."""
+    """As Spark's tasks read: they get the plan pickled."""
     parts = reader.partitions()
     task = pickle.loads(pickle.dumps(reader))
     for part in parts:
@@ -260,7 +260,7 @@ def test_batch_read_holds_one_if_it_is_asked_to(path: str) -> None:
 
 
 def rows_and_leases(path: str, **options: str) -> list[str]:
-    """A reader that has planned, and begun to read, when a VACUUM comes."""
+    """A reader that has planned, and begun to read, when a VACUUM runs."""
     append(path, 2)
     rows = rows_of(planned(path, versionAsOf="0", **options))
     append(path, 3, mode="overwrite")
@@ -307,7 +307,7 @@ def batch(reader: DeltaStreamReader, start: dict[str, Any]) -> tuple[list[int], 
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     parts = reader.partitions(start, end)
     task = pickle.loads(pickle.dumps(reader))
-    rows = [row for part in parts for found in task.read(part) for row in found["id"].to_pylist()]
+    rows = [row for part in parts for read_batch in task.read(part) for row in read_batch["id"].to_pylist()]
     return rows, end
 
 

@@ -1,4 +1,4 @@
-"""VACUUM LITE: what the log alone says of removed files, and how far the last VACUUM came."""
+"""VACUUM LITE: what the log alone says about removed files, and the version that the last VACUUM reached."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.unit.vacuum.test_vacuum import (
 
 
 class Unlisted(LocalStore):
-    """A store whose directories of data cannot be listed, and that counts."""
+    """A store whose data directories cannot be listed, and which counts calls."""
 
     __slots__ = ("listed",)
 
@@ -75,8 +75,8 @@ def full(path: str, hours_later: float = WEEK + 1, **options: Any) -> Vacuumed:
 
 def dry(path: str, hours_later: float = WEEK + 1, **options: Any) -> dict[str, str]:
     request = VacuumRequest(kind=VacuumKind.LITE, **options)
-    found = Vacuum.begin(Unlisted(path), request, in_hours(hours_later)).find()
-    return dict(zip(found["path"].to_pylist(), found["reason"].to_pylist(), strict=True))
+    removable = Vacuum.begin(Unlisted(path), request, in_hours(hours_later)).find()
+    return dict(zip(removable["path"].to_pylist(), removable["reason"].to_pylist(), strict=True))
 
 
 def noted(path: str) -> int | None:
@@ -104,8 +104,8 @@ def test_removed_files_go_and_strays_stay(path: str) -> None:
     assert dry(path) == dict.fromkeys(old, REMOVED)
     assert noted(path) is None, "a dry run notes nothing"
     assert lite(path, WEEK - 1).deleted == 0
-    done = lite(path)
-    assert (done.deleted, done.found["size"].null_count) == (1, 0)
+    result = lite(path)
+    assert (result.deleted, result.found["size"].null_count) == (1, 0)
     assert on_disk(path) == files_of(path) | {"stray.parquet"}
     assert ids(path) == [2]
 
@@ -126,9 +126,9 @@ def test_change_data_and_vectors_go_with_their_commits(path: str) -> None:
     first_vectors = vector_files(path)
     delete(path, lambda number: number == 4)
     live = files_of(path) | vector_files(path)
-    found = dry(path)
-    assert {reason for name, reason in found.items() if name.startswith("_change_data/")} == {CHANGE_DATA}
-    assert first_vectors <= found.keys() and live.isdisjoint(found)
+    removable = dry(path)
+    assert {reason for name, reason in removable.items() if name.startswith("_change_data/")} == {CHANGE_DATA}
+    assert first_vectors <= removable.keys() and live.isdisjoint(removable)
     lite(path)
     assert on_disk(path) == live
     assert ids(path) == [0, 1, 2, 5, 6, 7, 8, 9, 103]
@@ -139,7 +139,7 @@ def test_change_data_and_vectors_go_with_their_commits(path: str) -> None:
 def test_what_is_left_is_what_the_newest_version_needs(
     tmp_path_factory: pytest.TempPathFactory, actions: list[str], vectors: bool, cut: int
 ) -> None:
-    """Whatever has happened to the table, and wherever a VACUUM LITE ran in between: as a full one leaves it."""
+    """Whatever has happened to the table, and wherever a VACUUM LITE ran in between: the result is that of a full one."""
     path = str(tmp_path_factory.mktemp("vacuum") / "t")
     append(path, *range(6), configuration={**FEED, "delta.enableDeletionVectors": str(vectors).lower()})
     now = {"retention_hours": 0, "check_retention": False}
@@ -178,7 +178,7 @@ def test_file_that_was_restored_and_removed_again_a_short_time_ago_stays(path: s
 
 
 def make_older(path: str, hours: float, versions: tuple[int, ...]) -> None:
-    """Commits, and the removals in them, that are as old."""
+    """Commits, and the removals in them, of this age."""
     then = time.time() - hours * 3600
     for version in versions:
         commit = Path(path) / "_delta_log" / f"{version:020}.json"
@@ -194,10 +194,10 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(kind=VacuumKind.LITE), in_hours(WEEK + 1))
-    found = look.find()
-    assert found.num_rows == 1
+    removable = look.find()
+    assert removable.num_rows == 1
     restore(LocalStore(path), version=0)
-    assert look.still_unneeded(found, look.log_start(found)).num_rows == 0
+    assert look.still_unneeded(removable, look.log_start(removable)).num_rows == 0
 
 
 @pytest.mark.parametrize("spelling", ["file:{root}/{name}", "{root}/{name}", "./{name}", "x/../{name}"])
@@ -213,7 +213,7 @@ def test_file_that_the_log_names_in_another_way_stays_for_a_full_one(path: str, 
 
 @pytest.mark.parametrize("name", ["_delta_log/00000000000000000000.json", "_hidden/x", "../outside", "a/.x", "inner/t/x.parquet"])
 def test_removed_name_that_is_not_the_tables_own_stays(path: str, tmp_path: Path, name: str) -> None:
-    """A log may say of anything that it was removed."""
+    """A log may claim that anything was removed."""
     append(path, 1)
     append(f"{path}/inner/t", 5)
     file = Path(path) / name
@@ -274,9 +274,9 @@ def test_commits_that_are_gone_are_refused(path: str) -> None:
         append(path, number, mode="overwrite")
     DeltaTable(path).checkpoint()
     drop_commits(path, 0, 1)
-    with pytest.raises(UnsupportedOperationError, match=r"commit 0.*Run a full VACUUM") as found:
+    with pytest.raises(UnsupportedOperationError, match=r"commit 0.*Run a full VACUUM") as raised:
         lite(path)
-    assert (found.value.error_class, found.value.sql_state) == ("DELTA_CANNOT_VACUUM_LITE", "55000")
+    assert (raised.value.error_class, raised.value.sql_state) == ("DELTA_CANNOT_VACUUM_LITE", "55000")
     assert (len(on_disk(path)), DeltaTable(path).version) == (4, 3)
     note(path, '{"latestCommitVersionOutsideOfRetentionWindow":0}')
     with pytest.raises(UnsupportedOperationError, match="came as far as version 0, and commit 1"):
@@ -363,7 +363,7 @@ def test_method_of_the_table(path: str) -> None:
     append(path, 2, mode="overwrite")
     time.sleep(0.01)
     table = DeltaTable(path)
-    found = table.vacuum(0, enforce_retention_duration=False, lite=True)
-    assert (found["reason"].to_pylist(), len(on_disk(path))) == ([REMOVED], 2)
+    result = table.vacuum(0, enforce_retention_duration=False, lite=True)
+    assert (result["reason"].to_pylist(), len(on_disk(path))) == ([REMOVED], 2)
     table.vacuum(0, dry_run=False, enforce_retention_duration=False, lite=True)
     assert on_disk(path) == files_of(path)

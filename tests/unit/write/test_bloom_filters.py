@@ -1,4 +1,4 @@
-"""Bloom filters in the Parquet files of tables whose properties ask for them."""
+"""Bloom filters in the Parquet files of tables whose properties enable them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def path(tmp_path: Path) -> str:
 
 
 def filters(path: str) -> list[dict[str, int]]:
-    """Of each file: columns with a filter, and its bytes."""
-    found = []
+    """For each file: columns with a filter, and its bytes."""
+    filters_by_file = []
     for name in DeltaTable(path).files()["path"].to_pylist():
         group = pq.read_metadata(f"{path}/{name}").row_group(0)
         columns = [group.column(number) for number in range(group.num_columns)]
-        found.append({c.path_in_schema: c.bloom_filter_length for c in columns if c.bloom_filter_offset is not None})
-    return found
+        filters_by_file.append({c.path_in_schema: c.bloom_filter_length for c in columns if c.bloom_filter_offset is not None})
+    return filters_by_file
 
 
 def test_columns_that_the_properties_name_have_filters(path: str) -> None:
-    asked = {f"{ENABLED}ID": "true", f"{ENABLED}s.key": "true", f"{VALUES}s.key": "100", f"{SHARE}s.key": "0.1"}
-    write_delta(path, ROWS, configuration={**asked, f"{ENABLED}flag": "false", f"{ENABLED}gone": "true"})
-    (found,) = filters(path)
-    assert found.keys() == {"id", "s.key"}
-    assert all(0 < size < 1000 for size in found.values()), "small ones for few values"
+    properties = {f"{ENABLED}ID": "true", f"{ENABLED}s.key": "true", f"{VALUES}s.key": "100", f"{SHARE}s.key": "0.1"}
+    write_delta(path, ROWS, configuration={**properties, f"{ENABLED}flag": "false", f"{ENABLED}gone": "true"})
+    (file_filter,) = filters(path)
+    assert file_filter.keys() == {"id", "s.key"}
+    assert all(0 < size < 1000 for size in file_filter.values()), "small ones for few values"
     assert DeltaTable(path).to_arrow(filter="s.key = 'k7'")["id"].to_pylist() == [7]
 
 
@@ -47,8 +47,8 @@ def test_files_of_optimize_have_them_under_physical_names(path: str) -> None:
     set_properties(LocalStore(path), {f"{ENABLED}id": "true", f"{VALUES}id": "50"})
     assert filters(path) == [{}, {}]
     DeltaTable(path).optimize.compact()
-    (found,) = filters(path)
-    assert len(found) == 1 and next(iter(found)).startswith("col-")
+    (file_filter,) = filters(path)
+    assert len(file_filter) == 1 and next(iter(file_filter)).startswith("col-")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
-from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter, runs
+from delta_py.row_rules.store_assignment_casts import TimeRules, assign, converter
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -68,14 +68,14 @@ POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else str(value)[:40],
 )
 def test_assign_value_that_fits_gives_the_columns_arrow_type_and_the_same_values(values: pa.Array, target: DataType) -> None:
-    found = assign(values, target, "c")
-    found.validate(full=True)
-    assert found.type == to_arrow_type(target)
-    assert [_comparable(v) for v in found.to_pylist()] == [_comparable(v) for v in values.to_pylist()]
+    assigned = assign(values, target, "c")
+    assigned.validate(full=True)
+    assert assigned.type == to_arrow_type(target)
+    assert [_comparable(v) for v in assigned.to_pylist()] == [_comparable(v) for v in values.to_pylist()]
 
 
 def _comparable(value: Any) -> Any:
-    """Instants as they are; a date that became a timestamp as its midnight."""
+    """Instants unchanged; a date that became a timestamp as its midnight."""
     return datetime(value.year, value.month, value.day) if type(value) is date else value
 
 
@@ -103,9 +103,9 @@ def _comparable(value: Any) -> Any:
 def test_assign_number_time_or_text_of_another_type_gives_what_spark_casts(
     values: pa.Array, target: DataType, expected: list[Any]
 ) -> None:
-    found = assign(values, target, "c")
-    assert found.type == to_arrow_type(target)
-    assert found.to_pylist() == expected
+    assigned = assign(values, target, "c")
+    assert assigned.type == to_arrow_type(target)
+    assert assigned.to_pylist() == expected
 
 
 INSTANT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -142,19 +142,19 @@ def test_assign_times_of_the_other_kind_are_read_in_the_sessions_time_zone(
 def test_assign_with_truncation_cuts_times_toward_the_past(
     nanoseconds: int, zone: str | None, target: DataType, expected: Any
 ) -> None:
-    given = pa.array([7, nanoseconds, None], pa.timestamp("ns", zone)).slice(1)
-    assert assign(given, target, "c", TimeRules(truncate_nanoseconds=True)).to_pylist() == [expected, None]
+    values = pa.array([7, nanoseconds, None], pa.timestamp("ns", zone)).slice(1)
+    assert assign(values, target, "c", TimeRules(truncate_nanoseconds=True)).to_pylist() == [expected, None]
 
 
 def test_assign_nanoseconds_below_a_null_parent_are_not_looked_at() -> None:
     times = pa.array([1, 2_000], pa.timestamp("ns"))
-    given = pa.StructArray.from_arrays([times], names=["t"], mask=pa.array([True, False]))
+    values = pa.StructArray.from_arrays([times], names=["t"], mask=pa.array([True, False]))
     target = StructType((StructField("t", TIMESTAMP_NTZ),))
-    assert assign(given, target, "c").to_pylist() == [None, {"t": datetime(1970, 1, 1, microsecond=2)}]
+    assert assign(values, target, "c").to_pylist() == [None, {"t": datetime(1970, 1, 1, microsecond=2)}]
 
 
 @pytest.mark.parametrize(
-    ("values", "target", "said"),
+    ("values", "target", "expected_text"),
     [
         (pa.array([2**31], pa.int64()), INTEGER, "2147483648"),
         (pa.array([1e10]), INTEGER, "1"),
@@ -166,8 +166,10 @@ def test_assign_nanoseconds_below_a_null_parent_are_not_looked_at() -> None:
         (pa.array([2**63], pa.uint64()), LONG, "9223372036854775808"),
     ],
 )
-def test_assign_value_that_does_not_fit_is_refused_naming_column_and_value(values: pa.Array, target: DataType, said: str) -> None:
-    with pytest.raises(SchemaMismatchError, match=f"Column price.*{said}") as caught:
+def test_assign_value_that_does_not_fit_is_refused_naming_column_and_value(
+    values: pa.Array, target: DataType, expected_text: str
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"Column price.*{expected_text}") as caught:
         assign(values, target, "price")
     assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 
@@ -220,9 +222,9 @@ def test_assign_values_below_a_null_parent_are_not_looked_at() -> None:
 def test_assign_variant_in_other_layouts_is_variant_binary() -> None:
     row = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
     kind = pa.struct([("metadata", pa.large_binary()), ("value", pa.binary())])
-    found = assign(pa.array([row, None], kind), VARIANT, "v")
-    assert found.type == to_arrow_type(VARIANT)
-    assert found.to_pylist() == [row, None]
+    assigned = assign(pa.array([row, None], kind), VARIANT, "v")
+    assert assigned.type == to_arrow_type(VARIANT)
+    assert assigned.to_pylist() == [row, None]
 
 
 def test_assign_variant_without_metadata_is_refused() -> None:
@@ -232,8 +234,8 @@ def test_assign_variant_without_metadata_is_refused() -> None:
 
 
 def test_assign_struct_matches_fields_by_name_in_any_case_and_order() -> None:
-    given = pa.array([{"Y": "a", "X": 1}, None], pa.struct([("Y", pa.large_string()), ("X", pa.int8())]))
-    assert assign(given, POINT, "p").to_pylist() == [{"x": 1, "y": "a"}, None]
+    new_type = pa.array([{"Y": "a", "X": 1}, None], pa.struct([("Y", pa.large_string()), ("X", pa.int8())]))
+    assert assign(new_type, POINT, "p").to_pylist() == [{"x": 1, "y": "a"}, None]
 
 
 def test_assign_struct_without_a_nullable_field_gives_null() -> None:
@@ -260,10 +262,10 @@ def test_assign_struct_without_a_field_that_has_a_default_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.large_list(pa.int8())])
 def test_assign_slice_of_lists_keeps_its_rows(kind: pa.DataType) -> None:
-    given = pa.array([[1, 2], None, [3, None], [5, 6]], kind).slice(1, 2)
-    found = assign(given, ArrayType(LONG), "c")
-    found.validate(full=True)
-    assert found.to_pylist() == [None, [3, None]]
+    values = pa.array([[1, 2], None, [3, None], [5, 6]], kind).slice(1, 2)
+    assigned = assign(values, ArrayType(LONG), "c")
+    assigned.validate(full=True)
+    assert assigned.to_pylist() == [None, [3, None]]
 
 
 def test_assign_slice_of_nested_values_keeps_its_rows() -> None:
@@ -277,9 +279,9 @@ def test_assign_slice_of_nested_values_keeps_its_rows() -> None:
     ]
     element = StructType((StructField("a", LONG), StructField("b", STRING)))
     target = StructType((StructField("n", LONG), StructField("m", MapType(STRING, ArrayType(element)))))
-    found = assign(pa.array(rows, kind).slice(1), target, "c")
-    found.validate(full=True)
-    assert found.to_pylist() == [
+    assigned = assign(pa.array(rows, kind).slice(1), target, "c")
+    assigned.validate(full=True)
+    assert assigned.to_pylist() == [
         None,
         {"n": 2, "m": None},
         {"n": None, "m": [("k", None), ("l", [{"a": 2, "b": None}, None])]},
@@ -290,10 +292,6 @@ def test_assign_slice_of_nested_values_keeps_its_rows() -> None:
 def test_assign_no_rows_checks_nested_types_all_the_same() -> None:
     with pytest.raises(SchemaMismatchError, match=r"c\.element"):
         assign(pa.array([], pa.list_(pa.string())), ArrayType(LONG), "c")
-
-
-def test_runs_of_empty_lists_are_one_offset() -> None:
-    assert runs(pa.nulls(0, pa.list_(pa.int64())))[0].to_pylist() == [0]
 
 
 def test_assign_far_slice_of_a_large_text_is_not_too_large(tmp_path: Path) -> None:

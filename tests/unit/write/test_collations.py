@@ -1,4 +1,4 @@
-"""Columns whose texts are compared by a collation: kept as they are, compared by nobody here."""
+"""Columns whose texts have a collation: stored unchanged, and never compared here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: which batches a table takes, and in what form they leave it."""
+"""The conformer: which batches a table accepts, and in what form it returns them."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def conform(batch: pa.RecordBatch, schema: StructType = SCHEMA) -> pa.RecordBatc
 
 
 def test_conform_columns_in_other_order_and_case_come_out_as_the_tables() -> None:
-    found = conform(pa.record_batch({"DAY": pa.array([None], pa.date32()), "Name": ["a"], "ID": [1]}))
-    assert found.to_pylist() == [{"id": 1, "name": "a", "day": None}]
-    assert found.schema.field("id").nullable is False
+    conformed = conform(pa.record_batch({"DAY": pa.array([None], pa.date32()), "Name": ["a"], "ID": [1]}))
+    assert conformed.to_pylist() == [{"id": 1, "name": "a", "day": None}]
+    assert conformed.schema.field("id").nullable is False
 
 
 def test_conform_nullable_column_missing_from_the_data_is_null() -> None:
@@ -62,7 +62,7 @@ def test_conform_nullable_column_missing_from_the_data_is_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "condition", "said"),
+    ("data", "condition", "expected_text"),
     [
         ({"id": [1], "extra": [2]}, "DELTA_METADATA_MISMATCH", "extra"),
         ({"name": ["a"]}, "DELTA_MISSING_NOT_NULL_COLUMN_VALUE", "id"),
@@ -71,8 +71,8 @@ def test_conform_nullable_column_missing_from_the_data_is_null() -> None:
         ({"id": [1], "ID": [2]}, "DELTA_DUPLICATE_COLUMNS_FOUND", "ID"),
     ],
 )
-def test_conform_unlawful_data_is_refused_by_name(data: dict[str, list[Any]], condition: str, said: str) -> None:
-    with pytest.raises((SchemaMismatchError, InvariantViolationError), match=said) as caught:
+def test_conform_unlawful_data_is_refused_by_name(data: dict[str, list[Any]], condition: str, expected_text: str) -> None:
+    with pytest.raises((SchemaMismatchError, InvariantViolationError), match=expected_text) as caught:
         conform(pa.record_batch(data))
     assert caught.value.error_class == condition
     assert type(pickle.loads(pickle.dumps(caught.value))) is type(caught.value)
@@ -91,8 +91,8 @@ def test_conformer_table_without_columns_is_refused() -> None:
 def test_conform_rows_in_the_tables_own_types_are_not_copied() -> None:
     schema = StructType((StructField("n", LONG), StructField("s", StructType((StructField("t", ArrayType(STRING)),)))))
     batch = pa.RecordBatch.from_pylist([{"n": 1, "s": {"t": ["a"]}}], to_arrow_schema(schema))
-    for given, found in zip(batch.columns, conform(batch, schema).columns, strict=True):
-        assert [b and b.address for b in found.buffers()] == [b and b.address for b in given.buffers()]
+    for original, conformed in zip(batch.columns, conform(batch, schema).columns, strict=True):
+        assert [b and b.address for b in conformed.buffers()] == [b and b.address for b in original.buffers()]
 
 
 INNER = StructType((StructField("x", LONG, nullable=False),))
@@ -178,7 +178,7 @@ def within_array(inner: StructField) -> StructField:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("field", "expected_text"),
     [
         (StructField("c", LONG, True, {"delta.generationExpression": "soundex(c)"}), "generation expression.*soundex"),
         (StructField("c", LONG, True, {"delta.generationExpression": "c + 1"}), "needs a generated column"),
@@ -190,17 +190,17 @@ def within_array(inner: StructField) -> StructField:
         (within_array(StructField("x", LONG, True, {"delta.generationExpression": "1"})), r"c\.element\.x"),
     ],
 )
-def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(found: StructField, said: str) -> None:
-    with pytest.raises(UnsupportedTableFeatureError, match=said) as caught:
-        write_state(config(StructType((found,))), LocalStore("/t"), 0)
+def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(field: StructField, expected_text: str) -> None:
+    with pytest.raises(UnsupportedTableFeatureError, match=expected_text) as caught:
+        write_state(config(StructType((field,))), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"), [("soundex(name) = 'A'", "soundex"), ("id >", "id >"), ("nope > 0", "nope"), ("id + 1", r"id \+ 1")]
+    ("sql", "expected_text"), [("soundex(name) = 'A'", "soundex"), ("id >", "id >"), ("nope > 0", "nope"), ("id + 1", r"id \+ 1")]
 )
-def test_write_state_with_a_check_constraint_that_cannot_be_asked_is_refused_by_its_name(sql: str, said: str) -> None:
-    with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{said}") as caught:
+def test_write_state_with_an_unusable_check_constraint_is_refused_by_its_name(sql: str, expected_text: str) -> None:
+    with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{expected_text}") as caught:
         write_state(config(delta__constraints__odd=sql), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
@@ -212,10 +212,10 @@ def test_write_state_with_a_declared_type_that_is_not_the_columns_is_refused() -
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [(None, "zstd"), ("SNAPPY", "snappy"), ("uncompressed", "none"), ("lz4_raw", "lz4")]
+    ("name", "expected"), [(None, "zstd"), ("SNAPPY", "snappy"), ("uncompressed", "none"), ("lz4_raw", "lz4")]
 )
-def test_compression_codec_known_name_gives_pyarrows_name(given: str | None, expected: str) -> None:
-    assert compression_codec(given) == expected
+def test_compression_codec_known_name_gives_pyarrows_name(name: str | None, expected: str) -> None:
+    assert compression_codec(name) == expected
 
 
 def test_compression_codec_unknown_name_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Rules on rows: what keeps them, what breaks them, and what the error says."""
+"""Rules on rows: which rows satisfy them, which break them, and the text of the error."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def state_of(schema: StructType, **checks: str) -> WriteState:
 
 def conform(state: WriteState, rows: Sequence[Mapping[str, Any]], schema: StructType | None = None) -> list[dict[str, Any]]:
     batch = pa.RecordBatch.from_pylist(rows, to_arrow_schema(schema or state.schema))
-    found: list[dict[str, Any]] = Conformer(state, batch.schema).conform(batch).batch.to_pylist()
-    return found
+    conformed_rows: list[dict[str, Any]] = Conformer(state, batch.schema).conform(batch).batch.to_pylist()
+    return conformed_rows
 
 
 def fields(schema: StructType, *names: str) -> StructType:
@@ -75,9 +75,9 @@ def test_check_constraint_broken_names_it_its_sql_the_values_and_how_many_rows()
     assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     assert "CHECK constraint positive (a > 0 AND b < 10) violated by row with values:\n - a : -1\n - b : 3\n" in str(caught.value)
     assert "2 of 3 rows" in str(caught.value)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert again.message_parameters["values"] == {"a": "-1", "b": "3"}
-    assert again.message_parameters["row_count"] == 2
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert copy.message_parameters["values"] == {"a": "-1", "b": "3"}
+    assert copy.message_parameters["row_count"] == 2
 
 
 def test_check_constraint_that_is_null_is_broken() -> None:
@@ -156,11 +156,11 @@ def test_long_values_are_cut_in_the_message() -> None:
 # ---------------------------------------------------------------- replaceWhere
 
 
-@pytest.mark.parametrize(("value", "said"), [(2, "a : 2"), (None, "a : null")])
-def test_row_outside_of_replace_where_is_refused_with_its_values(value: int | None, said: str) -> None:
+@pytest.mark.parametrize(("value", "expected_text"), [(2, "a : 2"), (None, "a : null")])
+def test_row_outside_of_replace_where_is_refused_with_its_values(value: int | None, expected_text: str) -> None:
     state = WriteState(LocalStore("/t"), 0, AB, replace_where="a = 1")
     assert conform(state, [{"a": 1, "b": 2}]) == [{"a": 1, "b": 2}]
-    with pytest.raises(InvariantViolationError, match=said) as caught:
+    with pytest.raises(InvariantViolationError, match=expected_text) as caught:
         conform(state, [{"a": 1, "b": 2}, {"a": value, "b": 7}])
     assert caught.value.error_class == "DELTA_REPLACE_WHERE_MISMATCH"
     assert caught.value.sql_state == "44000"
@@ -187,8 +187,8 @@ NOON = datetime(2024, 1, 2, 3, 30, tzinfo=UTC)
 
 
 def test_generated_columns_that_the_data_lacks_are_computed_in_the_columns_type() -> None:
-    found = conform(state_of(GENERATED), [{"at": NOON, "id": 1}], fields(GENERATED, "at", "id"))
-    assert found == [{"at": NOON, "day": date(2024, 1, 2), "id": 1, "next": 2}]
+    computed = conform(state_of(GENERATED), [{"at": NOON, "id": 1}], fields(GENERATED, "at", "id"))
+    assert computed == [{"at": NOON, "day": date(2024, 1, 2), "id": 1, "next": 2}]
 
 
 def test_generated_column_is_computed_in_the_sessions_time_zone() -> None:
@@ -197,7 +197,7 @@ def test_generated_column_is_computed_in_the_sessions_time_zone() -> None:
 
 
 def test_rules_turn_a_time_into_the_sessions_wall_clock_once() -> None:
-    """At one in the morning in New York, which would be eight in the evening before if it were done twice."""
+    """At one in the morning in New York; converted twice, it would be eight in the evening before."""
     at, zone = datetime(2024, 1, 2, 6, 0, tzinfo=UTC), "America/New_York"
     schema = StructType(
         (
@@ -295,15 +295,17 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "short", "long", "said"), TEXTS)
-def test_texts_keep_their_declared_length_at_any_depth(schema: StructType, short: list[Any], long: Any, said: str) -> None:
+@pytest.mark.parametrize(("schema", "short", "long", "expected_text"), TEXTS)
+def test_texts_keep_their_declared_length_at_any_depth(
+    schema: StructType, short: list[Any], long: Any, expected_text: str
+) -> None:
     state = state_of(schema)
     rows = [{"c": value} for value in short]
     assert conform(state, rows) == rows
     with pytest.raises(InvariantViolationError, match="exceeds char/varchar type length limitation") as caught:
         conform(state, [*rows, {"c": long}])
     assert caught.value.error_class == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
-    assert said in caught.value.message
+    assert expected_text in caught.value.message
 
 
 def test_rules_see_char_texts_as_they_are_written_and_not_padded() -> None:

@@ -1,4 +1,4 @@
-"""What mergeSchema and overwriteSchema make of a table's schema."""
+"""How mergeSchema and overwriteSchema change a table's schema."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def merge(schema: StructType, data: StructType) -> StructType:
 
 
 def test_merge_new_columns_are_appended_nullable_and_old_ones_keep_what_they_are() -> None:
-    known = StructType((StructField("Id", LONG, False, {"comment": "key"}), StructField("name", STRING)))
+    old_schema = StructType((StructField("Id", LONG, False, {"comment": "key"}), StructField("name", STRING)))
     data = StructType((StructField("extra", LONG, False, {"comment": "new"}), StructField("ID", LONG)))
-    assert merge(known, data) == StructType((*known.fields, StructField("extra", LONG, True, {"comment": "new"})))
+    assert merge(old_schema, data) == StructType((*old_schema.fields, StructField("extra", LONG, True, {"comment": "new"})))
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_merge_new_columns_are_appended_nullable_and_old_ones_keep_what_they_are
     ],
 )
 def test_merge_new_fields_of_structs_are_appended_at_any_depth(wrap: Any) -> None:
-    known = StructType((StructField("x", LONG, False),))
+    old_schema = StructType((StructField("x", LONG, False),))
     data = StructType((StructField("y", ArrayType(LONG, False), False), StructField("X", LONG)))
-    merged = StructType((*known.fields, StructField("y", ArrayType(LONG))))
-    assert merge(struct(s=wrap(known)), struct(S=wrap(data))) == struct(s=wrap(merged))
+    merged = StructType((*old_schema.fields, StructField("y", ArrayType(LONG))))
+    assert merge(struct(s=wrap(old_schema)), struct(S=wrap(data))) == struct(s=wrap(merged))
 
 
 def test_merge_new_column_leaves_the_rules_of_the_datas_own_table_behind() -> None:
@@ -92,17 +92,17 @@ def test_merge_void_takes_the_other_type_and_needs_no_feature() -> None:
 
 
 def test_merge_keeps_a_type_that_is_wider_than_the_datas() -> None:
-    for known, given in ((LONG, INTEGER), (DOUBLE, INTEGER), (DOUBLE, FLOAT), (DecimalType(6, 2), DecimalType(5, 1))):
-        assert merge(struct(a=known), struct(a=given)) == struct(a=known)
-        assert merged_schema(widening(struct(a=known)), struct(a=given), widen=False) == struct(a=known)
+    for table_type, data_type in ((LONG, INTEGER), (DOUBLE, INTEGER), (DOUBLE, FLOAT), (DecimalType(6, 2), DecimalType(5, 1))):
+        assert merge(struct(a=table_type), struct(a=data_type)) == struct(a=table_type)
+        assert merged_schema(widening(struct(a=table_type)), struct(a=data_type), widen=False) == struct(a=table_type)
 
 
 def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() -> None:
-    for known, given in ((BYTE, SHORT), (BYTE, INTEGER), (SHORT, INTEGER)):
-        wide = struct(a=given, l=ArrayType(given))
-        assert merge(struct(a=known, l=ArrayType(known)), wide) == wide
-        assert merged_schema(table(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
-    for feature in ("typeWidening", "typeWidening-preview"):  # which want the change recorded
+    for table_type, data_type in ((BYTE, SHORT), (BYTE, INTEGER), (SHORT, INTEGER)):
+        wide = struct(a=data_type, l=ArrayType(data_type))
+        assert merge(struct(a=table_type, l=ArrayType(table_type)), wide) == wide
+        assert merged_schema(table(struct(a=table_type)), struct(a=data_type), widen=True, casts=True) == struct(a=table_type)
+    for feature in ("typeWidening", "typeWidening-preview"):  # they need a record of the change
         with pytest.raises(SchemaMismatchError, match="a"):
             merged_schema(table(struct(a=SHORT), (feature,)), struct(a=INTEGER), widen=True)
     named = table(struct(a=SHORT), delta__constraints__positive="a > 0")
@@ -111,7 +111,7 @@ def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() ->
 
 
 @pytest.mark.parametrize(
-    ("known", "given"),
+    ("table_type", "data_type"),
     [
         (INTEGER, LONG), (SHORT, LONG), (INTEGER, DOUBLE), (FLOAT, DOUBLE), (STRING, LONG), (STRING, DATE), (DATE, TIMESTAMP),
         (TIMESTAMP, DATE), (TIMESTAMP, TIMESTAMP_NTZ), (TIMESTAMP_NTZ, TIMESTAMP), (DecimalType(5, 2), DOUBLE),
@@ -119,23 +119,23 @@ def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() ->
         (MapType(STRING, INTEGER), MapType(STRING, LONG)),
     ],
 )  # fmt: skip
-def test_merge_never_casts_what_might_not_stay_what_it_is(known: DataType, given: DataType) -> None:
-    for config in (table(struct(a=known)), widening(struct(a=known))):
+def test_merge_never_casts_what_might_not_stay_what_it_is(table_type: DataType, data_type: DataType) -> None:
+    for config in (table(struct(a=table_type)), widening(struct(a=table_type))):
         with pytest.raises(SchemaMismatchError) as caught:
-            merged_schema(config, struct(a=given), widen=False)
+            merged_schema(config, struct(a=data_type), widen=False)
         assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 @pytest.mark.parametrize(
-    ("known", "given"),
+    ("table_type", "data_type"),
     [
         (LONG, STRING), (STRING, ArrayType(STRING)), (ArrayType(LONG), LONG), (struct(x=LONG), LONG), (LONG, struct(x=LONG)),
         (MapType(STRING, LONG), struct(x=LONG)), (LONG, DATE), (VARIANT, STRING), (STRING, VARIANT),
     ],
 )  # fmt: skip
-def test_merge_types_that_do_not_go_together_are_refused_naming_both(known: DataType, given: DataType) -> None:
+def test_merge_types_that_do_not_go_together_are_refused_naming_both(table_type: DataType, data_type: DataType) -> None:
     with pytest.raises(SchemaMismatchError, match=r"s\.c") as caught:
-        merge(struct(s=struct(c=known)), struct(s=struct(c=given)))
+        merge(struct(s=struct(c=table_type)), struct(s=struct(c=data_type)))
     assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
@@ -162,25 +162,25 @@ WIDER = [
 ]
 
 
-@pytest.mark.parametrize(("known", "given", "old", "new"), WIDER)
-def test_merge_wider_type_is_taken_and_recorded(known: DataType, given: DataType, old: str, new: str) -> None:
-    found = merged_schema(widening(struct(a=known)), struct(A=given), widen=True).fields[0]
-    assert found == StructField("a", given, True, {TYPE_CHANGES: [{"fromType": old, "toType": new}]})
+@pytest.mark.parametrize(("table_type", "data_type", "old", "new"), WIDER)
+def test_merge_wider_type_is_taken_and_recorded(table_type: DataType, data_type: DataType, old: str, new: str) -> None:
+    merged = merged_schema(widening(struct(a=table_type)), struct(A=data_type), widen=True).fields[0]
+    assert merged == StructField("a", data_type, True, {TYPE_CHANGES: [{"fromType": old, "toType": new}]})
 
 
 @pytest.mark.parametrize(
-    ("known", "given"),
+    ("table_type", "data_type"),
     [(LONG, INTEGER), (LONG, DOUBLE), (INTEGER, DecimalType(11, 2)), (LONG, DecimalType(19, 0)), (DOUBLE, FLOAT),
      (DecimalType(5, 2), DecimalType(6, 1)), (DecimalType(5, 2), DecimalType(6, 4)), (DATE, TIMESTAMP), (LONG, LONG)],
 )  # fmt: skip
-def test_merge_type_that_is_not_wider_changes_nothing(known: DataType, given: DataType) -> None:
-    assert merged_schema(widening(struct(a=known)), struct(a=given), widen=True, casts=True) == struct(a=known)
+def test_merge_type_that_is_not_wider_changes_nothing(table_type: DataType, data_type: DataType) -> None:
+    assert merged_schema(widening(struct(a=table_type)), struct(a=data_type), widen=True, casts=True) == struct(a=table_type)
 
 
-def test_merge_widening_inside_arrays_and_maps_is_recorded_at_the_nearest_field_with_the_way() -> None:
-    known = struct(a=ArrayType(MapType(INTEGER, BYTE)), s=MapType(FLOAT, struct(x=SHORT)))
-    given = struct(a=ArrayType(MapType(LONG, SHORT)), s=MapType(DOUBLE, struct(x=INTEGER)))
-    outer, other = merged_schema(widening(known), given, widen=True).fields
+def test_merge_widening_in_arrays_and_maps_is_recorded_at_the_nearest_field() -> None:
+    table_types = struct(a=ArrayType(MapType(INTEGER, BYTE)), s=MapType(FLOAT, struct(x=SHORT)))
+    data_types = struct(a=ArrayType(MapType(LONG, SHORT)), s=MapType(DOUBLE, struct(x=INTEGER)))
+    outer, other = merged_schema(widening(table_types), data_types, widen=True).fields
     assert outer.metadata[TYPE_CHANGES] == [
         {"fromType": "integer", "toType": "long", "fieldPath": "element.key"},
         {"fromType": "byte", "toType": "short", "fieldPath": "element.value"},
@@ -213,9 +213,9 @@ def test_merge_widens_only_where_the_table_lets_it(config: TableConfig) -> None:
 
 
 def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> None:
-    known = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2), f=INTEGER)
-    given = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2), f=DecimalType(10, 0))
-    merged = merged_schema(widening(known, "icebergCompatV2"), given, widen=True, casts=True)
+    table_types = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2), f=INTEGER)
+    data_types = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2), f=DecimalType(10, 0))
+    merged = merged_schema(widening(table_types, "icebergCompatV2"), data_types, widen=True, casts=True)
     assert [f.data_type for f in merged.fields] == [LONG, INTEGER, DATE, DecimalType(5, 2), DecimalType(8, 2), INTEGER]
 
 
@@ -266,18 +266,18 @@ def test_merge_widening_under_a_rule_that_cannot_be_read_is_refused() -> None:
 
 
 def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> None:
-    known = StructType((StructField("a", INTEGER, False, {"comment": "old", "delta.generationExpression": "1"}),))
+    old_schema = StructType((StructField("a", INTEGER, False, {"comment": "old", "delta.generationExpression": "1"}),))
     data = StructType(
         (StructField("A", LONG, False, {"comment": "new", "CURRENT_DEFAULT": "1"}), StructField("s", struct(x=LONG)))
     )
-    assert replaced_schema(table(known), data) == StructType(
+    assert replaced_schema(table(old_schema), data) == StructType(
         (StructField("A", LONG, True, {"comment": "new"}), StructField("s", struct(x=LONG)))
     )
 
 
-def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_the_same_name_and_type() -> None:
-    known = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
-    mapped, _ = column_mapping.assign(known, lambda f: f"col-{f.name}", Properties({}))
+def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_equal_types() -> None:
+    old_types = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
+    mapped, _ = column_mapping.assign(old_types, lambda f: f"col-{f.name}", Properties({}))
     config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")
     data = struct(a=LONG, B=struct(y=INTEGER, w=INTEGER), C=ArrayType(struct(z=LONG)), d=LONG)
     a, b, c, d = replaced_schema(config, data).fields

@@ -1,4 +1,4 @@
-"""Data files: what is in them, where they lie, and what stays behind when writing fails."""
+"""Data files: their content, their places, and what remains if writing fails."""
 
 from __future__ import annotations
 
@@ -293,18 +293,18 @@ def test_write_files_partitions_lie_in_hive_directories_without_their_columns(tm
         {"n": 4, "d": None, "s": None},
     ]
     written = write_files(state(tmp_path, PARTITIONED, "d", "s"), [batch_of(PARTITIONED, rows)])
-    found = {
+    rows_by_directory = {
         str(Path(add.path).parent): (dict(add.partition_values), read(tmp_path, add.path).to_pydict()) for add in written.adds
     }
-    assert found == {
+    assert rows_by_directory == {
         "d=2024-01-02/s=a%2Fb c%25": ({"d": "2024-01-02", "s": "a/b c%"}, {"n": [1, 3]}),
         "d=__HIVE_DEFAULT_PARTITION__/s=__HIVE_DEFAULT_PARTITION__": ({"d": None, "s": None}, {"n": [2, 4]}),
     }
 
 
 def test_write_files_partition_columns_can_be_kept_in_the_files(tmp_path: Path) -> None:
-    kept = state(tmp_path, PARTITIONED, "s", keep_partition_columns=True)
-    (add,) = write_files(kept, [batch_of(PARTITIONED, [{"n": 1, "d": None, "s": "x"}])]).adds
+    keeping_state = state(tmp_path, PARTITIONED, "s", keep_partition_columns=True)
+    (add,) = write_files(keeping_state, [batch_of(PARTITIONED, [{"n": 1, "d": None, "s": "x"}])]).adds
     assert read(tmp_path, add.path).column_names == ["n", "d", "s"]
 
 
@@ -378,7 +378,7 @@ def test_write_files_many_small_batches_make_one_row_group(tmp_path: Path) -> No
 
 
 class _CountingStore(LocalStore):
-    """Knows how many data files are open, and can fail a write."""
+    """Counts open data files, and can fail a write."""
 
     def __init__(self, root: str, fail_after_bytes: int | None = None) -> None:
         super().__init__(root)
@@ -475,18 +475,18 @@ def test_write_files_full_disk_is_a_storage_error_and_leaves_no_file_behind(tmp_
 def test_written_files_of_all_parts_keeps_order_and_sums(tmp_path: Path) -> None:
     schema = StructType((StructField("n", LONG),))
     parts = [write_files(state(tmp_path, schema), [pa.record_batch({"n": range(rows)})], task=rows) for rows in (1, 2)]
-    whole = WrittenFiles.of_all(parts)
-    assert whole.adds == parts[0].adds + parts[1].adds
-    assert (whole.row_count, whole.size_bytes) == (3, sum(add.size_bytes for add in whole.adds))
-    assert whole.adds[1].path.startswith("part-00002-")
-    assert whole.new_paths == tuple(add.path for add in whole.adds)
+    combined = WrittenFiles.of_all(parts)
+    assert combined.adds == parts[0].adds + parts[1].adds
+    assert (combined.row_count, combined.size_bytes) == (3, sum(add.size_bytes for add in combined.adds))
+    assert combined.adds[1].path.startswith("part-00002-")
+    assert combined.new_paths == tuple(add.path for add in combined.adds)
 
 
 # ---------------------------------------------------------------- files that nobody needs
 
 
 class _Refusing(LocalStore):
-    """Deletes only what is named `last`, and lists nothing where it is told so."""
+    """Deletes only files named `last`, and lists nothing if it must not."""
 
     error: Exception
     lists = True
@@ -504,7 +504,7 @@ class _Refusing(LocalStore):
 
 @pytest.mark.parametrize("error", [PermissionError("no right"), StorageError("no right")])
 def test_what_cannot_be_deleted_is_no_error_and_the_rest_goes(tmp_path: Path, error: Exception) -> None:
-    """For the commit may stand by then, as when a conflict was settled: an error would say that it does not."""
+    """The commit may be complete by then, as after a settled conflict: an error would say that it is not."""
     store = _Refusing(str(tmp_path))
     store.error = error
     for name in ("first-id-1", "last"):

@@ -1,4 +1,4 @@
-"""Columns of geometry and geography: their types, what may be written, how files mark it, what the table allows."""
+"""Columns of geometry and geography: their types, which values may be written, their form in files, and what the table allows."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_crs_that_pyarrow_writes_as_another_is_not_markable(crs: str) -> None:
 def test_a_column_that_cannot_be_marked_is_read_and_not_written(tmp_path: Path) -> None:
     store = shapes(tmp_path)
     log = tmp_path / "_delta_log"
-    for file in log.iterdir():  # as another writer would have made the table
+    for file in log.iterdir():  # as if another writer had made the table
         file.write_text(file.read_text().replace("geometry(OGC:CRS84)", UNMARKED.text))  # type: ignore[union-attr]
     (log / f"{1:020}.crc").unlink(missing_ok=True)
     (log / f"{0:020}.crc").unlink(missing_ok=True)
@@ -206,15 +206,15 @@ def spark_shapes(values: list[dict[str, Any] | None], kind: str = "geometry") ->
 
 
 def test_values_of_spark_become_wkb() -> None:
-    given = spark_shapes([{"srid": 4326, "wkb": POINTS[0]}, None])
-    assert assign(given, GEOMETRY, "g").to_pylist() == [POINTS[0], None]
+    shapes = spark_shapes([{"srid": 4326, "wkb": POINTS[0]}, None])
+    assert assign(shapes, GEOMETRY, "g").to_pylist() == [POINTS[0], None]
     assert assign(pa.array([POINTS[0]], pa.large_binary()), GEOMETRY, "g").to_pylist() == [POINTS[0]]
     assert assign(pa.array([POINTS[0]], pa.binary(21)), GEOMETRY, "g").to_pylist() == [POINTS[0]]
     assert assign(pa.nulls(2), GEOMETRY, "g").to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("shape_values", "expected"),
     [
         (spark_shapes([{"srid": 3857, "wkb": POINTS[0]}]), "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
         (spark_shapes([{"srid": 4326, "wkb": POINTS[0]}], "geography"), "DELTA_FAILED_TO_MERGE_FIELDS"),
@@ -227,13 +227,13 @@ def test_values_of_spark_become_wkb() -> None:
         (pa.array([struct.pack("<BIdd", 1, 4001, 1, 2)]), "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
     ],
 )
-def test_what_is_no_shape_of_the_column_is_refused(given: pa.Array, expected: str) -> None:
-    assert condition(lambda: assign(given, GEOMETRY, "g")) == expected
+def test_what_is_no_shape_of_the_column_is_refused(shape_values: pa.Array, expected: str) -> None:
+    assert condition(lambda: assign(shape_values, GEOMETRY, "g")) == expected
 
 
 def test_slices_of_shapes_are_checked_by_their_own_values() -> None:
-    given = pa.array([b"no shape", POINTS[0], None, POINTS[2], b"no shape"], pa.binary()).slice(1, 3)
-    assert assign(given, GEOMETRY, "g").to_pylist() == [POINTS[0], None, POINTS[2]]
+    shapes = pa.array([b"no shape", POINTS[0], None, POINTS[2], b"no shape"], pa.binary()).slice(1, 3)
+    assert assign(shapes, GEOMETRY, "g").to_pylist() == [POINTS[0], None, POINTS[2]]
 
 
 def test_an_extension_with_another_crs_is_refused() -> None:
@@ -262,10 +262,10 @@ def test_shapes_of_another_type_or_crs_are_refused_before_rows_are_looked_at(dat
     table = StructType((StructField("a", ArrayType(GEOMETRY)), StructField("b", PrimitiveType("binary"))))
     check_same_shapes(StructType((StructField("a", ArrayType(GEOMETRY)),)), table)
     if not isinstance(data, ArrayType):
-        given = StructType((StructField("A", ArrayType(data)),))
-        assert condition(lambda: check_same_shapes(given, table)) == "DELTA_FAILED_TO_MERGE_FIELDS"
-        given = StructType((StructField("b", data),))
-        assert condition(lambda: check_same_shapes(given, table)) == "DELTA_FAILED_TO_MERGE_FIELDS"
+        schema = StructType((StructField("A", ArrayType(data)),))
+        assert condition(lambda: check_same_shapes(schema, table)) == "DELTA_FAILED_TO_MERGE_FIELDS"
+        schema = StructType((StructField("b", data),))
+        assert condition(lambda: check_same_shapes(schema, table)) == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 # ---------------------------------------------------------------- tables
@@ -346,5 +346,5 @@ def test_the_feature_is_dropped_when_no_column_needs_it(tmp_path: Path) -> None:
     drop_feature(store, "geospatial")
     dropped = Snapshot.load(store)
     assert "geospatial" not in supported_features(dropped.protocol)
-    # Readers without the feature are not led through the versions that had it.
+    # Readers without the feature do not need the versions that had it.
     assert "checkpointProtection" in supported_features(dropped.protocol) and dropped.segment.checkpoint is not None

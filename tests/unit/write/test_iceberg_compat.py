@@ -1,4 +1,4 @@
-"""Tables that Iceberg may take as its own: what is refused, and what their files and schemas hold."""
+"""Tables that Iceberg may read as its own: refusals, and the content of their files and schemas."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def make(path: Path, version: int, schema: StructType = SCHEMA, partition_by: tu
 
 
 def field_ids(schema: pa.Schema | pa.StructType) -> dict[str, int]:
-    """Of every part of a Parquet file's schema that has one, by its path."""
-    found: dict[str, int] = {}
+    """The field ids of every part of a Parquet file's schema that has one, by its path."""
+    ids_by_path: dict[str, int] = {}
 
     def visit(f: pa.Field, path: str) -> None:
         if f.metadata and b"PARQUET:field_id" in f.metadata:
-            found[path] = int(f.metadata[b"PARQUET:field_id"])
+            ids_by_path[path] = int(f.metadata[b"PARQUET:field_id"])
         if pa.types.is_struct(f.type):
             for number in range(f.type.num_fields):
                 visit(f.type.field(number), f"{path}.{f.type.field(number).name}")
@@ -83,7 +83,7 @@ def field_ids(schema: pa.Schema | pa.StructType) -> dict[str, int]:
 
     for f in schema:
         visit(f, f.name)
-    return found
+    return ids_by_path
 
 
 # ---------------------------------------------------------------- what is made
@@ -98,7 +98,7 @@ def test_new_table_gets_what_the_version_requires(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_files_hold_partition_columns_behind_all_others_and_the_log_numbers_of_records(tmp_path: Path, version: int) -> None:
+def test_files_have_partition_columns_last_and_the_log_has_record_counts(tmp_path: Path, version: int) -> None:
     store = make(tmp_path, version, partition_by=("day",), delta__dataSkippingNumIndexedCols="0")
     write_delta(store.root, ROWS, mode="append")
     write_delta(store.root, ROWS.set_column(1, "id", pa.array([3, 4], pa.int64())), mode="append")
@@ -107,8 +107,8 @@ def test_files_hold_partition_columns_behind_all_others_and_the_log_numbers_of_r
     names = [f.metadata[PHYSICAL_NAME] for f in Snapshot.load(store).schema.fields]
     for path in tmp_path.rglob("*.parquet"):
         schema = pq.read_schema(path)
-        held = [name for name in schema.names if name in names]
-        assert held == [*names[1:], names[0]]
+        present_names = [name for name in schema.names if name in names]
+        assert present_names == [*names[1:], names[0]]
         assert pq.ParquetFile(path).schema.column(1).physical_type == "INT64"
     commits = [path.read_bytes() for path in sorted(tmp_path.glob("_delta_log/*.json"))]
     actions = [orjson.loads(line) for commit in commits for line in commit.splitlines()]
@@ -125,8 +125,8 @@ def test_elements_keys_and_values_have_ids_of_their_own_in_schema_and_files(tmp_
     write_delta(store.root, rows, mode="append")
     config = Snapshot.load(store).config
     outer, inner = config.schema.fields[1], next(f for f in all_fields(config.schema) if f.name == "x")
-    own, x = outer.metadata[PHYSICAL_NAME], inner.metadata[PHYSICAL_NAME]
-    parts = {f"{own}.element", f"{own}.element.key", f"{own}.element.value"}
+    own_name, x = outer.metadata[PHYSICAL_NAME], inner.metadata[PHYSICAL_NAME]
+    parts = {f"{own_name}.element", f"{own_name}.element.key", f"{own_name}.element.value"}
     assert set(outer.metadata[NESTED_IDS]) == parts and set(inner.metadata[NESTED_IDS]) == {f"{x}.element"}
     numbers = [n for f in all_fields(config.schema) for n in (f.metadata[ID], *f.metadata.get(NESTED_IDS, {}).values())]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
@@ -134,7 +134,7 @@ def test_elements_keys_and_values_have_ids_of_their_own_in_schema_and_files(tmp_
     (path,) = tmp_path.glob("*.parquet")
     ids = field_ids(pq.read_schema(path))
     assert {ids[part] for part in parts} == set(outer.metadata[NESTED_IDS].values())
-    assert ids[f"{own}.element.value.{x}.element"] == inner.metadata[NESTED_IDS][f"{x}.element"]
+    assert ids[f"{own_name}.element.value.{x}.element"] == inner.metadata[NESTED_IDS][f"{x}.element"]
     assert len(set(ids.values())) == len(ids) == len(numbers)
     assert DeltaTable(store.root).to_arrow()["n"].to_pylist() == rows["n"].to_pylist()
     add_columns(store, [NewColumn("more", ArrayType(LONG))])
@@ -238,7 +238,8 @@ def test_version_of_a_compatible_table_is_restored_after_it_was_turned_off(tmp_p
 
 
 def test_restore_never_calls_files_compatible_that_were_not(tmp_path: Path) -> None:
-    """A version whose property had no effect, as its table lacked the feature, has it in a table that supports it since."""
+    """A version's property had no effect, because its table lacked the feature. In a table that supports the feature since, it
+    has an effect."""
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(SCHEMA, configuration={"delta.columnMapping.mode": "name"}))
     write_delta(store.root, ROWS, mode="append")
@@ -372,7 +373,7 @@ def test_structs_in_keys_of_maps_do_not_change_where_iceberg_may_write(tmp_path:
 
 @pytest.mark.parametrize(("name", "value"), [("delta.enableIcebergCompatV2", "true"), ("delta.columnMapping.mode", "name")])
 def test_directory_is_not_converted_to_a_table_with_column_mapping(tmp_path: Path, name: str, value: str) -> None:
-    """Its files have no names and ids to read the columns by."""
+    """Its files have no names and ids by which the columns can be read."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(DeltaError) as caught:
         convert(LocalStore(str(tmp_path)), ConvertRequest(configuration={name: value}))
@@ -426,7 +427,7 @@ def test_file_without_numbers_of_records_is_refused_by_name(tmp_path: Path) -> N
 
 
 def test_what_it_adds_is_not_what_a_statement_named(tmp_path: Path) -> None:
-    """CREATE over a table that is there compares the properties that it names."""
+    """CREATE over an existing table compares the properties that it names."""
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(SCHEMA))
     check_alike(Snapshot.load(store), define_table(SCHEMA, defaults=on(2)))

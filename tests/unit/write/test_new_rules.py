@@ -1,4 +1,6 @@
-"""Defaults and generation expressions where columns get them: what delta-spark 4.4 takes is taken, and the rest refused alike."""
+"""Defaults and generation expressions when columns get them: those that delta-spark 4.4 accepts are accepted, and the others are
+refused in the same way.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,7 @@ def columns(generated: DataType, sql: str) -> StructType:
         (STRING, "'a'"),
         (STRUCT, "named_struct('a', id)"),
         (ArrayType(INTEGER), "array(id)"),
-        (INTEGER, "hash(id)"),  # refused by the gate, where Spark does not compute it
+        (INTEGER, "hash(id)"),  # refused, because Spark does not compute it here
     ],
     ids=str,
 )

@@ -26,7 +26,7 @@ PAIRS = [["a", "b"], None, ["c", None], ["d", "e"], ["f", "g"], None]
 
 
 def in_plain_layout(array: pa.Array) -> pa.Array:
-    """The array as plain_batches gives it, checked for soundness."""
+    """The array as plain_batches returns it, validated."""
     pieces = list(plain_batches(pa.RecordBatch.from_arrays([array], ["c"])))
     for piece in pieces:
         piece.validate(full=True)
@@ -95,17 +95,17 @@ SHAPES: dict[str, Callable[[pa.Array], pa.Array]] = {
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("slicing", [(0, None), (1, None), (1, 2)], ids=str)
 def test_every_layout_becomes_plain_with_the_same_values(leaf: str, shape: str, slicing: tuple[int, int | None]) -> None:
-    given = SHAPES[shape](LEAVES[leaf]).slice(*slicing)
-    assert in_plain_layout(given).to_pylist() == given.to_pylist()
+    values = SHAPES[shape](LEAVES[leaf]).slice(*slicing)
+    assert in_plain_layout(values).to_pylist() == values.to_pylist()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_divided_one_by_one_keep_their_order(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain_layout, "_MOST_BYTES", 1)
-    given = SHAPES[shape](LEAVES["text views"])
-    batch = pa.RecordBatch.from_arrays([given], ["c"])
-    assert [piece.num_rows for piece in plain_batches(batch)] == [1] * len(given)
-    assert in_plain_layout(given).to_pylist() == given.to_pylist()
+    values = SHAPES[shape](LEAVES["text views"])
+    batch = pa.RecordBatch.from_arrays([values], ["c"])
+    assert [piece.num_rows for piece in plain_batches(batch)] == [1] * len(values)
+    assert in_plain_layout(values).to_pylist() == values.to_pylist()
 
 
 EXTENSIONS: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -122,8 +122,8 @@ EXTENSIONS: dict[str, tuple[pa.DataType, list[Any]]] = {
 def test_extensions_become_their_storage(name: str, shape: str) -> None:
     kind, values = EXTENSIONS[name]
     storage = pa.array(values, kind.storage_type)
-    given = SHAPES[shape](pa.ExtensionArray.from_storage(kind, storage))
-    assert in_plain_layout(given).to_pylist() == SHAPES[shape](storage).to_pylist()
+    shaped_values = SHAPES[shape](pa.ExtensionArray.from_storage(kind, storage))
+    assert in_plain_layout(shaped_values).to_pylist() == SHAPES[shape](storage).to_pylist()
 
 
 def test_a_plain_batch_is_not_copied() -> None:
@@ -168,16 +168,16 @@ def test_rows_that_share_a_long_value_come_in_small_batches(layout: str) -> None
 
 def test_texts_after_many_short_rows_are_divided_by_their_own_size() -> None:
     indices = np.concatenate([np.ones(100_000, np.int8), np.zeros(50, np.int8)])
-    given = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([LONG_TEXT, "y"]))
-    assert max(piece.nbytes for piece in plain_batches(pa.RecordBatch.from_arrays([given], ["c"]))) <= 17 * 1024 * 1024
+    new_type = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([LONG_TEXT, "y"]))
+    assert max(piece.nbytes for piece in plain_batches(pa.RecordBatch.from_arrays([new_type], ["c"]))) <= 17 * 1024 * 1024
 
 
 def test_value_of_more_than_two_gib_is_refused_by_its_column() -> None:
     values = pa.array([LONG_TEXT], pa.string_view())
     elements = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2_200, np.int8)), values)
-    given = pa.ListArray.from_arrays(pa.array([0, 2_200], pa.int32()), elements)
+    list_array = pa.ListArray.from_arrays(pa.array([0, 2_200], pa.int32()), elements)
     with pytest.raises(UnsupportedOperationError, match="Column c of the data has a value of 2200"):
-        list(plain_batches(pa.RecordBatch.from_arrays([given], ["c"])))
+        list(plain_batches(pa.RecordBatch.from_arrays([list_array], ["c"])))
 
 
 def test_a_dictionary_is_converted_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +190,6 @@ def test_a_dictionary_is_converted_once_a_batch(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(plain_layout, "_MOST_ROWS", 2)
     monkeypatch.setattr(plain_layout._Layout, "_takeable", counting)
-    given = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 10, pa.int8()), pa.array(["a", "b"], pa.string_view()))
-    assert len(list(plain_batches(pa.RecordBatch.from_arrays([given], ["c"])))) == 10
+    dictionary_array = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 10, pa.int8()), pa.array(["a", "b"], pa.string_view()))
+    assert len(list(plain_batches(pa.RecordBatch.from_arrays([dictionary_array], ["c"])))) == 10
     assert converted == [2]

@@ -1,4 +1,4 @@
-"""Rules that Spark computes: which there are, how their answers are bound to them, and that the gate takes no others."""
+"""Rules that Spark computes: which ones, how their answers are bound to them, and that no other answers are accepted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write import plan_change
+from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.conform import Conformer, write_state
 from delta_py.row_rules.row_constraints import RowRule
 from delta_py.row_rules.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
@@ -43,10 +43,10 @@ def conform(table: TableConfig, nonce: str | None, rows: Mapping[str, pa.Array])
     """As a write in Spark does: the state from the data's columns, then the rows."""
     batch = pa.RecordBatch.from_pydict(dict(rows))
     state = write_state(table, LocalStore("/t"), 0, hidden=HiddenColumns(nonce, tuple(batch.schema.names)))
-    found: list[dict[str, Any]] = (
+    conformed_rows: list[dict[str, Any]] = (
         Conformer(dataclasses.replace(state, rule_nonce=nonce), batch.schema).conform(batch).batch.to_pylist()
     )
-    return found
+    return conformed_rows
 
 
 # ---------------------------------------------------------------- rules of hostile tables
@@ -85,11 +85,11 @@ def test_answer_that_is_false_or_null_breaks_the_rule_with_the_rows_values(answe
 @pytest.mark.parametrize(
     ("nonce", "name"),
     [
-        (None, answers_of(config(), "n")),  # the save has told no nonce
+        (None, answers_of(config(), "n")),  # the save has passed no nonce
         ("n", answers_of(config(), "m")),  # of another write
-        ("n", answers_of(config(), "n", RowRule("check", "hashed", "hash(id) = 0"))),  # to a former rule of that name
+        ("n", answers_of(config(), "n", RowRule("check", "hashed", "hash(id) = 0"))),  # to an earlier rule of that name
         ("n", answers_of(config(StructField("id", INTEGER)), "n")),  # computed from another type
-        ("n", answers_of(config(StructField("id", LONG), partition_by=("id",)), "n")),  # from a column that was a partition's
+        ("n", answers_of(config(StructField("id", LONG), partition_by=("id",)), "n")),  # from a former partition column
         ("n", f"{PREFIX}n_"),
         ("n", "t"),
     ],
@@ -101,7 +101,7 @@ def test_write_without_the_rules_own_answers_is_refused_by_its_name(nonce: str |
 
 
 def test_answers_without_the_columns_that_they_are_of_are_not_taken() -> None:
-    """The gate would fill them in by itself, after Spark has computed the rule."""
+    """The conformer would fill them in itself, after Spark has computed the rule."""
     table = config(hashed=HASHED.sql)
     with pytest.raises(UnsupportedTableFeatureError, match="hashed"):
         conform(table, "n", {"t": pa.array(["a"]), answers_of(table, "n"): pa.array([True])})
@@ -113,7 +113,7 @@ def test_answers_that_no_rule_asks_for_any_more_are_dropped() -> None:
 
 def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
     class Table:
-        """What plan_change asks of a snapshot."""
+        """The part of a snapshot that plan_change uses."""
 
         config = config(hashed=HASHED.sql)
         metadata, protocol, schema = config.metadata, config.protocol, config.schema
@@ -122,42 +122,42 @@ def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
 
     name = answers_of(Table.config, "n")
     data = StructType((StructField("id", LONG), StructField("new", LONG), StructField(name, BOOLEAN)))
-    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"), "Append")  # type: ignore[arg-type]
+    plan = plan_change(Table(), data, WriteRequest("append", merge_schema=True, rule_nonce="n"))  # type: ignore[arg-type]
     assert plan.state.schema.names == ("id", "t", "new")
     with pytest.raises(DeltaError):
-        plan_change(Table(), data, WriteRequest("append", merge_schema=True), "Append")  # type: ignore[arg-type]
+        plan_change(Table(), data, WriteRequest("append", merge_schema=True))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the save
 
 
 def columns_of(table: TableConfig, *data: str) -> list[RuleColumn] | None:
-    found = rules_for_spark(table, data, "UTC")
-    return None if found is None else [*found.columns]
+    columns = rules_for_spark(table, data, "UTC")
+    return None if columns is None else [*columns.columns]
 
 
 def test_only_rules_that_the_gate_cannot_evaluate_are_for_spark() -> None:
-    found = columns_of(config(plain="id > 0", hashed=HASHED.sql), "ID", "t")
-    assert found is not None
-    assert [column.rule for column in found] == [HASHED]
+    rule_columns = columns_of(config(plain="id > 0", hashed=HASHED.sql), "ID", "t")
+    assert rule_columns is not None
+    assert [column.rule for column in rule_columns] == [HASHED]
     assert columns_of(config(plain="id > 0"), "id", "t") is None
 
 
 def test_generated_column_that_is_missing_has_a_value_and_its_condition() -> None:
     table = config(*SCHEMA.fields, generated("g", INTEGER, "hash(id)"), hashed="hash(g) <> 0")
-    found = rules_for_spark(table, ["id"], "UTC")
-    assert found is not None
-    assert [column.value for column in found.generated] == ["cast(system.builtin.`hash`(`id`) AS INT)"]
-    assert found.columns[0].condition == "(`g` <=> cast(system.builtin.`hash`(`id`) AS INT))"
-    given = rules_for_spark(table, ["id", "g"], "UTC")
-    assert given is not None
-    assert given.generated == ()
+    rule_columns = rules_for_spark(table, ["id"], "UTC")
+    assert rule_columns is not None
+    assert [column.value for column in rule_columns.generated] == ["cast(system.builtin.`hash`(`id`) AS INT)"]
+    assert rule_columns.columns[0].condition == "(`g` <=> cast(system.builtin.`hash`(`id`) AS INT))"
+    columns_with_g = rules_for_spark(table, ["id", "g"], "UTC")
+    assert columns_with_g is not None
+    assert columns_with_g.generated == ()
 
 
 def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() -> None:
-    found = rules_for_spark(config(*SCHEMA.fields, generated("g", LONG, "id + 1"), hashed="hash(g) <> 0"), ["id"], "UTC")
-    assert found is not None
-    assert [column.rule.name for column in found.generated] == ["g"]
+    rule_columns = rules_for_spark(config(*SCHEMA.fields, generated("g", LONG, "id + 1"), hashed="hash(g) <> 0"), ["id"], "UTC")
+    assert rule_columns is not None
+    assert [column.rule.name for column in rule_columns.generated] == ["g"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_rule_that_names_a_missing_column_which_only_the_gate_fills_is_none_for_
 
 
 def test_columns_that_are_missing_and_null_are_told() -> None:
-    found = rules_for_spark(config(hashed="hash(id, t) <> 0"), ["T"], "UTC")
-    assert found is not None
-    assert [f.name for f in found.absent] == ["id"]
-    assert [f.name for f in found.inputs] == ["id", "t"]
+    rule_columns = rules_for_spark(config(hashed="hash(id, t) <> 0"), ["T"], "UTC")
+    assert rule_columns is not None
+    assert [f.name for f in rule_columns.absent] == ["id"]
+    assert [f.name for f in rule_columns.inputs] == ["id", "t"]

@@ -10,9 +10,9 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
- * Takes batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
- * arrow.maxBytesPerOutputBatch, and Spark 4.1 repeats rows there: its last cut is the whole batch.
- * Its profiler, which Spark 4.2 takes from elsewhere, is off.
+ * Returns batches as the source makes them. Spark would cut them by the settings arrow.maxRecordsPerOutputBatch and
+ * arrow.maxBytesPerOutputBatch, and Spark 4.1 then repeats rows: its last cut is the whole batch. Its profiler, which Spark 4.2
+ * gets in another way, is off.
  */
 @SuppressWarnings("unchecked")  // classes above it override a method of Spark with another type of rows
 class WholeBatchRunner extends ArrowPythonRunner {

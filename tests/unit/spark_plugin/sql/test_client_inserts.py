@@ -1,4 +1,4 @@
-"""INSERT, cut into its parts by a client without a parser."""
+"""INSERT, divided into its parts by a client without a parser."""
 
 from __future__ import annotations
 
@@ -148,12 +148,12 @@ def test_default_is_found_where_it_is_a_value(
     ],
 )
 def test_default_may_be_a_column_of_the_rows(statement: str, rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    known = SimpleNamespace(columns=["k", "Default"])
-    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: asked.append(text) or known)
+    texts = []
+    insert_columns = SimpleNamespace(columns=["k", "Default"])
+    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: texts.append(text) or insert_columns)
     _, written = insert_of(statement)
     assert written.with_defaults(lambda number: f"<{number}>").text.lower() == written.text.lower()
-    assert asked == [rows]
+    assert texts == [rows]
 
 
 def test_replace_using_is_read() -> None:

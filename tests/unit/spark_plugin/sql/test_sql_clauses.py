@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE cut into the texts of their clauses; without a session."""
+"""DELETE, UPDATE and MERGE divided into the texts of their clauses; without a session."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_parameter_may_stand_right_behind_a_word(word: str) -> None:
     text = "CAST(1 AS INT)"
     assert parse_change(f"DELETE FROM t WHERE a {word}:x", {"x": 1}) == deleted(f"a {word} {text}")
     assert parse_change("DELETE FROM t WHERE:x", {"x": 1}) == deleted(text)
-    # What names no value is a field, of a column that may have the name of a word.
+    # Text that is not a value is a field, of a column that may have the name of a word.
     for field in (f"{word}:y", "v:x", "t.like:x", "`like`:x", "f(v):x", "v[0]:x"):
         assert parse_change(f"DELETE FROM t WHERE {field}", {"x": 1}) == deleted(field)
 

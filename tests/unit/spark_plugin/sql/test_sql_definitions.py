@@ -14,7 +14,7 @@ from spark_plugin.table_api.arguments import check_rules
 
 
 def transform(name: str, *columns: tuple[str, ...]) -> Any:
-    """As py4j shows that of another jar: what it has from its interface alone is not there."""
+    """As py4j shows an object of another jar: methods that it only has from its interface are missing."""
     arguments = [SimpleNamespace(fieldNames=lambda names=column: list(names)) for column in columns]
     return SimpleNamespace(name=lambda: name, arguments=lambda: arguments, toString=lambda: f"{name}(...)")
 
@@ -25,11 +25,11 @@ def test_clustering_columns_are_read_off_the_parsers_of_spark_and_delta_spark() 
 
 
 def test_what_is_no_column_is_told_apart() -> None:
-    found = _partitioning([transform("identity", ("p",)), transform("bucket", ("k",)), transform("identity", ("q",))])
-    assert found == (("p", "q"), None, ("bucket(...)",))
+    partitioning = _partitioning([transform("identity", ("p",)), transform("bucket", ("k",)), transform("identity", ("q",))])
+    assert partitioning == (("p", "q"), None, ("bucket(...)",))
 
 
-def test_a_generation_expression_is_text_with_delta_spark_s_parser_and_a_node_with_spark_s() -> None:
+def test_generation_expression_is_text_of_delta_sparks_parser_or_a_node_of_sparks() -> None:
     assert _sql_text("k * 2") == _sql_text(SimpleNamespace(originalSQL=lambda: "k * 2")) == "k * 2"
 
 
@@ -71,8 +71,13 @@ def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: d
                 check_rules(session, fields, properties)
 
 
-def test_default_of_a_column_that_is_changed_is_refused_where_the_session_reads_it_otherwise() -> None:
-    session, said = SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}), [{"name": "c", "default": r"'a\b'"}]
+def test_changed_column_default_is_refused_if_the_session_parses_it_differently() -> None:
+    session, columns = (
+        SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}),
+        [{"name": "c", "default": r"'a\b'"}],
+    )
     with pytest.raises(InvalidOptionError, match="escapedStringLiterals"):
-        check_defaults(session, said)
-    assert check_defaults(SimpleNamespace(conf={}), said) == said and check_defaults(session, [{"name": "c"}]) == [{"name": "c"}]
+        check_defaults(session, columns)
+    assert check_defaults(SimpleNamespace(conf={}), columns) == columns and check_defaults(session, [{"name": "c"}]) == [
+        {"name": "c"}
+    ]

@@ -1,4 +1,4 @@
-"""Statements that Spark's parser does not know: what is read out of their text, and where a text is wrong; without a session."""
+"""Statements that Spark's parser does not know: what is parsed from their text, and where a text is wrong; without a session."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ READ: list[tuple[str, Utility]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "asked"), READ, ids=[text for text, _ in READ])
-def test_a_statement_is_read(text: str, asked: Utility) -> None:
-    assert parse_utility(text) == asked
+@pytest.mark.parametrize(("text", "expected"), READ, ids=[text for text, _ in READ])
+def test_a_statement_is_read(text: str, expected: Utility) -> None:
+    assert parse_utility(text) == expected
     assert route_of(text) is not None, "the router would not ask"
 
 
@@ -144,8 +144,8 @@ def test_a_statement_is_read(text: str, asked: Utility) -> None:
     ],
 )
 def test_end_and_case_may_be_columns(condition: str) -> None:
-    asked = g.Optimize(name("t", place=9), where=condition, z_order=("x",))
-    assert parse_utility(f"OPTIMIZE t WHERE {condition} ZORDER BY (x)") == asked
+    expected = g.Optimize(name("t", place=9), where=condition, z_order=("x",))
+    assert parse_utility(f"OPTIMIZE t WHERE {condition} ZORDER BY (x)") == expected
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,10 @@ def test_texts_in_quotes_are_data(text: str, quote: str) -> None:
 
 
 def test_parameters_stand_for_values_by_name_and_by_position() -> None:
-    asked = g.Vacuum(TableName((), "/p", 7), hours=12)
-    assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == asked
-    assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == asked
-    assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == asked
+    expected = g.Vacuum(TableName((), "/p", 7), hours=12)
+    assert parse_utility("VACUUM :p RETAIN :h HOURS", {"h": 12, "p": "/p"}) == expected
+    assert parse_utility("VACUUM ? RETAIN ? HOURS", ["/p", 12]) == expected
+    assert parse_utility("VACUUM ? RETAIN -? HOURS", ["/p", -12]) == expected
     assert parse_utility("VACUUM IDENTIFIER(:db || '.' || '`t.u`')", {"db": "a"}) == g.Vacuum(name("a", "t.u", place=7))
     assert parse_utility("VACUUM IDENTIFIER(? || '.t') RETAIN ? HOURS", ["a", 1]) == g.Vacuum(name("a", "t", place=7), hours=1)
     assert parse_utility("RESTORE t TO VERSION AS OF ?", [2]) == g.Restore(name("t", place=8), Version(2))

@@ -1,4 +1,4 @@
-"""CREATE TABLE ... LIKE: what the new table is told to be, which it must be able to be."""
+"""CREATE TABLE ... LIKE: the definition of the new table, which must be valid."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import parse_schema
 from spark_plugin.definition_statements.create_like import _of_table
 from spark_plugin.table_api.builders import TableRequest
-from tests.support.coordination import create_coordinated, ledger_url
+from tests.support.stores.coordination import create_coordinated, ledger_url
 
 ROWS = {"id": [1, 2], "name": ["a", "b"]}
 
 
 def like(source: ObjectStore) -> TableDefinition:
-    """The definition that a CREATE TABLE LIKE comes to."""
+    """The definition from a CREATE TABLE LIKE."""
     arguments = _of_table(Snapshot.load(source), TableRequest("create")).arguments()
     return define_table(
         parse_schema(arguments["schema"]),
@@ -77,7 +77,7 @@ def test_table_like_one_that_tracks_rows_or_has_stopped_has_ids_of_its_own(tmp_p
 
 
 def _say(store: ObjectStore, properties: dict[str, str]) -> None:
-    """As another writer that keeps its own books."""
+    """As another writer that sets its own properties."""
     snapshot = Snapshot.load(store)
     configuration = {**snapshot.metadata.configuration, **properties}
     Transaction(snapshot).set_metadata(replace(snapshot.metadata, configuration=configuration)).commit("TEST", {})

@@ -1,5 +1,6 @@
-"""Procedures of the catalog `pydelta`: what their arguments ask for, and how a client of Spark Connect reads a CALL; without a
-session."""
+"""Procedures of the catalog `pydelta`: the meaning of their arguments, and how a client of Spark Connect parses a CALL; without a
+session.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +170,7 @@ def test_arguments_that_mean_nothing_are_refused(text: str, why: str) -> None:
 # ---------------------------------------------------------------- errors on their way to the JVM
 
 
-def test_an_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_again_in_python() -> None:
+def test_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_in_python() -> None:
     error = TableNotFoundError("There is no table.\n - one", table="x")
     with pytest.raises(AnalysisException) as raised, as_spark_raises():
         raise error
@@ -177,8 +178,8 @@ def test_an_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_again
         failure = json.loads(failure_json(one))
         assert failure["condition"] == error.error_class and failure["state"] == error.sql_state
         assert failure["parameters"] == {"table": "x"}
-        again = delta_error_of(failure["message"])
-        assert type(again) is TableNotFoundError and str(again) == str(error)
+        same_error = delta_error_of(failure["message"])
+        assert type(same_error) is TableNotFoundError and str(same_error) == str(error)
 
 
 def test_errors_of_pyspark_keep_their_condition_and_others_are_internal() -> None:

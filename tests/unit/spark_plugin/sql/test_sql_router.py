@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_plugin import sql_internals, sql_router
+from spark_plugin.internals.named_functions import function_named
 from spark_plugin.internals.wrapping import wrap
 from spark_plugin.sql_internals import parameters_of, with_variables
 from spark_plugin.sql_router import ROUTES, Statement, first_word, route_of
+from tests.support.documents.first_words import first_words
 
 REGISTERED = {"spark.pydelta.registered": "true"}
 
@@ -40,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
     """The statements that a handler was asked about, which takes none."""
     statements: list[Statement] = []
     monkeypatch.setattr(sql_router, "active", lambda _spark: nullcontext())
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: statements.append(statement))
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: statements.append(statement))
     yield statements
 
 
@@ -59,24 +60,9 @@ def test_the_first_word_is_found_behind_blanks_and_comments(front: list[str], wo
     assert first_word("".join(front) + case(word) + behind) == word.upper()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "--",
-        "-- DELETE",
-        "/* DELETE FROM t",
-        "/* /* */ DELETE FROM t",
-        "/*+ DELETE */",
-        "'DELETE'",
-        "`DELETE`",
-        "(DELETE",
-        "_x",
-    ],
-)
-def test_a_text_without_a_first_word_has_none(text: str) -> None:
-    assert first_word(text) == ""
+@pytest.mark.parametrize(("text", "word"), first_words())
+def test_first_word_is_that_of_the_table_for_python_and_java(text: str, word: str) -> None:
+    assert first_word(text) == word
 
 
 @given(
@@ -122,15 +108,14 @@ def test_what_is_no_text_reaches_spark_which_refuses_it(asked: list[Statement]) 
 
 
 def test_what_a_handler_gives_is_the_result(asked: list[Statement], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_router, "_handler", lambda _name: lambda _spark, statement: [statement.text])
+    monkeypatch.setattr(sql_router, "function_named", lambda _name: lambda _spark, statement: [statement.text])
     assert Session().sql("DELETE FROM t") == ["DELETE FROM t"]
     assert asked == []
 
 
 @pytest.mark.parametrize("name", sorted({name for route in ROUTES.values() for name in route.handlers}))
 def test_each_handler_of_the_table_exists(name: str) -> None:
-    module, _, function = name.rpartition(".")
-    assert callable(getattr(import_module(f"spark_plugin.{module}"), function))
+    assert callable(function_named(name))
 
 
 def test_with_is_looked_at_only_where_rows_may_change() -> None:
@@ -159,7 +144,7 @@ def test_with_is_looked_at_only_where_rows_may_change() -> None:
 def test_client_reads_statements_with_the_session_s_settings_in_them(
     text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
     own = {"table": "shop.sales", "day": "2024-05-01", "hours": "200", "named": "${own.table}", "endless": "${own.endless}"}
     settings = {f"own.{name}": value for name, value in own.items()}
     assert with_variables(SimpleNamespace(conf=settings), text) == read
@@ -169,7 +154,7 @@ def test_client_reads_statements_with_the_session_s_settings_in_them(
 def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
     asked: list[Statement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_internals, "is_connect", lambda _spark: True)
+    monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
     assert Session().sql("VACUUM ${env:HOME}") == ("VACUUM ${env:HOME}", None, {}) and asked == []
     assert Session().sql("VACUUM ${spark.pydelta.registered}") == ("VACUUM ${spark.pydelta.registered}", None, {}) and asked == [
         Statement("VACUUM true", None, "VACUUM")

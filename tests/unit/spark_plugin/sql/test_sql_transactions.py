@@ -1,4 +1,4 @@
-"""Which texts begin and end transactions of the session, and which are scripts of Spark's; without a session."""
+"""Which texts begin and end transactions of the session, and which are scripts for Spark; without a session."""
 
 from __future__ import annotations
 

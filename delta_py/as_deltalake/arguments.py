@@ -1,0 +1,98 @@
+"""Arguments of deltalake's methods: their older, positional form, times, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+
+from delta_py.definition.properties import known_name
+from delta_py.errors import InvalidOptionError
+from delta_py.log.history import version_at_timestamp
+from delta_py.scan.time_travel import to_timestamp_ms
+from delta_py.snapshot import Snapshot
+from delta_py.storage.store import ObjectStore
+
+_OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:\d\d)$")
+COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
+HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
+
+
+def by_name(method: str, args: Sequence[Any], names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments, with the positional ones by their names. keywords: None for an argument that the caller left out.
+
+    Raises TypeError for too many arguments, and for one that is given twice.
+    """
+    values = dict(keywords)
+    if not args:
+        return values
+    if len(args) > len(names):
+        raise TypeError(f"{method}() got unexpected positional arguments: it takes at most {len(names)} of them here")
+    warnings.warn(
+        f"Passing commit arguments positionally to {method}() is deprecated. Use keyword arguments instead.",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    for name, value in zip(names, args, strict=False):
+        if values.get(name) is not None:
+            raise TypeError(f"{method}() got multiple values for '{name}'")
+        values[name] = value
+    return values
+
+
+def moment(version: Any) -> Any:
+    """A version or a time, as delta_py takes them. Raises TypeError; InvalidOptionError for a text without an offset."""
+    if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+        return version
+    if isinstance(version, datetime):
+        return version.astimezone(UTC)
+    if not isinstance(version, str):
+        raise TypeError(f"A version is a whole number, a text or a datetime, and not {type(version).__name__}.")
+    try:
+        time = datetime.fromisoformat(version) if _OFFSET.search(version) else datetime.min
+    except ValueError:
+        time = datetime.min
+    if time.tzinfo is None:
+        raise InvalidOptionError(
+            f"Failed to parse datetime string: {version!r}. Give a time with its offset, such as 2024-05-01T00:00:00+00:00.",
+            option="version",
+        )
+    return time
+
+
+def version_of(store: ObjectStore, version: int | datetime) -> int:
+    """The version of a time: the newest one at or before it, or the first one for an earlier time, as in deltalake."""
+    if isinstance(version, int):
+        return version
+    timestamp_ms = to_timestamp_ms(version, "UTC")
+    config = Snapshot.load(store).config
+    return version_at_timestamp(store, timestamp_ms, config, or_last=True, or_earliest=True)
+
+
+def known_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    known = {}
+    for name, value in properties.items():
+        try:
+            known_name(name)
+        except InvalidOptionError:
+            warnings.warn(f"The property {name} is unknown, and left out.", UserWarning, stacklevel=3)
+            continue
+        known[name] = value
+    return known
+
+
+def as_file_system(filesystem: Any) -> Any:
+    return pa_fs.FileSystem.from_uri(filesystem)[0] if isinstance(filesystem, str) else filesystem
+
+
+def without_statistics(actions: pa.Table) -> pa.Table:
+    """All statistics as null."""
+    for position, name in enumerate(actions.column_names):
+        if name.split(".")[0] in ("num_records", "null_count", "min", "max"):
+            actions = actions.set_column(position, name, pa.nulls(actions.num_rows, actions[name].type))
+    return actions

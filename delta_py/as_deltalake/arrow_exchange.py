@@ -1,0 +1,114 @@
+"""Arrow objects in the classes that deltalake's users get and pass.
+
+deltalake returns classes of the package arro3. Where it is installed, so do the functions here; else they return pyarrow's. Both
+have the Arrow PyCapsule interface, so `pyarrow.table(result)` works in both cases.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from delta_py.types.arrow_layouts import plain_type
+
+
+def _arro3() -> Any | None:
+    return importlib.import_module("arro3.core") if importlib.util.find_spec("arro3") is not None else None
+
+
+def table_out(table: pa.Table) -> Any:
+    arro3 = _arro3()
+    return table if arro3 is None else arro3.Table.from_arrow(table)
+
+
+def reader_out(reader: pa.RecordBatchReader) -> Any:
+    arro3 = _arro3()
+    return reader if arro3 is None else arro3.RecordBatchReader.from_arrow(reader)
+
+
+def schema_out(schema: pa.Schema) -> Any:
+    arro3 = _arro3()
+    return schema if arro3 is None else arro3.Schema.from_arrow(schema)
+
+
+def field_out(field: pa.Field) -> Any:
+    arro3 = _arro3()
+    return field if arro3 is None else arro3.Field.from_arrow(field)
+
+
+def type_out(data_type: pa.DataType) -> Any:
+    arro3 = _arro3()
+    return data_type if arro3 is None else arro3.DataType.from_arrow(data_type)
+
+
+def type_in(data_type: Any) -> pa.DataType:
+    """An Arrow type of any library."""
+    if isinstance(data_type, pa.DataType):
+        return data_type
+    return pa.field(data_type).type if not hasattr(data_type, "__arrow_c_schema__") else _imported_type(data_type)
+
+
+def _imported_type(data_type: Any) -> pa.DataType:
+    return pa.DataType._import_from_c_capsule(data_type.__arrow_c_schema__())
+
+
+def field_in(field: Any) -> pa.Field:
+    return field if isinstance(field, pa.Field) else pa.Field._import_from_c_capsule(field.__arrow_c_schema__())
+
+
+def schema_in(schema: Any) -> pa.Schema:
+    return schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+
+
+def reader_in(data: Any) -> pa.RecordBatchReader:
+    """Rows of any library, or a sequence of batches. Raises TypeError for data without an Arrow interface."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        batches = [_batch(part) for part in data]
+        if not batches:
+            raise ValueError("The list of batches is empty, so the columns are unknown. Pass a table without rows instead.")
+        return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = _batch(data)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    raise TypeError(f"{type(data).__name__} has no Arrow interface. Pass a table of pyarrow, polars or pandas, or batches.")
+
+
+def _batch(part: Any) -> pa.RecordBatch:
+    return part if isinstance(part, pa.RecordBatch) else pa.record_batch(part)
+
+
+def large_types(schema: pa.Schema) -> pa.Schema:
+    """The schema with 64-bit offsets of texts, binary values and lists, at any depth."""
+    return pa.schema([field.with_type(_large(field.type)) for field in schema])
+
+
+def _large(data_type: pa.DataType) -> pa.DataType:
+    data_type = plain_type(data_type)
+    if pa.types.is_string(data_type):
+        return pa.large_string()
+    if pa.types.is_binary(data_type):
+        return pa.large_binary()
+    if pa.types.is_list(data_type):
+        return pa.large_list(data_type.value_field.with_type(_large(data_type.value_type)))
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
+        return pa.map_(key.with_type(_large(key.type)), item.with_type(_large(item.type)))
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_large(field.type)) for field in data_type])
+    return data_type
+
+
+def view_type(data_type: pa.DataType) -> pa.DataType:
+    """Texts and binary values as views, which DataFusion and so deltalake's queries return."""
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return pa.string_view()
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return pa.binary_view()
+    return data_type

@@ -1,0 +1,143 @@
+"""deltalake's TableAlterer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from delta_py.alter.column_changes import NewColumn
+from delta_py.as_deltalake.arguments import COMMIT_FIRST, HOOKS_FIRST
+from delta_py.as_deltalake.exceptions import raises_deltalake_errors
+from delta_py.as_deltalake.features import TableFeatures
+from delta_py.as_deltalake.operations.sessions import TableSession
+from delta_py.as_deltalake.operations.written_files import note_change
+from delta_py.as_deltalake.schema import Field
+from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import Path, StructField, StructType
+
+
+@raises_deltalake_errors
+class TableAlterer:
+    """Each method takes commit_properties and post_commithook_properties, by name or in deltalake's older positional form."""
+
+    def __init__(self, session: TableSession) -> None:
+        self._table, self._block = session.as_delta, session.block
+
+    def add_feature(
+        self,
+        feature: TableFeatures | Sequence[TableFeatures],
+        allow_protocol_versions_increase: bool = False,
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        """Raises UnsupportedOperationError if the protocol's versions are too low and may not be raised."""
+        features = [feature] if isinstance(feature, TableFeatures) else list(feature)
+        protocol = self._table.protocol
+        if not allow_protocol_versions_increase and protocol.min_writer_version < 7:
+            raise UnsupportedOperationError(
+                f"Table features need writer version 7, and the table has {protocol.min_writer_version}. Nothing was changed. "
+                "Set allow_protocol_versions_increase=True."
+            )
+        properties = (commit_properties, post_commithook_properties)
+        with self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE"):
+            properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
+            version = self._table.version
+            if self._table.alter.set_table_properties(properties_of_features) == version:
+                note_change(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
+
+    def add_columns(
+        self,
+        fields: Field | Sequence[Field],
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        columns = [fields] if isinstance(fields, Field) else list(fields)
+        generated = [each.name for each in columns if GENERATION in each.as_delta.metadata]
+        if generated:
+            raise UnsupportedOperationError(
+                f"New columns cannot be generated: {', '.join(generated)}. Existing rows would have no value. Nothing was "
+                "changed. Create a table with it, and copy the rows."
+            )
+        with self._block("add_columns", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+            schema = self._table.struct_type
+            self._table.alter.add_columns([new for each in columns for new in _new_columns(schema, (), each.as_delta)])
+
+    def add_constraint(
+        self,
+        constraints: Mapping[str, str],
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.add_constraint({name: spark_sql(sql) for name, sql in constraints.items()})
+
+    def drop_constraint(
+        self,
+        name: str,
+        raise_if_not_exists: bool = True,
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        with self._block("drop_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.drop_constraint(name, raise_if_not_exists)
+
+    def drop_column_not_null(
+        self, column_name: str, commit_properties: Any = None, post_commithook_properties: Any = None
+    ) -> None:
+        """Raises InvalidOptionError if the column has no NOT NULL."""
+        column = self._table.struct_type.find(column_name)
+        if column is not None and column.nullable:
+            raise InvalidOptionError(f"Column {column_name} has no NOT NULL. Nothing was changed.", option="column_name")
+        with self._block("drop_column_not_null", (), COMMIT_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.drop_column_not_null(column_name)
+
+    def set_table_properties(
+        self,
+        properties: Mapping[str, str],
+        raise_if_not_exists: bool = True,
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        with self._block("set_table_properties", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.set_table_properties(properties)
+
+    def set_table_name(
+        self, name: str, *args: Any, commit_properties: Any = None, post_commithook_properties: Any = None
+    ) -> None:
+        with self._block("set_table_name", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.set_table_name(name)
+
+    def set_table_description(
+        self, description: str, *args: Any, commit_properties: Any = None, post_commithook_properties: Any = None
+    ) -> None:
+        with self._block("set_table_description", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.set_table_description(description)
+
+    def set_column_metadata(
+        self,
+        column: str,
+        metadata: Mapping[str, Any],
+        *args: Any,
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+    ) -> None:
+        with self._block("set_column_metadata", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+            self._table.alter.set_column_metadata(column, metadata)
+
+
+def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
+    """The column; or the fields that a struct of the table lacks, if the table has the struct already."""
+    known = schema.find(field.name)
+    if known is not None and isinstance(known.data_type, StructType) and isinstance(field.data_type, StructType):
+        for inner in field.data_type.fields:
+            if inner != known.data_type.find(inner.name):
+                yield from _new_columns(known.data_type, (*parents, known.name), inner)
+    else:
+        yield NewColumn((*parents, field.name), field.data_type, field.nullable, metadata=field.metadata)

@@ -1,0 +1,121 @@
+"""deltalake's TableMerger: the clauses of a MERGE, whose order is that of the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Self
+
+from delta_py.as_deltalake.arrow_exchange import reader_in
+from delta_py.as_deltalake.operations import metrics
+from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
+from delta_py.table import DeltaTable
+from delta_py.types.names import quoted, split_name
+from delta_py.types.schema import StructType
+
+
+class TableMerger:
+    """is_lenient: values that do not fit their column become null. block: makes the block in which the MERGE runs."""
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        source: Any,
+        predicate: str,
+        source_alias: str | None,
+        target_alias: str | None,
+        *,
+        merge_schema: bool,
+        is_lenient: bool,
+        block: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        reader = reader_in(source)
+        self._block, self._schema, self._aliases = block, reader.schema, (target_alias, source_alias)
+        self._merge_schema, self._columns = merge_schema, table.struct_type
+        self._complete_kinds: set[str] = set()
+        self._lenient_types = table.struct_type if is_lenient else StructType()
+        self._merger = table.merge(
+            reader, spark_sql(predicate), source_alias, target_alias, truncate_nanoseconds=True, merge_schema=merge_schema
+        )
+
+    def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_update(self._by_column(updates), _sql(predicate))
+        return self
+
+    def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
+        """The table's columns get the values of the source's columns of the same names; others keep theirs. With merge_schema the
+        table gets the source's other columns too."""
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
+        return self
+
+    def when_matched_delete(self, predicate: str | None = None) -> Self:
+        if self._can_apply("matched", predicate):
+            self._merger.when_matched_delete(_sql(predicate))
+        return self
+
+    def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        if self._can_apply("not matched", predicate):
+            self._merger.when_not_matched_insert(self._by_column(updates), _sql(predicate))
+        return self
+
+    def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
+        """Columns that only the table has get their default, or null."""
+        if self._can_apply("not matched", predicate):
+            self._merger.when_not_matched_insert(self._all(except_cols), _sql(predicate))
+        return self
+
+    def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        if self._can_apply("not matched by source", predicate):
+            self._merger.when_not_matched_by_source_update(self._by_column(updates), _sql(predicate))
+        return self
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
+        if self._can_apply("not matched by source", predicate):
+            self._merger.when_not_matched_by_source_delete(_sql(predicate))
+        return self
+
+    def execute(self) -> dict[str, Any]:
+        """Run the MERGE; returns metrics. A MERGE without a clause changes nothing."""
+        with self._block():
+            done = self._merger.execute()
+        files = {
+            "num_target_files_scanned": self._merger.files_scanned,
+            "num_target_files_skipped_during_scan": self._merger.files_skipped,
+        }
+        return {**metrics.renamed(done, metrics.MERGE), **files}
+
+    def _can_apply(self, kind: str, predicate: str | None) -> bool:
+        """Whether a clause can ever apply: none of its kind before it takes every row."""
+        can_apply = kind not in self._complete_kinds
+        if predicate is None:
+            self._complete_kinds.add(kind)
+        return can_apply
+
+    # ------------------------------------------------------------ columns
+
+    def _all(self, except_cols: Sequence[str] | None) -> dict[str, str]:
+        source = self._aliases[1] or "source"
+        excluded = set(except_cols or ())
+        names = [field.name for field in self._schema if field.name not in excluded and self._is_assigned(field.name)]
+        updates = {quoted(name): f"{quoted(source)}.{quoted(name)}" for name in names}
+        return with_lenient_casts(updates, self._lenient_types)
+
+    def _is_assigned(self, name: str) -> bool:
+        """Whether a column of the source has one in the table, or gets one."""
+        return self._merge_schema or self._columns.find(name) is not None
+
+    def _by_column(self, updates: Mapping[str, str]) -> dict[str, str]:
+        """The updates by column, without the alias of the table or of the source before its name."""
+        named = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
+        return with_lenient_casts(named, self._lenient_types)
+
+
+def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
+    first, *rest = split_name(name)
+    return ".".join(map(quoted, rest)) if rest and first in aliases else name
+
+
+def _sql(predicate: str | None) -> str | None:
+    return None if predicate is None else spark_sql(predicate)

@@ -1,0 +1,73 @@
+"""Metrics of operations by deltalake's names, from those by delta-spark's names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_FILES = {"num_added_files": "numAddedFiles", "num_removed_files": "numRemovedFiles"}
+_COPIED = {"num_copied_rows": "numCopiedRows"}
+_TIMES = {"execution_time_ms": "executionTimeMs", "scan_time_ms": "scanTimeMs"}
+_REWRITE = {"rewrite_time_ms": "rewriteTimeMs"}
+DELETE = {**_FILES, "num_deleted_rows": "numDeletedRows", **_COPIED, **_TIMES, **_REWRITE}
+UPDATE = {**_FILES, "num_updated_rows": "numUpdatedRows", **_COPIED, **_TIMES}
+MERGE = {
+    "num_source_rows": "numSourceRows",
+    "num_target_rows_inserted": "numTargetRowsInserted",
+    "num_target_rows_updated": "numTargetRowsUpdated",
+    "num_target_rows_deleted": "numTargetRowsDeleted",
+    "num_target_rows_copied": "numTargetRowsCopied",
+    "num_output_rows": "numOutputRows",
+    "num_target_files_added": "numTargetFilesAdded",
+    "num_target_files_removed": "numTargetFilesRemoved",
+    **_TIMES,
+    **_REWRITE,
+}
+_OMITTED = ("num_deleted_rows",)  # unknown if removed files have no statistics
+RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
+
+
+def renamed(metrics: Mapping[str, int], names: Mapping[str, str]) -> dict[str, Any]:
+    """names: delta-spark's by deltalake's. A metric that the operation does not have is 0; the number of deleted rows is left
+    out."""
+    unknown = {name for name in _OMITTED if names.get(name) not in metrics}
+    return {ours: metrics.get(theirs, 0) for ours, theirs in names.items() if ours not in unknown}
+
+
+def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
+    """commitInfo with the metrics of pydelta's own commits as numbers, as those of deltalake's commits are. Other writers'
+    stay."""
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, dict) or not str(info.get("engineInfo", "")).startswith("pydelta/"):
+        return dict(info)
+    numbers = {name: int(value) if str(value).isdecimal() else value for name, value in metrics.items()}
+    return {**info, "operationMetrics": numbers}
+
+
+def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """kind: preserveLocality or zOrder. Sizes of files are JSON texts, as deltalake has them."""
+    is_ordered = kind == "zOrder"
+    return {
+        "numFilesAdded": metrics["numFilesAdded"],
+        "numFilesRemoved": metrics["numFilesRemoved"],
+        "filesAdded": _sizes(metrics["filesAdded"]),
+        "filesRemoved": _sizes(metrics["filesRemoved"]),
+        "partitionsOptimized": metrics["partitionsOptimized"],
+        "numBatches": metrics["numBatches"],
+        "totalConsideredFiles": metrics["totalConsideredFiles"],
+        "totalFilesSkipped": metrics["totalFilesSkipped"],
+        "preserveInsertionOrder": not is_ordered,
+        "plannerStrategy": kind,
+        "preservedStableOrder": not is_ordered,
+        "maxBinSpanFiles": metrics["numFilesRemoved"],
+    }
+
+
+def _sizes(sizes: Mapping[str, Any]) -> str:
+    values = {
+        "min": sizes["min"] or 0,
+        "max": sizes["max"] or 0,
+        **{name: sizes[name] for name in ("avg", "totalFiles", "totalSize")},
+    }
+    return json.dumps({name: values[name] for name in sorted(values)}, separators=(",", ":"))

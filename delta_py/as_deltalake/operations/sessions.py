@@ -1,0 +1,88 @@
+"""Runs an operation of delta_py with the properties that a caller of deltalake passes, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_py.as_deltalake.arguments import by_name
+from delta_py.as_deltalake.exceptions import deltalake_errors
+from delta_py.as_deltalake.properties import WriterProperties
+from delta_py.as_deltalake.transaction import commit_as
+from delta_py.protocol.column_mapping import physical_path
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.file_settings import file_settings
+from delta_py.types.schema import ArrayType, MapType, leaves
+
+if TYPE_CHECKING:
+    from delta_py.table import DeltaTable
+
+
+@contextmanager
+def operation(
+    config: TableConfig | None, properties: Mapping[str, Any], writer_properties: WriterProperties | None = None
+) -> Iterator[None]:
+    """config: of the table whose files are written. properties: commit_properties, post_commithook_properties, operation_name."""
+    files = nullcontext() if writer_properties is None else _file_settings(config, writer_properties)
+    with (
+        deltalake_errors(),
+        commit_as(
+            properties.get("commit_properties"),
+            properties.get("post_commithook_properties"),
+            properties.get("operation_name"),
+        ),
+        files,
+    ):
+        yield
+
+
+def _file_settings(config: TableConfig | None, properties: WriterProperties) -> Any:
+    return file_settings(properties.file_settings([] if config is None else file_columns(config)))
+
+
+def file_columns(config: TableConfig) -> list[str]:
+    """The plain leaves of the table's data files, by their physical paths, dotted."""
+    schema, mode = config.schema, config.column_mapping_mode
+    paths = [path for path, leaf in leaves(schema) if not isinstance(leaf.data_type, ArrayType | MapType)]
+    return [".".join(physical_path(schema, path, mode)) for path in paths if path[0] not in config.partition_columns]
+
+
+class TableOperation:
+    """A block that changes a table, after which its object is at the newest version."""
+
+    def __init__(self, table: DeltaTable, keywords: Mapping[str, Any], writer_properties: WriterProperties | None = None) -> None:
+        self._table = table
+        self._session = operation(table.snapshot.config, keywords, writer_properties)
+
+    def __enter__(self) -> None:
+        self._session.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        if error is None:
+            self._table.update_incremental()
+        return self._session.__exit__(kind, error, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSession:
+    """Makes the blocks in which operations change a table."""
+
+    as_delta: DeltaTable
+
+    def block(
+        self,
+        method: str,
+        args: Sequence[Any],
+        order: Sequence[str],
+        commit_properties: Any = None,
+        post_commithook_properties: Any = None,
+        writer_properties: WriterProperties | None = None,
+        operation_name: str | None = None,
+    ) -> TableOperation:
+        """args: commit arguments in deltalake's older positional form, whose names are `order`. operation_name: in the
+        history."""
+        keywords = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
+        properties = {**by_name(method, args, order, keywords), "operation_name": operation_name}
+        return TableOperation(self.as_delta, properties, writer_properties)

@@ -1,0 +1,24 @@
+"""Which files a caller of deltalake wants: filters of partitions as tuples, or SQL over columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.exchange.partition_filters import partition_condition
+from delta_py.expressions.parse import parse_predicate
+from delta_py.expressions.tree import Expression
+from delta_py.snapshot import Snapshot
+
+
+def condition_of(snapshot: Snapshot, filters: Any) -> Expression | None:
+    """filters: SQL; a list of (column, operator, value), all of which hold; a list of such lists, one of which holds; or None.
+    Raises as partition_condition and parse_predicate."""
+    if filters is None or filters == []:
+        return None
+    if isinstance(filters, str):
+        return parse_predicate(spark_sql(filters), snapshot.schema)
+    config = snapshot.config
+    conjunctions = filters if isinstance(filters[0], list) else [filters]
+    parts = [partition_condition(config.schema, config.partition_columns, each) for each in conjunctions]
+    return parse_predicate(" OR ".join(f"({part})" for part in parts), snapshot.schema)

@@ -1,0 +1,59 @@
+"""QueryBuilder: SQL queries over tables, computed by duckdb.
+
+deltalake computes them with DataFusion. Where duckdb is not installed, the error says what to do; and DeltaTable.scan selects
+columns and rows without it. SQL that only DataFusion has is refused by duckdb.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from delta_py.as_deltalake.arrow_exchange import reader_out, view_type
+from delta_py.as_deltalake.exceptions import DeltaError
+from delta_py.as_deltalake.sql_dialects import duckdb_sql
+from delta_py.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from delta_py.as_deltalake.table import DeltaTable
+
+
+class QueryBuilder:
+    def __init__(self) -> None:
+        if importlib.util.find_spec("duckdb") is None:
+            raise UnsupportedOperationError(
+                "QueryBuilder needs duckdb: pip install duckdb. Without it, DeltaTable.scan(columns, predicate) reads rows."
+            )
+        duckdb: Any = importlib.import_module("duckdb")
+        self._connection, self._error = duckdb.connect(), duckdb.Error
+        self._schemas: list[pa.Schema] = []
+
+    def register(self, table_name: str, delta_table: DeltaTable) -> Self:
+        """Name a table in the queries. Its rows are read when a query runs, at the version that the object has now."""
+        self._connection.register(table_name, delta_table.to_pyarrow_dataset())
+        self._schemas.append(pa.schema(delta_table.schema()))
+        return self
+
+    def execute(self, sql: str) -> Any:
+        """The rows of a query, as a stream of batches. Raises DeltaError for SQL that duckdb refuses."""
+        try:
+            relation = self._connection.sql(duckdb_sql(sql))  # None for a statement without a result
+            result = pa.table({}) if relation is None else relation.to_arrow_table()
+        except self._error as error:
+            raise DeltaError(f"duckdb refuses the query: {error}") from error
+        table = _as_datafusion(result, self._schemas)
+        return reader_out(pa.RecordBatchReader.from_batches(table.schema, table.to_batches()))
+
+
+def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
+    """The result as DataFusion gives it: texts as views, and columns of the tables with their NOT NULL and their metadata."""
+    known = {field.name: field for schema in reversed(schemas) for field in schema}
+    fields = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        source = known.get(field.name, field)
+        is_same = source.type == field.type
+        is_nullable = source.nullable or not is_same or column.null_count > 0
+        fields.append(pa.field(field.name, view_type(field.type), is_nullable, source.metadata if is_same else None))
+    return table.cast(pa.schema(fields))

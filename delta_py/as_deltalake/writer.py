@@ -1,0 +1,193 @@
+"""deltalake's write_deltalake and convert_to_deltalake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name
+from delta_py.as_deltalake.arrow_exchange import reader_in
+from delta_py.as_deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError, with_deltalake_errors
+from delta_py.as_deltalake.operations.sessions import operation
+from delta_py.as_deltalake.operations.written_files import note_change
+from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_py.as_deltalake.schema import columns_of
+from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.as_deltalake.table import DeltaTable
+from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
+from delta_py.definition.arrow_data import arrow_stream
+from delta_py.definition.create import define_table
+from delta_py.definition.request import WriteRequest
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError
+from delta_py.object_stores.open_store import open_store
+from delta_py.protocol.table_config import TableConfig
+from delta_py.row_changes.write import write_rows
+from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
+from delta_py.table import DeltaTable as Table
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import StructType
+
+__all__ = [
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "WriterProperties",
+    "convert_to_deltalake",
+    "write_deltalake",
+]
+
+
+@with_deltalake_errors
+def write_deltalake(
+    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    data: Any,
+    *,
+    partition_by: Sequence[str] | str | None = None,
+    mode: str = "error",
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    schema_mode: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    predicate: str | None = None,
+    target_file_size: int | None = None,
+    writer_properties: WriterProperties | None = None,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> None:
+    """Write rows to a table, which is created if it does not exist. Times are cut to microseconds. name, description and
+    configuration are those of a new table; an existing one keeps its own. A DeltaTable moves to the new version."""
+    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else _existing(table_or_uri, storage_options)
+    if table is not None:
+        recorded = _recorded(table, commit_properties)
+        table.update_incremental()
+        if _recorded(table, commit_properties) != recorded:
+            raise CommitFailedError(
+                f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
+                "written. Compare transaction_version with your own before you write again."
+            )
+        if mode == "ignore":
+            return
+    if schema_mode == "overwrite" and mode != "overwrite":
+        raise InvalidOptionError(
+            f"schema_mode='overwrite' goes with mode='overwrite', and the mode is {mode!r}. Nothing was written.",
+            option="schema_mode",
+        )
+    if schema_mode not in (None, "merge", "overwrite"):
+        raise InvalidOptionError(f"There is no schema_mode {schema_mode!r}. Use merge or overwrite.", option="schema_mode")
+    rows = reader_in(data)
+    columns = columns_of(rows.schema)
+    is_new = table is None
+    if table is not None and schema_mode == "merge":
+        _refuse_new_rules(table.as_delta.struct_type, columns)
+    request = WriteRequest(
+        mode=mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        name=name if is_new else None,
+        description=description if is_new else None,
+        configuration={key: text for key, text in (configuration or {}).items() if text is not None} if is_new else None,
+        merge_schema=schema_mode == "merge",
+        overwrite_schema=schema_mode == "overwrite" and not (is_new or (predicate is not None and _has_columns(table, columns))),
+        replace_where=None if is_new or predicate is None else spark_sql(predicate),
+        target_file_bytes=target_file_size,
+        truncate_nanoseconds=True,
+        tasks=1,
+        columns=columns,
+    )
+    store = _store_of(table_or_uri, table, storage_options)
+    properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
+    with operation(_config(table, columns, request), properties, writer_properties):
+        version = write_rows(store, arrow_stream(rows), request)
+        if table is not None and version == table.version():
+            # The rows were none. deltalake commits all the same, and records the application's transactions.
+            parameters = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
+            note_change(table.as_delta.snapshot, "WRITE", parameters)
+    if table is not None:
+        table.update_incremental()
+
+
+def _store_of(
+    table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
+) -> ObjectStore:
+    if table is not None:
+        return table.as_delta.snapshot.store
+    assert not isinstance(table_or_uri, DeltaTable), "it is the table"
+    return open_store(table_or_uri, StorageOptions.of(storage_options or {}))
+
+
+def _refuse_new_rules(present: StructType, columns: StructType) -> None:
+    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
+    if generated:
+        raise SchemaMismatchError(
+            f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "
+            "written. Create a new table with them, and write the rows into it."
+        )
+
+
+def _recorded(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
+    """The versions that the table records for the applications of a commit."""
+    transactions = () if properties is None else properties.app_transactions or ()
+    return {each.app_id: table.transaction_version(each.app_id) for each in transactions}
+
+
+def _existing(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> DeltaTable | None:
+    try:
+        return DeltaTable(uri, storage_options=storage_options)
+    except TableNotFoundError:
+        return None
+
+
+def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
+    """Whether the table has these columns: then there is no schema to overwrite next to a predicate."""
+    return table is not None and table.as_delta.struct_type.names == columns.names
+
+
+def _config(table: DeltaTable | None, columns: StructType, request: WriteRequest) -> TableConfig:
+    """The table to whose files the writer's properties apply."""
+    if table is not None and not request.overwrite_schema:
+        return table.as_delta.snapshot.config
+    return define_table(columns, partition_by=request.partition_by or ()).config
+
+
+@with_deltalake_errors
+def convert_to_deltalake(
+    uri: str | os.PathLike[str],
+    mode: str = "error",
+    partition_by: Any = None,
+    partition_strategy: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *args: Any,
+    collect_stats: bool = True,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> None:
+    """Make a directory of Parquet files a table. mode: error, or ignore for an existing table. partition_by: a Schema of the
+    columns in the names of directories, in the only strategy `hive` (`day=2024-05-01/`)."""
+    keywords = by_name(
+        "convert_to_deltalake",
+        args,
+        COMMIT_FIRST,
+        {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties},
+    )
+    if partition_by is not None and partition_strategy is None:
+        raise ValueError("Partition strategy has to be provided with partition_by.")
+    if partition_strategy not in (None, "hive"):
+        raise ValueError("Currently only `hive` partition strategy is supported to be converted.")
+    if DeltaTable.is_deltatable(uri, storage_options):
+        if mode == "ignore":
+            return
+        raise TableAlreadyExistsError(f"There is a table at {os.fspath(uri)} already. Use mode='ignore' to leave it as it is.")
+    with operation(None, keywords):
+        Table.convert(
+            uri,
+            None if partition_by is None else columns_of(partition_by),
+            collect_stats=collect_stats,
+            configuration={key: text for key, text in (configuration or {}).items() if text is not None},
+            name=name,
+            description=description,
+            storage_options=storage_options,
+        )

@@ -1,0 +1,27 @@
+"""Backoff: how long to wait before an attempt is repeated.
+
+    contended = Backoff(first_seconds=0.1, longest_seconds=5.0)
+    sleep(contended.wait_seconds(attempt))
+
+The waits double from attempt to attempt, up to a limit. Each is shortened at random, so that writers that failed at the same time
+do not try again at the same time. The loops decide what they repeat, how often, and when they give up. Loops that look at fixed
+intervals whether something has ended do not need this.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+_MOST_DOUBLINGS = 16  # so that the power stays small, however many attempts there are
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """first_seconds: the longest wait after attempt 0. longest_seconds: the longest wait after any attempt."""
+
+    first_seconds: float
+    longest_seconds: float
+
+    def wait_seconds(self, attempt: int) -> float:
+        return random.uniform(0, min(self.longest_seconds, self.first_seconds * 2 ** min(attempt, _MOST_DOUBLINGS)))

@@ -1,0 +1,181 @@
+"""A version of a table as a dataset of pyarrow, which duckdb, polars and others filter by themselves.
+
+    arrow_dataset(snapshot).to_table(filter=ds.field("day") == 3)
+
+Each data file is a fragment. Its guarantee holds its partition values and the bounds of its statistics, so a filter skips files
+without opening them. pyarrow knows neither deletion vectors nor column mapping: the rows of a file that needs them are read into
+memory when the dataset is made, by this library's own reader. That is each file with a deletion vector, and each file of a table
+with column mapping or with columns whose values pyarrow reads in another form (`why_in_memory`).
+Protocol: Per-file Statistics; Deletion Vectors; Column Mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+
+from delta_py.exchange.arrow_file_system import StoreFileSystem
+from delta_py.expressions.tree import Expression
+from delta_py.parquet.file_reader import read_files
+from delta_py.protocol.table_config import TableConfig
+from delta_py.scan.file_groups import scan_files
+from delta_py.scan.file_pruner import partition_texts, typed_partition_values
+from delta_py.scan.planning import Scan, ScanOptions, plan_scan
+from delta_py.snapshot import Snapshot
+from delta_py.statistics.stats import FileStats, parse_stats
+from delta_py.types.char_types import DECLARED_TYPE
+from delta_py.types.column_rules import TYPE_CHANGES
+from delta_py.types.schema import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    GeospatialType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    to_arrow_schema,
+)
+
+# Bounds of floats say nothing about NaN, for which some filters are true; those of binary values are not recorded.
+_BOUNDED = ("byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
+
+
+def arrow_dataset(
+    snapshot: Snapshot,
+    predicate: Expression | None = None,
+    *,
+    timezone: str = "UTC",
+    filesystem: Any = None,
+    read_options: Any = None,
+    schema: pa.Schema | None = None,
+) -> Any:
+    """A pyarrow.dataset.Dataset of the files that may hold rows for which the predicate is true; the rows are not filtered.
+
+    timezone: as in ScanOptions. filesystem: reads the files by their paths below the table's root, instead of the table's store.
+    read_options: pyarrow's ParquetReadOptions. schema: of the dataset, instead of the table's. Raises as plan_scan and
+    read_files.
+    """
+    import pyarrow.dataset as ds  # the only module that needs it: importing it takes longer than a small read
+
+    scan = plan_scan(snapshot, None, predicate, ScanOptions(timezone=timezone, keep_all=True))
+    schema = schema or to_arrow_schema(snapshot.schema)
+    in_memory = pa.array([why_in_memory(snapshot.config) is not None] * scan.files.num_rows, pa.bool_())
+    has_vector = scan.files["deletion_vector"].is_valid().combine_chunks()
+    is_read = pc.or_(in_memory, has_vector)
+    on_disk = scan.files.filter(pc.invert(is_read))
+    options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    file_format = ds.ParquetFileFormat(
+        read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
+    )
+    schema = _with_dictionaries(schema, options.dictionary_columns or ())
+    sizes = dict(zip(on_disk["path"].to_pylist(), on_disk["size"].to_pylist(), strict=True))
+    files = filesystem or pa_fs.PyFileSystem(StoreFileSystem(snapshot.store, sizes))
+    fragments = [
+        file_format.make_fragment(path, filesystem=files, partition_expression=guarantee)
+        for path, guarantee in zip(sizes, _guarantees(ds, snapshot.config, on_disk, timezone), strict=True)
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, file_format, files)
+    if on_disk.num_rows == scan.files.num_rows:
+        return dataset
+    rows = _rows_of(scan, scan.files.filter(is_read)).cast(schema)
+    return ds.UnionDataset(schema, [dataset, ds.InMemoryDataset(rows, schema=schema)])
+
+
+def why_in_memory(config: TableConfig) -> str | None:
+    """Why pyarrow's own reader would give other rows than this library's for some files of the table; None if it does not."""
+    if config.column_mapping_mode != "none":
+        return "its columns have other names in the files (column mapping)"
+    for column in config.schema.fields:
+        if column.metadata.keys() & {TYPE_CHANGES, DECLARED_TYPE} or any(map(_is_read_otherwise, _types_in(column.data_type))):
+            return f"pyarrow reads values of the column {column.name} in another form"
+    return None
+
+
+def _types_in(data_type: DataType) -> Iterator[DataType]:
+    yield data_type
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                yield from _types_in(field.data_type)
+        case ArrayType(element, _):
+            yield from _types_in(element)
+        case MapType(key, value, _):
+            yield from _types_in(key)
+            yield from _types_in(value)
+
+
+def _is_read_otherwise(data_type: DataType) -> bool:
+    return data_type in (VARIANT, VOID) or isinstance(data_type, GeospatialType)
+
+
+def _with_dictionaries(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The schema with the columns that the caller reads as dictionaries."""
+    for position, column in enumerate(schema):
+        if column.name in names:
+            schema = schema.set(position, column.with_type(pa.dictionary(pa.int32(), column.type)))
+    return schema
+
+
+def _rows_of(scan: Scan, files: pa.Table) -> pa.Table:
+    planned = (file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch))
+    return pa.Table.from_batches(read_files(scan.state, planned), schema=to_arrow_schema(scan.output_schema))
+
+
+# ---------------------------------------------------------------- what is known about each file
+
+
+def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) -> list[Any]:
+    """For each file, an expression that is true for all of its rows."""
+    columns = [f for f in config.schema.fields if _is_bounded(f) and f.name not in config.partition_columns]
+    stats = parse_stats(files["stats"], {(f.name,): f.data_type for f in columns})
+    found: list[list[Any]] = [[] for _ in range(files.num_rows)]
+    batch = files.combine_chunks().to_batches()
+    for column in config.partition_fields if batch else ():
+        values = typed_partition_values(partition_texts(batch[0], column.name), column, timezone)
+        field = ds.field(column.name)
+        for facts, value in zip(found, values, strict=True):
+            facts.append(field == value if value.is_valid else field.is_null())
+    for column in columns:
+        _add_bounds(ds.field(column.name), stats, column, found)
+    return [_all(ds, facts) for facts in found]
+
+
+def _is_bounded(column: StructField) -> bool:
+    kind = column.data_type
+    return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
+
+
+def _add_bounds(field: Any, stats: FileStats, column: StructField, found: Sequence[list[Any]]) -> None:
+    path = (column.name,)
+    unknown = pa.nulls(stats.file_count, pa.int64())
+    minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
+    null_counts = stats.null_count.get(path, unknown).to_pylist()
+    row_counts = stats.num_records.to_pylist()
+    for number, facts in enumerate(found):
+        null_count, row_count = null_counts[number], row_counts[number]
+        if null_count is not None and null_count == row_count:
+            facts.append(field.is_null())
+            continue
+        if null_count == 0:
+            facts.append(field.is_valid())
+        for bound, is_lower in ((minimum, True), (maximum, False)):
+            if bound is not None and bound[number].is_valid:
+                fact = field >= bound[number] if is_lower else field <= bound[number]
+                # pyarrow understands `bound or null` in this order; a null is in no bounds.
+                facts.append(fact if null_count == 0 else fact | field.is_null())
+
+
+def _all(ds: Any, facts: Sequence[Any]) -> Any:
+    if not facts:
+        return ds.scalar(True)
+    result = facts[0]
+    for fact in facts[1:]:
+        result = result & fact
+    return result

@@ -1,0 +1,87 @@
+"""Filters on partition columns as deltalake takes them: a list of (column, operator, value), all of which must hold.
+
+    partition_condition(schema, ["day"], [("day", ">=", date(2024, 5, 1)), ("hour", "in", [1, 2])])    # SQL
+
+Values are texts, numbers, booleans, dates or times; an empty text stands for null, as in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from delta_py.errors import InvalidOptionError, SchemaMismatchError
+from delta_py.types.names import quoted
+from delta_py.types.schema import StructType
+
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_LISTS = {"in": "IN", "not in": "NOT IN"}
+
+
+def partition_condition(schema: StructType, partition_columns: Sequence[str], filters: Sequence[Sequence[Any]]) -> str | None:
+    """SQL for the filters; None if there are none.
+
+    Raises SchemaMismatchError for a column that the table lacks or that is no partition column; InvalidOptionError for a filter
+    of another form; ValueError for a value that no partition can have.
+    """
+    conditions = [_condition(schema, partition_columns, each) for each in filters]
+    return " AND ".join(f"({condition})" for condition in conditions) or None
+
+
+def _condition(schema: StructType, partition_columns: Sequence[str], each: Sequence[Any]) -> str:
+    if len(each) != 3:
+        raise _invalid(each)
+    column, operator, value = each
+    is_list = isinstance(value, list | tuple | set)
+    if not (operator in _LISTS and is_list) and not (operator in _COMPARISONS and not is_list):
+        raise _invalid(each)
+    if column not in partition_columns:
+        what = "is no partition column of the table" if schema.find(column) else "is not in the table"
+        raise SchemaMismatchError(
+            f"Column {column} {what}; its partition columns are ({', '.join(partition_columns)}). Filter the rows instead.",
+            error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            sql_state="42703",
+            column=column,
+        )
+    name = quoted(column)
+    if is_list:
+        return f"{name} {_LISTS[operator]} ({', '.join(_literal(item) for item in value)})"
+    if value == "" or value is None:
+        return f"{name} IS {'NOT ' if operator == '!=' else ''}NULL"
+    return f"{name} {operator} {_literal(value)}"
+
+
+def partition_text(value: Any) -> str:
+    """A value as the text of a partition. Raises ValueError for a value of another type."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return value
+        case int() | float():
+            return str(value)
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.decode("unicode_escape", "backslashreplace")
+        case _:
+            raise ValueError(
+                f"A partition cannot have the value {value!r} of type {type(value).__name__}. Could not encode partition "
+                f"value for type: {type(value).__name__}."
+            )
+
+
+def _literal(value: Any) -> str:
+    escaped = partition_text(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _invalid(each: Sequence[Any]) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"{tuple(each)!r} is no filter on partitions. Give (column, operator, value) with one of {', '.join(_COMPARISONS)}, or "
+        "(column, 'in' or 'not in', [values]).",
+        option="partition_filters",
+    )

@@ -1,0 +1,294 @@
+"""Converts sqlglot's syntax tree to a tree of tree.py, not yet resolved. Imported only when SQL text is parsed.
+
+Parts of Spark's grammar that this library does not support are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sqlglot import exp
+
+from delta_py.expressions.clock import CLOCK_FUNCTIONS
+from delta_py.expressions.evaluation_errors import SUBQUERY, not_an_expression, not_supported
+from delta_py.expressions.functions.like import with_backslashes
+from delta_py.expressions.sql_text import literals
+from delta_py.expressions.sql_text.dialect import syntax_tree
+from delta_py.expressions.sql_text.sql_types import data_type_of
+from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
+from delta_py.types.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructType,
+)
+
+# `date(x)` is `cast(x as date)`.
+_CASTING_FUNCTIONS: dict[str, DataType] = {
+    **{"tinyint": BYTE, "smallint": SHORT, "int": INTEGER, "bigint": LONG, "float": FLOAT, "double": DOUBLE},
+    **{"string": STRING, "boolean": BOOLEAN, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP},
+    "decimal": DecimalType(10, 0),
+}
+_PREFIXES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
+_COMPARISONS: dict[type[exp.Expression], str] = {
+    **{exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
+}
+_OPERATORS: dict[type[exp.Expression], str] = {
+    **{exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div", exp.DPipe: "concat"},
+    **{exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~"},
+    **{exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.Neg: "-", exp.RegexpLike: "rlike"},
+}
+_FIELDS = {
+    **{name: name.lower() for name in ("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFWEEK", "HOUR", "MINUTE")},
+    **{"Y": "year", "YEARS": "year", "YR": "year", "YRS": "year", "QTR": "quarter", "MON": "month", "MONS": "month"},
+    **{"MONTHS": "month", "D": "day", "DAYS": "day", "DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear"},
+    **{"W": "weekofyear", "WEEKS": "weekofyear", "H": "hour", "HOURS": "hour", "HR": "hour", "HRS": "hour"},
+    **{"M": "minute", "MIN": "minute", "MINS": "minute", "MINUTES": "minute"},
+}
+
+
+def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
+    """The tree of the text. fold: resolves a tree, so that constants come back as Literals.
+
+    Raises ExpressionError for text that is not an expression or uses something that is not supported; RecursionError for text
+    that is nested too deeply.
+    """
+    return _Converter(sql, schema, fold).tree(syntax_tree(sql))
+
+
+class _Converter:
+    def __init__(self, sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> None:
+        self._sql = sql
+        self._schema = schema
+        self._fold = fold
+        self._trees_of_nodes: dict[int, Expression] = {}  # a node that occurs in several places is converted once
+
+    def tree(self, node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Literal):
+            return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
+        converted = self._trees_of_nodes.get(id(node))
+        if converted is None:
+            converted = self._trees_of_nodes[id(node)] = self._read(node)
+        return converted
+
+    def _read(self, node: exp.Expression) -> Expression:
+        match node:
+            case exp.Paren():
+                return self.tree(node.this)
+            case exp.Column() | exp.Dot():
+                return self._named(node)
+            case exp.And() | exp.Or():
+                operands = tuple(map(self.tree, _operands(node)))
+                return And(operands) if isinstance(node, exp.And) else Or(operands)
+            case exp.Not():
+                return Not(self.tree(node.this))
+            case exp.Anonymous():
+                return self._call(node)
+            case exp.Bracket():
+                return self._element(node)
+        for read in (self._constant_of_words, self._comparison, self._predicate, self._grammar):
+            expression = read(node)
+            if expression is not None:
+                return expression
+        raise self._refused(node)
+
+    def _trees(self, nodes: Iterable[exp.Expression]) -> tuple[Expression, ...]:
+        return tuple(self.tree(node) for node in nodes)
+
+    def _refused(self, node: exp.Expression) -> Exception:
+        match node:
+            case exp.Star() | exp.Distinct():
+                return not_supported("An aggregate function")
+            case exp.Tuple():
+                return not_supported("A row of values in parentheses")
+            case exp.Lambda():
+                return not_supported("A lambda function", "Write the condition without a function of functions.")
+            case exp.Interval():
+                return not_supported("INTERVAL")
+            case exp.Query():
+                return not_supported(SUBQUERY)
+            case exp.Alias():
+                return not_an_expression(self._sql, f"{str(node.alias)[:40]!r} is not expected")
+        return not_supported(f"{node.key.upper()} in {node.sql('spark')[:60]}")
+
+    # ------------------------------------------------------------ literals and columns
+
+    def _constant_of_words(self, node: exp.Expression) -> Expression | None:
+        match node:
+            case exp.Null():
+                return Literal(None, VOID)
+            case exp.Boolean():
+                return Literal(bool(node.this), BOOLEAN)
+            case exp.Introducer():
+                return self._prefixed(node.this.name, node.expression.this)
+        return None
+
+    def _prefixed(self, prefix: str, text: str) -> Literal:
+        if prefix == "X":
+            try:
+                return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY)
+            except ValueError as error:
+                raise not_an_expression(self._sql, f"{text[:40]!r} is not hexadecimal") from error
+        literal = self._fold(Cast(Literal(text, STRING), _PREFIXES[prefix]))
+        if not isinstance(literal, Literal):
+            raise not_an_expression(self._sql, f"{text[:40]!r} is no {prefix.lower()} between the years 1 and 9999")
+        return literal
+
+    def _named(self, node: exp.Expression) -> Expression:
+        """A column by its path, or a field of another expression's result."""
+        if isinstance(node, exp.Dot):
+            inner = self.tree(node.this)
+            name = self._name(node.expression)
+            if isinstance(inner, Column):
+                return Column((*inner.path, name))
+            return Call("get_field", (inner, Literal(name, STRING)))
+        path = tuple(self._name(part) for part in node.parts)  # type: ignore[attr-defined]
+        bare = path[0].lower()
+        if len(path) == 1 and bare in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(bare) is None:
+            return Call(bare, ())
+        return Column(path)
+
+    def _name(self, node: exp.Expression) -> str:
+        if not isinstance(node, exp.Identifier):
+            raise not_an_expression(self._sql, f"{node.sql('spark')[:40]!r} is no name of a column or field")
+        return str(node.this)
+
+    def _element(self, node: exp.Bracket) -> Expression:
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise not_an_expression(self._sql, "between [ and ] there must be one index or key")
+        return Call("element", (self.tree(node.this), self.tree(node.expressions[0])))
+
+    # ------------------------------------------------------------ comparisons and predicates
+
+    def _comparison(self, node: exp.Expression) -> Expression | None:
+        if isinstance(node, exp.NEQ):
+            return Not(Comparison("=", self.tree(node.this), self.tree(node.expression)))
+        op = _COMPARISONS.get(type(node))
+        return None if op is None else Comparison(op, self.tree(node.this), self.tree(node.expression))
+
+    def _predicate(self, node: exp.Expression) -> Expression | None:
+        match node:
+            case exp.Between():
+                operand = self.tree(node.this)
+                low, high = self.tree(node.args["low"]), self.tree(node.args["high"])
+                return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
+            case exp.In():
+                return self._in(node)
+            case exp.Is():
+                return self._is(node.this, node.expression.name)
+            case exp.Escape():
+                return self._like(node.this, _escape(self._sql, node.expression))
+            case exp.Like() | exp.ILike():
+                return self._like(node, "\\")
+        return None
+
+    def _is(self, operand: exp.Expression, what: str) -> Expression:
+        if what == "NULL":
+            return IsNull(self.tree(operand))
+        condition = Call("is_condition", (self.tree(operand),))
+        return IsNull(condition) if what == "UNKNOWN" else Comparison("<=>", condition, Literal(what == "TRUE", BOOLEAN))
+
+    def _in(self, node: exp.In) -> Expression:
+        if not node.expressions:
+            raise not_an_expression(self._sql, "IN needs a list of values in parentheses")
+        operand, options = self.tree(node.this), self._trees(node.expressions)
+        constants = tuple(o for o in map(self._constant, options) if o is not None)
+        return In(operand, constants) if len(constants) == len(options) else Call("in", (operand, *options))
+
+    def _constant(self, option: Expression) -> Literal | None:
+        value = option if isinstance(option, Literal) else self._fold(option)
+        return value if isinstance(value, Literal) else None
+
+    def _like(self, node: exp.Expression, escape: str) -> Expression:
+        operand, pattern = self.tree(node.this), self._constant(self.tree(node.expression))
+        if pattern is None:
+            raise not_supported("LIKE with a pattern that is not a constant", "Give it a constant.")
+        if pattern.value is None:
+            return Literal(None, BOOLEAN)
+        if not isinstance(pattern.value, str):
+            raise not_supported("LIKE with a pattern that is not text", "Put the pattern in quotes.")
+        kind = "ilike" if isinstance(node, exp.ILike) else "like"
+        with_escape = with_backslashes(pattern.value, escape)
+        return (
+            StringMatch("like", operand, with_escape) if kind == "like" else Call(kind, (operand, Literal(with_escape, STRING)))
+        )
+
+    # ------------------------------------------------------------ operators and functions
+
+    def _grammar(self, node: exp.Expression) -> Expression | None:
+        """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
+        operator = _OPERATORS.get(type(node))
+        if operator is not None:
+            return Call(operator, self._trees([node.this, *filter(None, [node.args.get("expression")])]))
+        match node:
+            case exp.Case():
+                return self._case(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Extract():
+                field = node.this.name.upper()
+                if field not in _FIELDS:
+                    raise not_supported(f"EXTRACT({field} FROM ...)")
+                return Call(_FIELDS[field], (self.tree(node.expression),))
+            case exp.Trim():
+                name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+                return Call(name, self._trees(filter(None, [node.this, node.args.get("expression")])))
+            case exp.Substring():
+                parts = [node.this, node.args.get("start"), node.args.get("length")]
+                return Call("substring", self._trees(filter(None, parts)))
+            case exp.StrPosition():
+                parts = [node.args["substr"], node.this, node.args.get("position")]
+                return Call("position", self._trees(filter(None, parts)))
+        return None
+
+    def _case(self, node: exp.Case) -> Expression:
+        operand = None if node.this is None else self.tree(node.this)
+        parts: list[Expression] = []
+        for case in node.args["ifs"]:
+            condition = self.tree(case.this)
+            parts += [condition if operand is None else Comparison("=", operand, condition), self.tree(case.args["true"])]
+        default = node.args.get("default")
+        return Call("case", (*parts, *([] if default is None else [self.tree(default)])))
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        if any(node.args.get(extra) for extra in ("format", "action", "default")):
+            raise not_an_expression(self._sql, "CAST takes an expression and a type")
+        operand, target = self.tree(node.this), data_type_of(self._sql, node.args["to"])
+        if isinstance(node, exp.TryCast):
+            return Call("try_cast", (operand, Literal(None, target)))
+        return Cast(operand, target)
+
+    def _call(self, node: exp.Anonymous) -> Expression:
+        name, arguments = str(node.this if isinstance(node.this, str) else node.name).lower(), self._trees(node.expressions)
+        if name in _CASTING_FUNCTIONS and len(arguments) == 1:
+            return Cast(arguments[0], _CASTING_FUNCTIONS[name])
+        if name in ("ltrim", "rtrim") and len(arguments) == 2:
+            return Call(name, arguments[::-1])  # Spark takes the characters first; the tree has the text first
+        return Call(name, arguments)
+
+
+def _operands(node: exp.Expression) -> list[exp.Expression]:
+    """The operands of a (possibly very long) chain of one connective, from left to right."""
+    operands, kind = [], type(node)
+    while type(node) is kind:
+        operands.append(node.expression)
+        node = node.this
+    return [node, *reversed(operands)]
+
+
+def _escape(sql: str, node: exp.Expression) -> str:
+    if not (isinstance(node, exp.Literal) and node.is_string and len(node.this) == 1):
+        raise not_an_expression(sql, "ESCAPE needs one character in quotes")
+    return str(node.this)

@@ -1,0 +1,95 @@
+"""The top level of a JSON checkpoint.
+
+Protocol: V2 Spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from delta_py.errors import CorruptTableError
+from delta_py.log.checkpoint_content.checkpoint_files import (
+    CheckpointUnreadableError,
+    RawFiles,
+    StatsWanted,
+    decoding,
+    raw_from_json,
+)
+from delta_py.log.commit_reader import CommitReader, FileRows
+from delta_py.log.segment import LogFile
+
+_LONG_DIGITS = 19
+
+
+class JsonPart:
+    """A UUID-named checkpoint in JSON."""
+
+    def __init__(self, file: LogFile, commits: CommitReader) -> None:
+        self.file, self._commits = file, commits
+        self._check_whole()
+
+    def _check_whole(self) -> None:
+        """A file that was cut after a complete line still parses, so check for the actions that every checkpoint has."""
+        rows_by_action = {name: self.rows(name) for name in ("checkpointMetadata", "protocol", "metaData", "sidecar")}
+        for name in ("checkpointMetadata", "protocol", "metaData"):
+            if not rows_by_action[name]:
+                raise CheckpointUnreadableError.of(self.file.path, f"it holds no {name} action, so it was cut short")
+        tags = rows_by_action["checkpointMetadata"][0].get("tags") or {}
+        if not isinstance(tags, dict):
+            raise CheckpointUnreadableError.of(self.file.path, "the tags of its checkpointMetadata are no object")
+        recorded = tags.get("sidecarSizeInBytes")
+        total = sum(size for row in rows_by_action["sidecar"] if isinstance(size := row.get("sizeInBytes"), int))
+        if isinstance(recorded, str) and recorded.isdecimal() and (len(recorded) > _LONG_DIGITS or total < int(recorded)):
+            why = f"its sidecars have {total} bytes of the {recorded} that its tags say, so it was cut short"
+            raise CheckpointUnreadableError.of(self.file.path, why)
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        with decoding(self.file.path):
+            try:
+                yield
+            except CheckpointUnreadableError:
+                raise
+            except CorruptTableError as error:
+                raise CheckpointUnreadableError.of(self.file.path, error.message) from error
+
+    def rows(self, action: str) -> list[dict[str, Any]]:
+        needle, rows = f'"{action}"'.encode(), []
+        with self._decoding():
+            for first, lines in self._commits.pieces(self.file):
+                for number, line in enumerate(lines, first):
+                    row = self._value(number, line).get(action) if needle in line else None
+                    if isinstance(row, dict):
+                        rows.append(row)
+                    elif row is not None:
+                        raise CheckpointUnreadableError.of(self.file.path, f"line {number}: its {action} is no object")
+        return rows
+
+    @property
+    def file_count(self) -> int | None:
+        """The number of adds: 0 if all files are in sidecars, None if they would have to be counted."""
+        with self._decoding():
+            return None if any(b'"add"' in line for _, lines in self._commits.pieces(self.file) for line in lines) else 0
+
+    def _value(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise CheckpointUnreadableError.of(self.file.path, f"line {number}: {error}") from error
+        if not isinstance(value, dict):
+            raise CheckpointUnreadableError.of(self.file.path, f"line {number} is no object")
+        return value
+
+    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+        with self._decoding():
+            for piece in self._commits.file_actions(self.file):
+                yield raw_from_json(piece.adds, stats_wanted)
+
+    def file_rows(self) -> Iterator[FileRows]:
+        """The file actions with all their fields."""
+        with self._decoding():
+            yield from self._commits.file_rows(self.file)

@@ -1,0 +1,393 @@
+"""Read one Parquet file of a checkpoint into Arrow batches of files, and read its few other actions.
+
+Only the requested leaf columns are read. Parquet's own statistics are not trusted where a mistake could lose an action.
+Protocol: Checkpoint Schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_py.log.checkpoint_content.checkpoint_files import (
+    CheckpointUnreadableError,
+    RawFiles,
+    StatsWanted,
+    all_json,
+    as_text,
+    as_type,
+    children,
+    decoding,
+    deletion_vectors,
+    typed_nulls,
+)
+from delta_py.log.checkpoint_content.stats_cache import LEAST_ROWS, KeptStats, StatsCache
+from delta_py.log.commit_reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
+from delta_py.protocol.paths import decode_paths
+from delta_py.statistics.parquet_statistics import chunk_null_count
+from delta_py.statistics.stats import without_old_times
+from delta_py.storage.arrow_files import expect_ranges, is_prefetching
+from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.content_identity import digest_of, has_change_times, is_settled
+from delta_py.storage.parquet_ranges import column_ranges
+from delta_py.storage.store import ObjectInfo
+from delta_py.types.schema import DataType, Path
+
+# Rows per batch: enough that the cost of calls does not matter. Statistics as text are long, so with them a batch is limited to a
+# few megabytes of text. The footer has the text's size, but it is too small if texts repeat, so it counts only within bounds.
+_BATCH_ROWS = 65_536
+_BATCH_TEXT_BYTES = 6 * 1024 * 1024
+_LEAST_ROWS_WITH_TEXT, _MOST_ROWS_WITH_TEXT = 1_024, 12_288
+_OTHER_COLUMNS = ("partitionValues", "size", "modificationTime", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_BOUNDS = ("minValues", "maxValues", "nullCount")
+
+# For each action, a leaf that is null exactly in rows of other actions.
+_KEY_LEAVES = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+    "add": "path",
+    "remove": "path",
+}
+
+
+class ParquetPart:
+    """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
+
+    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+        self.path = path = info.path
+        self._store, self._info = objects.store, info
+        self._lock = threading.Lock()
+        with decoding(path):
+            self._source = objects.open_input(info)
+            self.size_bytes: int = self._source.size()
+            file = self._opened(None)
+            self._footer: pq.FileMetaData = file.metadata
+            self.row_count: int = self._footer.num_rows
+            leaves = self._footer.schema
+            self._positions = {leaves.column(i).path: i for i in range(len(leaves))}
+            self._instants = frozenset(
+                leaves.column(i).path for i in range(len(leaves)) if leaves.column(i).physical_type == "INT96"
+            )
+            self._is_legacy = _is_legacy(self._footer.metadata or {})
+            self.schema: pa.Schema = self._with_zones(file.schema_arrow)
+        for action, leaf in _KEY_LEAVES.items():
+            if action in self.schema.names and not _has_leaf(self.schema.field(action).type, (leaf,)):
+                raise CheckpointUnreadableError.of(path, f"its column {action} has no field {leaf}")
+
+    def _opened(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        """Open the file again for each read: pyarrow keeps the last decoded data with the file, which adds up with many parts."""
+        # Spark writes timestamps as INT96, which has years that nanoseconds cannot represent.
+        unit = "us"
+        return pq.ParquetFile(self._source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
+
+    def _with_zones(self, schema: pa.Schema) -> pa.Schema:
+        """Add the time zone that Arrow does not give to INT96 columns. All INT96 values are instants."""
+        return pa.schema([_in_zone(f, f.name, self._instants) for f in schema]) if self._instants else schema
+
+    def rows(self, action: str) -> list[dict[str, Any]]:
+        if action not in self.schema.names:
+            return []
+        if action in ("protocol", "metaData"):
+            # One row among perhaps millions: first read the row groups that have it according to the statistics, then all groups.
+            likely_groups = [group for group in self._groups() if not self._is_null(group, f"{action}.{_KEY_LEAVES[action]}")]
+            likely_rows = self._rows_in(action, likely_groups)
+            if likely_rows:
+                return likely_rows
+        return self._rows_in(action, self._groups())
+
+    def _rows_in(self, action: str, groups: list[int]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for batch in self._batches([action], groups):
+            struct = batch.column(0)
+            chosen = struct.filter(pc.is_valid(children(struct)[_KEY_LEAVES[action]]))
+            rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
+        return rows
+
+    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+        if "add" not in self.schema.names:
+            return
+        plan = _plan(self, self.schema.field("add").type, stats_wanted)
+        kept_stats = self._kept_stats(plan)
+        if kept_stats is not None:
+            plan = plan.without_known(kept_stats)
+        size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
+        rows_read = files_read = 0
+        for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
+            with decoding(self.path):
+                raw = _raw_files(self.path, batch.column(0), plan)
+            rows_read += batch.num_rows
+            if kept_stats is not None:
+                known_stats = kept_stats.known(files_read, raw.files.num_rows)
+                raw = replace(raw, known=known_stats, kept=kept_stats, is_last=rows_read == self.row_count)
+            files_read += raw.files.num_rows
+            yield raw
+
+    def _batch_rows_with_text(self) -> int:
+        place = self._positions.get("add.stats")
+        if place is None:  # the column is not text, which is reported when it is read
+            return _LEAST_ROWS_WITH_TEXT
+        text_bytes: int = sum(self._footer.row_group(group).column(place).total_uncompressed_size for group in self._groups())
+        rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
+        return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
+
+    def _kept_stats(self, plan: _Plan) -> KeptStats | None:
+        """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
+        if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
+            return None
+        if self._store.is_remote and not is_settled(self._info):
+            return None
+        cache = StatsCache.of_environment()
+        return None if cache is None else cache.of(self._identity(), plan.json_leaves)
+
+    def _identity(self) -> bytes:
+        """A hash of the file's listing and of its footer, which has the positions, sizes and bounds of all columns. If the file
+        system does not record change times, the hash covers the whole file."""
+        info, is_listed_well = self._info, self._store.is_remote or has_change_times([self._info])
+        with decoding(self.path):
+            length = int.from_bytes(self._source.read_at(4, self.size_bytes - 8), "little")
+            footer = self._source.read_at(length, self.size_bytes - 8 - length)
+            content = b"" if is_listed_well else digest_of(self._store, [info])
+        listed = (self._store.root, self.path, self.size_bytes, info.modification_time_ms, info.etag, info.file_id)
+        return hashlib.sha256(repr(listed).encode() + content + footer).digest()
+
+    def has_leaf(self, action: str, leaf: str) -> bool:
+        return action in self.schema.names and self.schema.field(action).type.get_field_index(leaf) >= 0
+
+    def columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
+        """The rows of `add` or `remove`, batch by batch, as columns by name. leaves: the fields of the action to read."""
+        for rows in self.raw_columns(action, leaves, size):
+            chosen = rows["path"].is_valid()
+            yield rows if chosen.false_count == 0 else {name: array.filter(chosen) for name, array in rows.items()}
+
+    def raw_columns(self, action: str, leaves: list[str], size: int) -> Iterator[dict[str, pa.Array]]:
+        """The same columns for all rows. They are null in rows of other actions."""
+        for batch in self._batches([f"{action}.{leaf}" for leaf in leaves], self._groups(), size):
+            yield children(batch.column(0))
+
+    @property
+    def file_count(self) -> int | None:
+        """The number of adds, from the Parquet statistics; None if they do not have it."""
+        nulls = self.null_count("path") if "add" in self.schema.names else self.row_count
+        return None if nulls is None else self.row_count - nulls
+
+    def _groups(self) -> list[int]:
+        return list(range(self._footer.num_row_groups))
+
+    def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        with decoding(self.path):
+            with self._lock:
+                file = self._opened(self._footer)
+            for part in self._fetched(columns, groups):
+                batches = file.iter_batches(size, part, columns, use_threads=True)
+                while (batch := self._next(batches)) is not None:
+                    yield self._sound(batch)
+
+    def _sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
+        batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
+        if not self._is_legacy:
+            return batch
+        return pa.RecordBatch.from_arrays([without_old_times(column) for column in batch.columns], schema=batch.schema)
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        """The next batch. The lock is needed because rows and their masks are read at the same time, and the source is not
+        thread-safe."""
+        with self._lock:
+            return next(batches, None)
+
+    def _fetched(self, columns: list[str], groups: list[int]) -> Iterator[list[int]]:
+        """The groups of row groups that are read together. Each group is small, because pyarrow keeps the data until the last row
+        group is read. A remote file is read one row group at a time, and the next row group is fetched during the read."""
+        if not is_prefetching(self._source):
+            yield from self._runs(groups)
+            return
+        prefixes = tuple(f"{column}." for column in columns)
+        leaves = [place for path, place in self._positions.items() if f"{path}.".startswith(prefixes)]
+        ranges = [column_ranges(self._footer, [group], leaves) for group in groups]
+        for number, group in enumerate(groups):
+            expect_ranges(self._source, [*ranges[number], *(ranges[number + 1] if number + 1 < len(groups) else [])])
+            yield [group]
+
+    def _runs(self, groups: list[int]) -> Iterator[list[int]]:
+        """Runs of neighbouring row groups that together have enough rows for a batch."""
+        run: list[int] = []
+        row_count = 0
+        for group in groups:
+            run.append(group)
+            row_count += self._footer.row_group(group).num_rows
+            if row_count >= _BATCH_ROWS:
+                yield run
+                run, row_count = [], 0
+        if run:
+            yield run
+
+    def null_count(self, leaf: str) -> int | None:
+        """The number of nulls in a leaf (dotted, below add), from the Parquet statistics; None if they do not have it."""
+        return total(self._null_count(group, f"add.{leaf}") for group in self._groups())
+
+    def _is_null(self, group: int, leaf: str) -> bool:
+        return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
+
+    def _null_count(self, group: int, leaf: str) -> int | None:
+        position = self._positions.get(leaf)
+        if position is None:
+            return None
+        with decoding(self.path):
+            return chunk_null_count(self._footer, group, position)
+
+
+def _is_legacy(footer_metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether Spark wrote some of a file's times in the hybrid calendar. footer_metadata: the key-value pairs of its footer."""
+    version = footer_metadata.get(b"org.apache.spark.version")
+    marks = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+    return version is not None and (version < b"3.1.0" or any(mark in footer_metadata for mark in marks))
+
+
+def _in_zone(f: pa.Field, path: str, instants: Collection[str]) -> pa.Field:
+    """Add the time zone to instants. path: of the field, dotted. instants: paths of the leaves that are instants."""
+    if pa.types.is_struct(f.type):
+        return f.with_type(pa.struct([_in_zone(inner, f"{path}.{inner.name}", instants) for inner in f.type]))
+    return f.with_type(pa.timestamp("us", "UTC")) if path in instants else f
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """The sum of the counts; None if any count is unknown."""
+    listed = list(counts)
+    return None if None in listed else sum(count for count in listed if count is not None)
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Convert a value of to_pylist to the value in a commit's JSON: maps become dicts."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return dict(value)
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(value[f.name], f.type) for f in kind}
+    return value
+
+
+# ---------------------------------------------------------------- which columns are read
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """columns: leaves (or groups of leaves) below add to read. json_leaves, parsed_leaves: the leaves whose statistics come from
+    the JSON and from the struct. from_json, from_struct: whether any statistics come from there."""
+
+    columns: list[str]
+    whole: bool
+    from_json: bool
+    from_struct: bool
+    json_leaves: Mapping[Path, DataType]
+    parsed_leaves: Mapping[Path, DataType]
+
+    def without_known(self, kept_stats: KeptStats) -> _Plan:
+        """The plan without the statistics that the cache already holds."""
+        if kept_stats.is_complete:
+            columns = [name for name in self.columns if name != "stats"]
+            return replace(self, columns=columns, from_json=False, json_leaves={})
+        return replace(self, json_leaves=kept_stats.missing)
+
+
+def _plan(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> _Plan:
+    names = {f.name for f in add}
+    columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
+    parsed_columns, parsed_leaves = _parsed_columns(part, add, stats_wanted)
+    json_leaves = {path: kind for path, kind in stats_wanted.leaves.items() if path not in parsed_leaves}
+    from_struct = bool(parsed_columns)
+    from_json = bool(json_leaves) or (stats_wanted.records and not from_struct)
+    if "stats" in names and (stats_wanted.whole or from_json):
+        columns.append("stats")
+    if stats_wanted.whole:
+        columns += [name for name in ("tags", "clusteringProvider") if name in names]
+    if stats_wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+        parsed_columns = ["stats_parsed"]  # missing text is built from the struct
+    return _Plan(columns + parsed_columns, stats_wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
+
+
+def _parsed_columns(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+    """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
+    position = add.get_field_index("stats_parsed")
+    if not (stats_wanted.leaves or stats_wanted.records) or position < 0 or _json_says_more(part):
+        return [], {}
+    parsed: pa.StructType = add.field(position).type
+    columns: list[str] = []
+    served: dict[Path, DataType] = {}
+    for path, kind in stats_wanted.leaves.items():
+        bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
+        if bounds:
+            served[path] = kind
+            columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
+    if not served and (stats_wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
+        return [], {}
+    shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
+    return shared + columns, served
+
+
+def _json_says_more(part: ParquetPart) -> bool:
+    """Whether more files have JSON statistics than struct statistics: a writer may leave the struct's columns empty."""
+    json, parsed = part.null_count("stats"), part.null_count("stats_parsed.numRecords")
+    return json is not None and parsed is not None and json < parsed
+
+
+def _has_leaf(struct: pa.StructType, path: Path) -> bool:
+    kind: pa.DataType = struct
+    for name in path:
+        position = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if position < 0:
+            return False
+        kind = kind.field(position).type
+    return not pa.types.is_struct(kind)
+
+
+# ---------------------------------------------------------------- conversion to FILE_SCHEMA
+
+
+def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
+    columns = children(add)
+    paths = columns["path"]
+    if paths.null_count:
+        chosen = paths.is_valid()
+        columns = {name: array.filter(chosen) for name, array in columns.items()}
+    count = len(columns["path"])
+    json = as_text(columns["stats"]) if "stats" in columns else None
+    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
+    path_texts = as_text(columns["path"])
+    files = pa.record_batch(
+        [
+            decode_paths(path_texts),
+            as_type(columns.get("partitionValues"), PARTITION_VALUES_TYPE, count),
+            as_type(columns.get("size"), pa.int64(), count),
+            as_type(columns.get("modificationTime"), pa.int64(), count),
+            deletion_vectors(columns.get("deletionVector"), count),
+            as_type(columns.get("baseRowId"), pa.int64(), count),
+            as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
+            kept_json,
+            path_texts,
+            as_type(columns.get("tags"), PARTITION_VALUES_TYPE, count),
+            as_type(columns.get("clusteringProvider"), pa.string(), count),
+        ],
+        schema=FILE_SCHEMA,
+    )
+    _check_sizes(path, files)
+    struct = columns.get("stats_parsed") if plan.from_struct else None
+    return RawFiles(files, json if plan.from_json else None, plan.json_leaves, struct, plan.parsed_leaves)
+
+
+def _check_sizes(path: str, files: pa.RecordBatch) -> None:
+    sizes = files["size"]
+    if sizes.null_count or (pc.min(sizes).as_py() or 0) < 0:
+        bad = files.filter(pc.or_kleene(pc.is_null(sizes), pc.less(sizes, 0)))
+        raise CheckpointUnreadableError.of(path, f"the file {bad['path'][0].as_py()} has size {bad['size'][0].as_py()}")

@@ -1,0 +1,166 @@
+"""A cache of parsed checkpoint statistics on the local disk: parsing their JSON is most of the work of opening a large table.
+
+    cache = StatsCache.of_environment()                      # None: switched off
+    stats = cache.of(identity, leaves)                       # of one Parquet file of a checkpoint
+    stats.known(start, count), stats.missing                 # cached statistics, and the leaves that must be parsed
+    stats.remember(parsed); stats.finish() or stats.abandon()    # store parsed statistics, batch by batch
+
+A checkpoint file never changes. The name of an entry of the cache directory (storage/cache/disk_cache.py) is derived from
+everything on which the entry depends, including the file's footer. An entry holds one leaf for all rows (for the leaf (), the
+record counts).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from delta_py.statistics.stats import RULES, FileStats, unknown_stats
+from delta_py.storage.cache.disk_cache import DiskCache, NewEntry, entry_name
+from delta_py.types.schema import DataType, Path
+
+_log = logging.getLogger("delta_py")
+
+LEAST_ROWS = 10_000
+"""Parsing a file with fewer rows is as fast as finding its entry."""
+
+_RECORDS: Path = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatsCache:
+    disk: DiskCache
+
+    @classmethod
+    def of_environment(cls) -> Self | None:
+        disk = DiskCache.of_environment()
+        return None if disk is None else cls(disk)
+
+    def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> KeptStats:
+        """The cached statistics of a file. identity: of its content. leaves: the leaves whose statistics are requested from its
+        JSON."""
+        names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
+        names[_RECORDS] = _name(identity, _RECORDS, None)
+        entries = {path: self.disk.mapped(name) for path, name in names.items()}
+        readable_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
+        tables = {path: table for path, table in readable_tables.items() if table is not None}
+        return KeptStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
+
+
+def _table(name: str, content: pa.Buffer) -> pa.Table | None:
+    """The table in an entry; None, with a warning, if the content is not a table although its checksum is right."""
+    try:
+        return pa.ipc.open_stream(content).read_all()
+    except (pa.ArrowException, OSError) as error:
+        _log.warning("the entry %s of the cache is ignored: %s", name, error)
+        return None
+
+
+def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
+    return entry_name(identity + repr((RULES, pa.__version__, path, kind)).encode(), "stats")
+
+
+@dataclass(slots=True)
+class KeptStats:
+    """The statistics of one checkpoint file: those in the cache, and those that will be added to it.
+
+    missing: leaves that must be parsed. Row numbers count the file's add actions.
+    """
+
+    _disk: DiskCache
+    _names: Mapping[Path, str]
+    _tables: Mapping[Path, pa.Table]
+    missing: Mapping[Path, DataType]
+    _entries: dict[Path, _Entry] = field(default_factory=dict)
+    _failed: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing and _RECORDS in self._tables
+
+    def known(self, start: int, count: int) -> FileStats:
+        """The cached statistics of `count` rows. Leaves that the cache does not have are unknown."""
+        columns = {path: _columns(table.slice(start, count)) for path, table in self._tables.items()}
+        unknown = unknown_stats(count)
+        records = columns.pop(_RECORDS, None)
+        stats = FileStats(
+            count,
+            unknown.num_records if records is None else records["num_records"],
+            unknown.tight_bounds if records is None else records["tight_bounds"],
+            {path: named["minimum"] for path, named in columns.items() if "minimum" in named},
+            {path: named["maximum"] for path, named in columns.items() if "maximum" in named},
+            {path: named["null_count"] for path, named in columns.items() if "null_count" in named},
+        )
+        assert len(stats.num_records) == count, "an entry has fewer rows than its file"
+        return stats
+
+    def remember(self, stats: FileStats) -> None:
+        """Add the statistics of the next rows for the missing leaves. It is not an error if the disk cannot store them."""
+        if self._failed:
+            return
+        try:
+            for path in self._to_write():
+                batch = _batch(stats, path)
+                if path not in self._entries:
+                    self._entries[path] = _Entry(self._disk.begin(), batch.schema)
+                self._entries[path].write(batch)
+        except (OSError, pa.ArrowException) as error:
+            self._give_up(error)
+
+    def finish(self) -> None:
+        """All rows were added: give the entries their names."""
+        try:
+            for path, entry in self._entries.items():
+                entry.finish(self._names[path])
+            self._entries = {}
+        except OSError as error:
+            self._give_up(error)
+
+    def abandon(self) -> None:
+        """Not all rows were added: keep nothing."""
+        for entry in self._entries.values():
+            entry.remove()
+        self._entries = {}
+
+    def _to_write(self) -> list[Path]:
+        return [*self.missing, *([] if _RECORDS in self._tables else [_RECORDS])]
+
+    def _give_up(self, error: Exception) -> None:
+        _log.warning("statistics cannot be cached in %s: %s", self._disk.directory, error)
+        self._failed = True
+        self.abandon()
+
+
+def _columns(rows: pa.Table) -> dict[str, pa.Array]:
+    return {name: rows[name].combine_chunks() for name in rows.column_names}
+
+
+def _batch(stats: FileStats, path: Path) -> pa.RecordBatch:
+    if path == _RECORDS:
+        return pa.record_batch({"num_records": stats.num_records, "tight_bounds": stats.tight_bounds})
+    sides = {"minimum": stats.minimum, "maximum": stats.maximum, "null_count": stats.null_count}
+    columns = {name: side[path] for name, side in sides.items() if path in side}
+    return pa.record_batch(columns or {"nothing": pa.nulls(stats.file_count)})
+
+
+class _Entry:
+    """The entry of one leaf while it is being written."""
+
+    def __init__(self, entry: NewEntry, schema: pa.Schema) -> None:
+        self._entry = entry
+        self._writer = pa.ipc.new_stream(entry.sink, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Raises pa.ArrowInvalid if the batch has other columns than the first batch."""
+        self._writer.write_batch(batch)
+
+    def finish(self, name: str) -> None:
+        self._writer.close()
+        self._entry.finish(name)
+
+    def remove(self) -> None:
+        self._entry.remove()

@@ -1,0 +1,110 @@
+"""The report as one HTML page: everything is inline, it fetches nothing and has no script. style.py has its style.
+
+The page forbids itself the network by a Content-Security-Policy, which allows only its own style.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from delta_py.report.facts import Advice, TableFacts, Unknown
+from delta_py.report.html.markup import Markup, data, shortened, tag
+from delta_py.report.html.parts import known_text, soft, source_line
+from delta_py.report.html.sections import Section, sections
+from delta_py.report.html.style import STYLE
+from delta_py.report.words import bytes_text, length_text, moment_text
+
+_LONGEST_TITLE = 80
+_LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that could mislead whoever types it."
+
+
+def page(facts: TableFacts) -> str:
+    """A complete document."""
+    parts = sections(facts)
+    identity = facts.identity
+    title = f"{shortened(identity.name or identity.root, _LONGEST_TITLE)}, version {identity.version}"
+    allowed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        tag("style", Markup(STYLE)),
+    )
+    body = tag(
+        "body",
+        tag("a", "To the report", href="#report", class_="skip"),
+        _header(facts, parts),
+        tag("main", _advice(facts.advice), [_section(part) for part in parts], id="report"),
+        _footer(facts),
+    )
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en")
+
+
+def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
+    identity, files, commits = facts.identity, facts.files, facts.commits
+    when = identity.timestamp_ms
+    committed: Markup | str = known_text(when, moment_text)
+    keys = [("Version", tag("span", f"{identity.version:,}"))]
+    for name, value in (
+        ("Files", files if isinstance(files, Unknown) else files.count),
+        ("Size", files if isinstance(files, Unknown) else files.bytes),
+        ("Rows", files if isinstance(files, Unknown) else files.rows),
+        ("Commits in the log", commits if isinstance(commits, Unknown) else commits.in_log),
+    ):
+        shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
+        keys.append((name, tag("span", shown)))
+    age = when if isinstance(when, Unknown) else length_text(max(0, facts.generated_ms - when), parts=1)
+    keys.append(("Last commit", tag("span", "unknown" if isinstance(age, Unknown) else f"{age} ago")))
+    links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
+    return tag(
+        "header",
+        tag("h1", data(identity.name or identity.root)),
+        tag("p", tag("code", data(identity.root))) if identity.name else None,
+        tag("p", data(shortened(identity.description, 400))) if identity.description else None,
+        soft("Version ", f"{identity.version:,}", ", committed ", committed),
+        tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in keys], class_="keys"),
+        tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Parts"),
+    )
+
+
+def _section(part: Section) -> Markup:
+    title = f"{part.anchor}-title"
+    return tag("section", tag("h2", part.title, id=title), part.body, id=part.anchor, aria_labelledby=title)
+
+
+# ---------------------------------------------------------------- advice
+
+
+def _advice(items: tuple[Advice, ...]) -> Markup:
+    body = tag("ol", [_item(item) for item in items], class_="advice")
+    if not items:
+        body = tag("p", "Nothing to do, as far as is known. What is unknown is named in the parts below.")
+    return tag("section", tag("h2", "Advice", id="advice-title"), body, id="advice", aria_labelledby="advice-title")
+
+
+def _item(item: Advice) -> Markup:
+    commands = [("shell", item.cli), ("SQL", item.sql), ("Python", item.python)]
+    shown = [(name, text) for name, text in commands if text is not None]
+    command_list = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
+    return tag(
+        "li",
+        tag("h3", "Damaged: " if item.urgent else "", shortened(item.title, 300)),
+        tag("p", shortened(item.reason, 1_000)),
+        command_list if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
+        source_line(item.source),
+        class_="urgent" if item.urgent else None,
+    )
+
+
+def _footer(facts: TableFacts) -> Markup:
+    return tag(
+        "footer",
+        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. The identity of the table: {facts.identity.source}."),
+        tag("p", "The numbers at the top are those of the parts below, which say where they come from."),
+        tag("p", "Sizes are by 1024; times are UTC. The page is whole in itself: it has no script, and fetches nothing."),
+    )

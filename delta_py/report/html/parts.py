@@ -1,0 +1,78 @@
+"""Parts of the page's sections: facts with their sources, tables, unknown facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from delta_py.report.facts import Unknown
+from delta_py.report.html.markup import Child, Markup, data, shortened, tag
+
+T = TypeVar("T")
+_LONGEST_REASON = 600
+
+
+def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
+    """The value as text; `unknown` and the reason."""
+    if isinstance(value, Unknown):
+        return unknown(value)
+    return tag("span", text(value))
+
+
+def unknown(value: Unknown) -> Markup:
+    return tag("span", "unknown: ", shortened(value.unknown, _LONGEST_REASON), class_="unknown")
+
+
+def optional(value: str | None) -> Markup:
+    """A value from a table that may be missing."""
+    return tag("span", "not said", class_="unknown") if value is None else data(value)
+
+
+def number(value: int | None) -> Markup:
+    """A number in a table; a missing one is shown as unknown."""
+    return tag("span", "unknown", class_="unknown") if value is None else Markup(f"{value:,}")
+
+
+def soft(*children: Child) -> Markup:
+    return tag("p", *children, class_="soft")
+
+
+def source_line(source: str) -> Markup:
+    return tag("p", "From: ", source, ".", class_="source")
+
+
+def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
+    """Name, value and source of each fact. Roles are set explicitly, because a narrow page shows a row's cells below each other,
+    and then browsers do not recognize the table."""
+    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "From"))
+    rows = [
+        tag(
+            "tr",
+            tag("th", name, scope="row", role="rowheader"),
+            tag("td", value, role="cell"),
+            tag("td", source, class_="source", role="cell"),
+            role="row",
+        )
+        for name, value, source in facts
+    ]
+    head = tag("thead", tag("tr", *heads, role="row"), role="rowgroup")
+    return tag("table", tag("caption", label), head, tag("tbody", rows, role="rowgroup"), class_="facts", role="table")
+
+
+def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
+    """names: of the columns; numbers: which of these contain numbers. If it is wider than the page, it can be scrolled, by
+    keyboard too."""
+
+    def cell(place: int, value: Child) -> Markup:
+        if place == 0:
+            return tag("th", value, scope="row")
+        return tag("td", value, class_="number" if place in numbers else None)
+
+    head = [tag("th", name, scope="col", class_="number" if place in numbers else None) for place, name in enumerate(names)]
+    body = [tag("tr", [cell(place, value) for place, value in enumerate(row)]) for row in rows]
+    table = tag("table", tag("caption", label), tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
+    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
+
+
+def folded(summary: str, *children: Any) -> Markup:
+    return tag("details", tag("summary", summary), *children)

@@ -1,0 +1,85 @@
+"""The files of single commits for a stream, as numbered files: the files that they added, or the changes of a change feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from delta_py.changes.change_feed import ChangePruner
+from delta_py.log.segment import LogFile
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+from delta_py.streaming.commits import ReadState, StreamCommit, check_rows_only_added, check_state, check_table
+from delta_py.streaming.files.change_batches import ChangeReader
+from delta_py.streaming.files.numbered_files import FileChoice, NumberedFiles, VersionFiles
+from delta_py.streaming.log import StreamLog
+from delta_py.streaming.offset_check import check_feed
+from delta_py.streaming.stream_options import StreamOptions
+
+# The number of commits whose changes are computed together.
+READ_AHEAD = 128
+
+# (commit, first index, stop index (exclusive) or None for all)
+Portions = Sequence[tuple[LogFile, int, int | None]]
+
+
+class CommittedFiles:
+    """read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
+    another schema are not refused.
+
+    Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,
+    LogFileNotFoundError, CorruptTableError.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        log: StreamLog,
+        read_state: ReadState,
+        options: StreamOptions,
+        choice: FileChoice,
+        *,
+        tracks_schema: bool,
+    ) -> None:
+        self._log, self._ours, self._options, self._choice = log, read_state, options, choice
+        self._tracks_schema = tracks_schema
+        self.changes = ChangeReader(store, read_state.config) if options.change_feed else None
+
+    def checked(self, file: LogFile) -> StreamCommit:
+        """A commit whose rows the stream can read, after the checks."""
+        commit, read_state = self._log.read(file), self._ours
+        if self._tracks_schema:
+            check_table(read_state.config, commit.protocol, commit.metadata, commit.version, read_state.root)
+        else:
+            check_state(read_state, commit.protocol, commit.metadata, commit.version)
+        if self.changes is not None and commit.metadata is not None:
+            config = TableConfig(commit.protocol or read_state.config.protocol, commit.metadata)
+            check_feed(config, commit.version, read_state.root)
+        return commit
+
+    def of(self, file: LogFile, next_commits: Sequence[LogFile]) -> VersionFiles:
+        """next_commits: some commits after it, which may be read next."""
+        if self.changes is None:
+            return self._added(file)
+        return self.changes.of(self.checked(file).file, next_commits)
+
+    def _added(self, file: LogFile) -> NumberedFiles:
+        """The files that a commit added and that the stream reads."""
+        commit, rules = self.checked(file), self._options.rules
+        check_rows_only_added(commit, rules, self._ours.root)
+        is_skipped = commit.removed is not None and rules.skip_change_commits
+        return NumberedFiles(commit.files.slice(0, 0) if is_skipped else commit.files, self._choice)
+
+    def added_between(self, portions: Portions) -> Iterator[pa.RecordBatch]:
+        """The added files to read."""
+        for file, first, stop in portions:
+            yield from self._added(file).batches(first, stop)
+
+    def changed_between(self, changes: ChangeReader, portions: Portions) -> Iterator[pa.RecordBatch]:
+        """The changes to read: PLANNED_CHANGES."""
+        pruner = ChangePruner.of(self._ours.config, self._options.predicate, self._options.scan.timezone)
+        for number, (file, first, stop) in enumerate(portions):
+            next_commits = [other for other, _, _ in portions[number + 1 : number + 1 + READ_AHEAD]]
+            commit = changes.of(self.checked(file).file, next_commits)
+            yield from commit.batches(first, stop, pruner, self._options.exclude)

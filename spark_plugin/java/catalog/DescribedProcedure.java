@@ -1,6 +1,0 @@
-package pydelta.catalog;
-
-import org.apache.spark.sql.connector.catalog.procedures.SimpleProcedure;
-
-/** A procedure whose parameters DESCRIBE PROCEDURE shows. */
-interface DescribedProcedure extends SimpleProcedure {}
