@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, kind_of, scheme_of
+from delta_py.storage.option_aliases import renamed_options
 from delta_py.storage.store_options import StorageOptions, is_secret_option, is_storage_option
 
 _OWN = "spark.pydelta."
@@ -34,11 +35,13 @@ def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: s
 
 
 def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> StorageOptions:
-    """options: of a read or write; options that are not of stores are ignored. session: the result of session_storage.
+    """options: of a read or write; options that are not of stores are ignored, and the others come before the session's. session:
+    the result of session_storage.
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
     """
-    return StorageOptions.of({**session, **{name: value for name, value in options.items() if is_storage_option(name)}})
+    own_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
+    return StorageOptions.of({**session, **own_options})
 
 
 def without_storage(options: Mapping[str, str]) -> dict[str, str]:

@@ -123,7 +123,7 @@ def test_scan_by_path_is_pruned_in_columns_and_answered_by_the_log(spark: SparkS
     table, before = by_path(path), pruning.status(spark)
     assert ids(spark, table, "day = 'tue' and id > 2") == [3]
     after = pruning.status(spark)
-    assert [after[road].used - before[road].used for road in ("pruning", "columns")] == [1, 1]
+    assert [after[road].used - before[road].used for road in ("pruning", "parquet")] == [1, 1]
     assert after["pruning"].skipped == before["pruning"].skipped
     assert after.last_scan is not None and (after.last_scan.files_kept, after.last_scan.files_total) == (1, 2)
     assert spark.sql(f"select count(*) as n from {table}").first() == (3,)
