@@ -21,4 +21,5 @@ def of_delta_spark(jars: str) -> str:
     """jars: of delta-spark. Its own function would fetch them from Maven."""
     make = "configure_spark_with_delta_pip(builder)"
     assert make in _SCRIPT
-    return _SCRIPT.replace(make, f'builder.config("spark.jars", {json.dumps(jars)})')
+    settings = {"spark.jars": jars, "spark.databricks.delta.snapshotPartitions": "2"}  # of 50, most are empty for small tables
+    return _SCRIPT.replace(make, f"builder.config(map={json.dumps(settings)})")

@@ -145,7 +145,7 @@ try:
     prices.restoreToVersion(1)
 except DeltaConcurrentModificationException:
     print("somebody else writes: try again later")
-assert prices.toDF().count() == 3
+assert spark.table("shop.prices").count() == 3
 prices.vacuum(168)
 spark.sql("VACUUM shop.prices RETAIN 168 HOURS DRY RUN")
 detail = spark.sql("DESCRIBE DETAIL shop.orders").first()
