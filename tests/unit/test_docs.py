@@ -107,7 +107,8 @@ def spans(page: Path) -> list[str]:
 
 
 def is_importable(name: str) -> bool:
-    """Whether a dotted name is a module, or an attribute of one."""
+    """Whether a dotted name is a module, or an attribute of one. The module that it names itself is not imported:
+    spark_plugin.as_delta would change all sessions of the process."""
     module, _, rest = name.partition(".")
     value: object = importlib.import_module(module)
     for part in rest.split("."):
@@ -115,6 +116,8 @@ def is_importable(name: str) -> bool:
         if hasattr(value, part):
             value = getattr(value, part)
         elif inspect.ismodule(value) and importlib.util.find_spec(module):
+            if module == name:
+                return True
             value = importlib.import_module(module)
         else:
             return False
