@@ -25,6 +25,7 @@ from delta_py.errors import DeltaError, rebuilt
 
 # The classes that answers may contain, with their modules. They are imported on arrival, as tasks that answer need few of them.
 _MODULES = {
+    "DefinitionChanges": "delta_py.definition.evolve",
     "ChosenFiles": "delta_py.row_changes.dml",
     "ChosenBins": "delta_py.optimize.optimize_bins",
     "VersionChecksum": "delta_py.log.checksum",

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
+from delta_py.definition.evolve import DefinitionChanges
 from delta_py.errors import ConcurrentAppendException, CorruptTableError, DeltaError
 from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError
-from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from delta_py.protocol.actions import AddCDCFile, AddFile, DomainMetadata, Protocol, RemoveFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.row_changes.dml import ChosenFiles
 from delta_py.scan.scan_state import ScanFile
@@ -48,6 +49,7 @@ ANSWERS: list[Any] = [
     {1: "one", (1, 2): b""},
     TaskChanges(WRITTEN, (TouchedRows(3, VECTOR, None, 2, 0),), 1, 2, ("s",), ((0, 4),)),
     TakenOut(WRITTEN, 1, 2, 3, 4, 5, 6),
+    DefinitionChanges(protocol=Protocol(3, 7, frozenset({"x"}), frozenset({"x"})), clustering=DomainMetadata("d", "{}")),
     ChosenFiles(pa.table({"path": ["x", None], "n": pa.array([1, 2], pa.int32())}), (ScanFile("p", 1, deletion_vector=VECTOR),)),
 ]
 
