@@ -16,6 +16,7 @@ from spark_plugin import DeltaTable, pruning, register
 from spark_plugin.exceptions import UnsupportedOperationError
 from spark_plugin.java.supported_versions import minor_version
 from spark_plugin.spark_versions import CAPABILITIES
+from tests.support.spark.columnar_scans import scans_in_columns
 from tests.support.spark.older_settings import COLUMNAR_CONF
 from tests.support.spark.settings import restore
 from tests.support.tables.small_table import make_table
@@ -186,10 +187,9 @@ def cut_batches(spark: SparkSession, path: str) -> bool:
 
 def _columnar_scans(spark: SparkSession, query: Callable[[], Any]) -> int:
     spark.conf.set(COLUMNAR_CONF, "true")
-    before = pruning.status(spark)
+    before = scans_in_columns(pruning.status(spark))
     query()
-    after = pruning.status(spark)
-    return sum(after[road].used - before[road].used for road in ("columns", "parquet"))
+    return scans_in_columns(pruning.status(spark)) - before
 
 
 TRIED: dict[str, Callable[[SparkSession, str], bool]] = {

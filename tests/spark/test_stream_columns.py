@@ -21,6 +21,7 @@ from delta_py import write_delta
 from spark_plugin import DeltaTable, pruning
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from tests.support.runs.sampling import sampled
+from tests.support.spark.columnar_scans import scans_in_columns
 from tests.support.spark.older_settings import NATIVE_CONF
 from tests.support.tables.small_table import WITH_VECTORS, append, append_file, make_table
 
@@ -115,10 +116,6 @@ def native(spark: SparkSession, conf: Any) -> Iterator[Callable[[], int]]:
     after = pruning.status(spark)
     assert after["pruning"].skipped == before["pruning"].skipped, after
     assert after["parquet"].last_error == before["parquet"].last_error
-
-
-def scans_in_columns(status: pruning.PruningStatus) -> int:
-    return status["columns"].used + status["parquet"].used
 
 
 def stream(spark: SparkSession, path: str, **options: Any) -> DataFrame:
