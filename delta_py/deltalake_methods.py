@@ -24,6 +24,8 @@ from delta_py.types.schema import StructType, from_arrow_schema
 
 if TYPE_CHECKING:
     from delta_py.expressions.tree import Expression
+    from delta_py.protocol.table_config import TableConfig
+    from delta_py.scan.planning import Scan
 
 _BUILD_MODES = {"error": "create", "ignore": "createIfNotExists", "overwrite": "createOrReplace"}
 
@@ -69,6 +71,13 @@ def create_at(
         struct, partition_by=columns, name=name, description=description, configuration=dict(configuration or {})
     )
     return build_table(store, _BUILD_MODES[mode], definition)
+
+
+def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str | None]]:
+    """The partition values of a scan's files, as texts by column, each combination once."""
+    names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
+    distinct = dict.fromkeys(tuple(values) for values in scan.files["partition_values"].to_pylist())
+    return [{names[key]: text for key, text in values if key in names} for values in distinct]
 
 
 @raises_storage_errors(lambda table: table._snapshot.table_root)
@@ -154,13 +163,9 @@ class DeltalakeMethods:
         """The partition values of this version's files, as texts by column, each combination once."""
         from delta_py.scan.planning import plan_scan
 
-        config = self._snapshot.config
-        if not config.partition_columns:
+        if not self._snapshot.config.partition_columns:
             return []
-        names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
-        scan = plan_scan(self._snapshot, None, self._of_partitions(partition_filters))
-        distinct = {tuple(values) for values in scan.files["partition_values"].to_pylist()}
-        return [{names[key]: text for key, text in values if key in names} for values in distinct]
+        return distinct_partitions(plan_scan(self._snapshot, None, self._of_partitions(partition_filters)), self._snapshot.config)
 
     def to_pyarrow_dataset(self, filter: str | Expression | None = None) -> Any:
         """This version as a pyarrow.dataset.Dataset, which duckdb and polars filter by themselves: partition values and

@@ -15,33 +15,31 @@ import pyarrow as pa
 from delta_py.types.arrow_layouts import plain_type
 
 
-def _arro3() -> Any | None:
-    return importlib.import_module("arro3.core") if importlib.util.find_spec("arro3") is not None else None
-
-
 def table_out(table: pa.Table) -> Any:
-    arro3 = _arro3()
-    return table if arro3 is None else arro3.Table.from_arrow(table)
+    return _out(table, "Table")
 
 
 def reader_out(reader: pa.RecordBatchReader) -> Any:
-    arro3 = _arro3()
-    return reader if arro3 is None else arro3.RecordBatchReader.from_arrow(reader)
+    return _out(reader, "RecordBatchReader")
 
 
 def schema_out(schema: pa.Schema) -> Any:
-    arro3 = _arro3()
-    return schema if arro3 is None else arro3.Schema.from_arrow(schema)
+    return _out(schema, "Schema")
 
 
 def field_out(field: pa.Field) -> Any:
-    arro3 = _arro3()
-    return field if arro3 is None else arro3.Field.from_arrow(field)
+    return _out(field, "Field")
 
 
 def type_out(data_type: pa.DataType) -> Any:
-    arro3 = _arro3()
-    return data_type if arro3 is None else arro3.DataType.from_arrow(data_type)
+    return _out(data_type, "DataType")
+
+
+def _out(value: Any, class_name: str) -> Any:
+    """The value as an object of arro3's class of this name, if arro3 is installed."""
+    if importlib.util.find_spec("arro3") is None:
+        return value
+    return getattr(importlib.import_module("arro3.core"), class_name).from_arrow(value)
 
 
 def type_in(data_type: Any) -> pa.DataType:

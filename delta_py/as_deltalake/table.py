@@ -42,7 +42,7 @@ from delta_py.as_deltalake.pruning import condition_of
 from delta_py.as_deltalake.schema import Schema, columns_of
 from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
-from delta_py.deltalake_methods import create_at, is_delta_table
+from delta_py.deltalake_methods import create_at, distinct_partitions, is_delta_table
 from delta_py.log.history import commit_infos
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import has_scheme
@@ -181,10 +181,7 @@ class DeltaTable:
         config = self.as_delta.snapshot.config
         if not config.partition_columns:
             return []
-        scan = self._pruned(partition_filters, file_pruning_predicate)
-        names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
-        distinct = dict.fromkeys(tuple(values) for values in scan.files["partition_values"].to_pylist())
-        return [{names[key]: text for key, text in values if key in names} for values in distinct]
+        return distinct_partitions(self._pruned(partition_filters, file_pruning_predicate), config)
 
     def get_add_actions(self, flatten: bool = False) -> Any:
         self._check_files()

@@ -11,7 +11,7 @@ Protocol: Per-file Statistics; Deletion Vectors; Column Mapping.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.fs as pa_fs
 from delta_py.exchange.arrow_file_system import StoreFileSystem
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.file_reader import read_files
+from delta_py.protocol.features import all_types
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
@@ -32,14 +33,11 @@ from delta_py.types.column_rules import TYPE_CHANGES
 from delta_py.types.schema import (
     VARIANT,
     VOID,
-    ArrayType,
     DataType,
     DecimalType,
     GeospatialType,
-    MapType,
     PrimitiveType,
     StructField,
-    StructType,
     to_arrow_schema,
 )
 
@@ -93,22 +91,9 @@ def why_in_memory(config: TableConfig) -> str | None:
     if config.column_mapping_mode != "none":
         return "its columns have other names in the files (column mapping)"
     for column in config.schema.fields:
-        if column.metadata.keys() & {TYPE_CHANGES, DECLARED_TYPE} or any(map(_is_read_otherwise, _types_in(column.data_type))):
+        if column.metadata.keys() & {TYPE_CHANGES, DECLARED_TYPE} or any(map(_is_read_otherwise, all_types(column.data_type))):
             return f"pyarrow reads values of the column {column.name} in another form"
     return None
-
-
-def _types_in(data_type: DataType) -> Iterator[DataType]:
-    yield data_type
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield from _types_in(field.data_type)
-        case ArrayType(element, _):
-            yield from _types_in(element)
-        case MapType(key, value, _):
-            yield from _types_in(key)
-            yield from _types_in(value)
 
 
 def _is_read_otherwise(data_type: DataType) -> bool:

@@ -28,18 +28,10 @@ def read_changes(
     allow_out_of_range: bool,
 ) -> pa.RecordBatchReader:
     """Without a start, from version 0. Raises as DeltaTable.changes."""
-    if starting_version is None and starting_time is None:
-        starting_version = 0
     try:
-        changes = table.changes(
-            starting_version=starting_version,
-            ending_version=ending_version,
-            starting_timestamp=starting_time,
-            ending_timestamp=ending_time,
-            columns=columns,
-            filter=predicate,
+        return _as_deltalake(
+            table.load_cdf(starting_version, ending_version, starting_time, ending_time, columns=columns, predicate=predicate)
         )
-        return _as_deltalake(changes)
     except (ChangeDataFeedError, TimestampOutOfRangeError) as error:
         if not allow_out_of_range or error.error_class not in _BEYOND:
             raise
