@@ -71,9 +71,10 @@ def look_for_delta_spark(spark: Any) -> bool:
     a class takes a while, and every DeltaTable registers its session."""
     if is_loaded(spark) is not None:
         return False
-    loaded = SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG) if adapter_of(spark).is_driver else _is_on_server(spark)
-    if not adapter_of(spark).is_driver:
-        _of_clients[spark.session_id] = loaded
+    if adapter_of(spark).is_driver:
+        loaded = SparkInternals(spark).has_java_class(DELTA_SPARK_CATALOG)
+    else:
+        loaded = _of_clients[spark.session_id] = _is_on_server(spark)
     spark.conf.set(_LOADED_CONF, str(loaded).lower())
     return True
 
