@@ -32,6 +32,7 @@ SOURCES = [path for package in ("delta_py", "spark_plugin") for path in (ROOT / 
 CODE = "\n".join(path.read_text() for path in SOURCES if path.suffix in (".py", ".java"))
 OUR_SUFFIXES = (".py", ".java", ".md", ".txt", ".toml")
 MOST_README_LINES = 140
+MOST_ARCHITECTURE_BYTES = 15_000
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 CHANGES = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 MOST_ENTRY_WORDS = 40
@@ -46,6 +47,10 @@ def name_of(page: Path) -> str:
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= MOST_README_LINES
+
+
+def test_architecture_is_short() -> None:
+    assert (ROOT / "ARCHITECTURE.md").stat().st_size <= MOST_ARCHITECTURE_BYTES
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=name_of)
