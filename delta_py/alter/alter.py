@@ -209,12 +209,14 @@ def _refuse_internal(names: set[str]) -> None:
 
 
 def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: int) -> int:
-    """Raise the protocol's versions; returns the version as set_properties.
+    """Raise the protocol's versions; returns the version as set_properties. A version that is lower than the table's changes
+    nothing.
 
-    Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower versions than the table has, and for versions
-    that do not exist.
+    Raises InvalidOptionError for versions that do not exist.
     """
-    return set_properties(store, dict(zip(_VERSIONS, (str(reader_version), str(writer_version)), strict=True)))
+    current = Snapshot.load(store).protocol
+    versions = max(reader_version, current.min_reader_version), max(writer_version, current.min_writer_version)
+    return set_properties(store, dict(zip(_VERSIONS, map(str, versions), strict=True)))
 
 
 def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
