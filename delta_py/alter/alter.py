@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delta_py.alter.remove_mapping import check_names, commit_removal
+from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED
-from delta_py.commit.transaction import check_row_tracking, suspended_row_tracking
 from delta_py.definition.create import CHANGE_COLUMNS, with_id_columns
 from delta_py.definition.properties import (
     MANIFESTS,

@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.transaction import Transaction, append_only
+from delta_py.commit.action_rules import append_only
+from delta_py.commit.transaction import Transaction
 from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.overwrite import replace_metrics
 from delta_py.definition.request import WriteRequest
