@@ -22,7 +22,7 @@ from delta_py.errors import InvalidOptionError, SchemaMismatchError, Unsupported
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
-from delta_py.protocol.features import Properties, all_types
+from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
@@ -44,6 +44,7 @@ from delta_py.types.schema import (
     schema_to_json,
     type_name,
 )
+from delta_py.types.type_walk import all_types
 
 CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 

@@ -10,15 +10,9 @@ from collections.abc import Iterable, Set
 from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Protocol
-from delta_py.protocol.features import (
-    FEATURES,
-    READER_FEATURES_VERSION,
-    WRITER_FEATURES_VERSION,
-    Properties,
-    all_types,
-    supported_features,
-)
+from delta_py.protocol.features import FEATURES, READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Properties, supported_features
 from delta_py.types.schema import TIMESTAMP_NTZ, VARIANT, StructType
+from delta_py.types.type_walk import all_types
 
 _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)

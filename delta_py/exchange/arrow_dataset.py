@@ -21,7 +21,6 @@ import pyarrow.fs as pa_fs
 from delta_py.exchange.arrow_file_system import StoreFileSystem
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.file_reader import read_files
-from delta_py.protocol.features import all_types
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
@@ -40,6 +39,7 @@ from delta_py.types.schema import (
     StructField,
     to_arrow_schema,
 )
+from delta_py.types.type_walk import all_types
 
 # Bounds of floats say nothing about NaN, for which some filters are true; those of binary values are not recorded.
 _BOUNDED = ("byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")

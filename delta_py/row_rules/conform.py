@@ -28,7 +28,7 @@ from delta_py.errors import (
 )
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.column_mapping import MODE_PROPERTY
-from delta_py.protocol.features import Properties, fields_with_paths
+from delta_py.protocol.features import Properties
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.identity_columns import identity_columns, identity_of
 from delta_py.protocol.parquet_settings import ParquetSettings
@@ -79,6 +79,7 @@ from delta_py.types.schema import (
     to_arrow_type,
     type_name,
 )
+from delta_py.types.type_walk import direct_parts, fields_with_paths, types_with_paths
 
 _MIB = 1024 * 1024
 STRING_PREFIX = 32
@@ -245,7 +246,7 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
         char_types(f, strict=True)
     for path, (what, _, feature), text in _unkept_rules(schema):
         raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
-    for path, part in _all_types(schema):
+    for path, part in types_with_paths(schema):
         if path and not _is_writable(part):
             raise unenforceable(f"column {'.'.join(path)}", type_name(part), type_name(part))
 
@@ -264,7 +265,7 @@ def _check_stored_parts(data_type: DataType, path: Path) -> None:
     Raises SchemaMismatchError: DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE for void anywhere in an array or a map,
     DELTA_CANNOT_WRITE_EMPTY_SCHEMA for a struct, or a table, without other fields.
     """
-    if isinstance(data_type, ArrayType | MapType) and any(part == VOID for _, part in _all_types(data_type)):
+    if isinstance(data_type, ArrayType | MapType) and any(part == VOID for _, part in types_with_paths(data_type)):
         kind = "an array" if isinstance(data_type, ArrayType) else "a map"
         raise SchemaMismatchError(
             f"Column {'.'.join(path)} is {type_name(data_type)}. Void is the type of values that are all null, and Delta has no "
@@ -277,7 +278,7 @@ def _check_stored_parts(data_type: DataType, path: Path) -> None:
         )
     if isinstance(data_type, StructType) and all(f.data_type == VOID for f in data_type.fields):
         raise _without_stored_fields(data_type, ".".join(path))
-    for inner_path, inner in _direct_parts(data_type, path):
+    for inner_path, inner in direct_parts(data_type, path):
         _check_stored_parts(inner, inner_path)
 
 
@@ -565,23 +566,5 @@ def check_duplicates(data_type: DataType, path: Path = ()) -> None:
                 sql_state="42711",
                 columns=twice,
             )
-    for inner_path, inner in _direct_parts(data_type, path):
+    for inner_path, inner in direct_parts(data_type, path):
         check_duplicates(inner, inner_path)
-
-
-def _all_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
-    """The type and every type inside it."""
-    yield path, data_type
-    for inner_path, inner in _direct_parts(data_type, path):
-        yield from _all_types(inner, inner_path)
-
-
-def _direct_parts(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
-    match data_type:
-        case StructType(fields):
-            yield from (((*path, f.name), f.data_type) for f in fields)
-        case ArrayType(element, _):
-            yield (*path, "element"), element
-        case MapType(key, value, _):
-            yield (*path, "key"), key
-            yield (*path, "value"), value

@@ -25,7 +25,6 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import ID, NESTED_IDS, PHYSICAL_NAME
-from delta_py.protocol.features import all_fields
 from delta_py.row_changes.row_commands import delete, update
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -47,6 +46,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
+from delta_py.types.type_walk import all_fields
 from delta_py.write.data_files import WrittenFiles
 
 VERSIONS = (1, 2, 3)
