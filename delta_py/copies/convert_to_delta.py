@@ -33,7 +33,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import STRING_PREFIX
+from delta_py.row_rules.write_state import STRING_PREFIX
 from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json

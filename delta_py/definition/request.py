@@ -14,7 +14,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import StructType
 
 if TYPE_CHECKING:
-    from delta_py.row_rules.conform import WriteState
+    from delta_py.row_rules.write_state import WriteState
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
 # As the history names them.

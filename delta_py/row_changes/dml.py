@@ -36,7 +36,7 @@ from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
-from delta_py.row_rules.conform import WriteState, write_state
+from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, ScanOptions

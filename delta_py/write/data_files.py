@@ -29,8 +29,9 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.row_rules.conform import Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.row_rules.conform import Conformer, LawfulBatch, unchanged
 from delta_py.row_rules.identity_numbers import IdentityValues
+from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import CHANGE_TYPE
 from delta_py.statistics.stats_collector import StatsCollector
 from delta_py.storage.arrow_files import discard

@@ -33,7 +33,7 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.statistics.stats import parse_stats

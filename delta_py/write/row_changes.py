@@ -29,7 +29,7 @@ from delta_py.protocol.deletion_vectors import (
     from_row_indexes,
     inline_descriptor,
 )
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns

@@ -34,7 +34,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
 from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_leaves
 from delta_py.row_changes.write import write_delta
-from delta_py.row_rules.conform import write_state
+from delta_py.row_rules.write_state import write_state
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore

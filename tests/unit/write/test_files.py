@@ -18,7 +18,7 @@ import pytest
 from delta_py.errors import InvariantViolationError, StorageError
 from delta_py.protocol.column_mapping import assign as assign_names
 from delta_py.protocol.features import Properties
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import (
