@@ -11,7 +11,6 @@ Protocol: Requirements for Writers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -20,10 +19,9 @@ import pyarrow.compute as pc
 
 from delta_py.errors import InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.functions.text_growth import in_each_row
-from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.identity_columns import identity_of
-from delta_py.row_rules.geospatial import check_shape_columns
 from delta_py.row_rules.identity_numbers import IdentityValues
+from delta_py.row_rules.new_rules import check_duplicates
 from delta_py.row_rules.not_null import check_not_null
 from delta_py.row_rules.row_constraints import (
     Clock,
@@ -40,8 +38,7 @@ from delta_py.row_rules.write_state import WriteState
 from delta_py.types.char_types import CharTypes, char_types
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.nested_arrays import Converter
-from delta_py.types.schema import BINARY, STRING, DataType, Path, StructField, StructType, to_arrow_schema, to_arrow_type
-from delta_py.types.type_walk import direct_parts, fields_with_paths
+from delta_py.types.schema import BINARY, STRING, StructField, StructType, to_arrow_schema, to_arrow_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,73 +231,3 @@ def _places(schema: StructType, data: HiddenColumns) -> list[int | None]:
     if extra:
         raise extra_columns(extra, schema.names, "the table")
     return [places.get(f.name.lower()) for f in schema.fields]
-
-
-# ---------------------------------------------------------------- names of new columns
-
-INVALID_CHARACTERS = " ,;{}()\n\t="
-
-
-def check_new_schema(schema: StructType, column_mapping_mode: str, present: StructType | None = None) -> None:
-    """Check names and CRSs of a new table, at every depth. present: the table's schema so far, which may contain empty names from
-    other writers.
-
-    Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that are equal or differ only in case,
-    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type in which each value has its own CRS, DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES
-    for empty names, and for characters that need column mapping.
-    """
-    check_duplicates(schema)
-    _check_named(schema, present)
-    check_shape_columns(schema)
-    if column_mapping_mode != "none":
-        return
-    bad = names_needing_mapping(schema)
-    if bad:
-        raise SchemaMismatchError(
-            f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
-            f"Rename the columns, or create the table with the property {MODE_PROPERTY} = name.",
-            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-            sql_state="42K05",
-            columns=bad,
-        )
-
-
-def _check_named(schema: StructType, present: StructType | None) -> None:
-    present_paths = set() if present is None else _paths_without_name(present)
-    nameless = sorted(_paths_without_name(schema) - present_paths)
-    if nameless:
-        parent = ".".join(nameless[0][:-1])
-        what = f"A field of column {parent} has" if parent else "A column has"
-        raise SchemaMismatchError(
-            f"{what} the empty text as its name, by which no SQL can call it. Nothing was written or changed. Give it a name.",
-            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-            sql_state="42K05",
-            columns=[".".join(path) for path in nameless],
-        )
-
-
-def _paths_without_name(schema: StructType) -> set[Path]:
-    return {path for path, f in fields_with_paths(schema) if not f.name}
-
-
-def names_needing_mapping(schema: StructType) -> list[str]:
-    """Dotted paths of columns, at any depth, whose names files cannot use."""
-    return [".".join(path) for path, f in fields_with_paths(schema) if not set(INVALID_CHARACTERS).isdisjoint(f.name)]
-
-
-def check_duplicates(data_type: DataType, path: Path = ()) -> None:
-    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that are equal or differ only in case, at any
-    depth."""
-    if isinstance(data_type, StructType):
-        names = Counter(f.name.lower() for f in data_type.fields)
-        twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
-        if twice:
-            where = f" in {'.'.join(path)}" if path else ""
-            raise SchemaMismatchError(
-                f"Columns have one name{where} (names that differ only in case are the same): {', '.join(twice)}. Rename one.",
-                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
-                sql_state="42711",
-                columns=twice,
-            )
-    for inner_path, inner in direct_parts(data_type, path):
-        check_duplicates(inner, inner_path)
