@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.new_rules import check_default
+from delta_py.row_rules.new_columns import check_default
 from delta_py.row_rules.type_changes import is_widening
 from delta_py.types.char_types import char_type_of, with_lengths, with_texts
 from delta_py.types.column_rules import DEFAULT, GENERATION

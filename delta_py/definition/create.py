@@ -26,7 +26,7 @@ from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.row_rules.new_rules import check_new_rules, check_new_schema
+from delta_py.row_rules.new_columns import check_new_rules, check_new_schema
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns
 from delta_py.storage.store import ObjectStore

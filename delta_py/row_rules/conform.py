@@ -21,7 +21,7 @@ from delta_py.errors import InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.row_rules.identity_numbers import IdentityValues
-from delta_py.row_rules.new_rules import check_duplicates
+from delta_py.row_rules.new_columns import check_duplicates
 from delta_py.row_rules.not_null import check_not_null
 from delta_py.row_rules.row_constraints import (
     Clock,

@@ -18,7 +18,7 @@ from delta_py.expressions.coercion import may_assign
 from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.dependents import rules_naming
-from delta_py.row_rules.new_rules import check_new_schema
+from delta_py.row_rules.new_columns import check_new_schema
 from delta_py.row_rules.type_changes import is_widening, type_change
 from delta_py.types.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
 from delta_py.types.schema import (

@@ -20,7 +20,7 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer
-from delta_py.row_rules.new_rules import check_new_schema
+from delta_py.row_rules.new_columns import check_new_schema
 from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
