@@ -19,10 +19,10 @@ from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.dataframe_api.spark_rule_columns import asks_for_saves
 from spark_plugin.options.settings import conf, is_on, resets_transaction
 from spark_plugin.sql.grammar import properties_of
+from spark_plugin.sql.parsed_inserts import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql.syntax import Words
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_catalog.install import catalog_conf
-from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql_internals import ParsedTarget
 from spark_plugin.statements.insert import may_evolve, write_insert
 from spark_plugin.statements.row_change_statements import short_alias

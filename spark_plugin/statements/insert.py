@@ -39,9 +39,9 @@ from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
+from spark_plugin.sql.parsed_inserts import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
 from spark_plugin.statements.row_change_statements import alias_of, among
 
