@@ -39,7 +39,8 @@ class ParsedQuery:
                 return int(listing.rows().apply(0).length())
             case "Project":
                 listed = items(listing.projectList())
-                return None if any(str(one.nodeName()).startswith("UnresolvedStar") for one in listed) else len(listed)
+                has_star = any(str(expression.nodeName()).startswith("UnresolvedStar") for expression in listed)
+                return None if has_star else len(listed)
         return None
 
     def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
@@ -57,10 +58,11 @@ class ParsedQuery:
                 return self._with_listing(catalyst.analysis.UnresolvedInlineTable(listing.names(), internals.sequence(rows)))
             case "Project":
                 listed = list(enumerate(items(listing.projectList())))
-                if not any(_is_default(one) for _, one in listed) or self._selects_default(listing.child()):
+                if not any(_is_default(expression) for _, expression in listed) or self._selects_default(listing.child()):
                     return self
                 named = [
-                    internals.named_by_analyzer(replaced(number, one)) if _is_default(one) else one for number, one in listed
+                    internals.named_by_analyzer(replaced(number, expression)) if _is_default(expression) else expression
+                    for number, expression in listed
                 ]
                 return self._with_listing(catalyst.plans.logical.Project(internals.sequence(named), listing.child()))
         return self
@@ -179,7 +181,7 @@ def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
         kind,
         parts,
         _optional(spec.provider()),
-        columns=() if as_select else tuple(_column(plan, one) for one in items(node.columns())),
+        columns=() if as_select else tuple(_column(plan, column) for column in items(node.columns())),
         partition_by=partition_by,
         cluster_by=cluster_by,
         transforms=transforms,
@@ -287,16 +289,16 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
     node = plan.node
     match plan.kind:
         case "AddColumns":
-            return "addColumns", ([_new_column(one) for one in items(node.columnsToAdd())],), {}
+            return "addColumns", ([_new_column(column) for column in items(node.columnsToAdd())],), {}
         case "ReplaceColumns":
-            return "replaceColumns", ([_replaced_column(one) for one in items(node.columnsToAdd())],), {}
+            return "replaceColumns", ([_replaced_column(column) for column in items(node.columnsToAdd())],), {}
         case "RenameColumn":
             return "renameColumn", (_path(node.column()), str(node.newName())), {}
         case "DropColumns":
-            names = [_path(one) for one in items(node.columnsToDrop())]
+            names = [_path(column) for column in items(node.columnsToDrop())]
             return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}
         case "AlterColumns":
-            return "alterColumns", ({_path(one.column()): _change(one) for one in items(node.specs())},), {}
+            return "alterColumns", ({_path(change.column()): _change(change) for change in items(node.specs())},), {}
         case "SetTableProperties":
             return "setProperties", (_texts(node.properties()),), {}
         case "UnsetTableProperties":  # Spark does not pass IF EXISTS to catalogs: delta-spark assumes it

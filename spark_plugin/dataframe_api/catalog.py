@@ -307,13 +307,13 @@ def new_provider(spark: Any, stated: str | None = None) -> str:
     return DELTA if provider.lower() == DELTA and delta_is_ours(spark) else FORMAT
 
 
-def enter(spark: Any, name: str, path: str, provider: str, *, again: bool = False) -> None:
+def enter(spark: Any, name: str, path: str, provider: str, *, if_absent: bool = False) -> None:
     """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
-    exists, unless `again`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
+    exists, unless `if_absent`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
     Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
-    unless = "IF NOT EXISTS " if again else ""
+    unless = "IF NOT EXISTS " if if_absent else ""
     spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {provider} LOCATION '{text}'")
 
 
@@ -379,7 +379,7 @@ def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
             f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
         )
     spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
-    enter(spark, name, path, provider, again=True)
+    enter(spark, name, path, provider, if_absent=True)
 
 
 # ---------------------------------------------------------------- names

@@ -80,7 +80,7 @@ class ConnectAdapter:
     def pruning_rule(self) -> None:
         return None
 
-    def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
+    def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         return frame.alias(parts[-1])
 
     def explained(self, frame: DataFrame, mode: str) -> str:

@@ -121,8 +121,8 @@ def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
     hosts = [azure_host(address.account, service) for service in ("dfs", "blob")]
 
     def setting(name: str) -> str | None:
-        found = (settings.get(f"{name}.{host}") for host in hosts)
-        return next((value for value in found if value), None) or settings.get(name) or None
+        values = (settings.get(f"{name}.{host}") for host in hosts)
+        return next((value for value in values if value), None) or settings.get(name) or None
 
     token = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{address.container}")
     tenant = urlsplit(setting("fs.azure.account.oauth2.client.endpoint") or "").path.strip("/").partition("/")[0]

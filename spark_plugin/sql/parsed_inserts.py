@@ -53,7 +53,7 @@ class WrittenQuery:
         """The same as ParsedQuery.with_defaults."""
         if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
             return replace(self, pieces=(self.text,))
-        return replace(self, pieces=tuple(default_of(one) if isinstance(one, int) else one for one in self.pieces))
+        return replace(self, pieces=tuple(default_of(piece) if isinstance(piece, int) else piece for piece in self.pieces))
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Words:
             self._tokens = tokens(text)
         except ExpressionError as error:
             raise SyntaxFault(text, len(text), None, error.message) from error
-        self._words = tuple(None if _is_quoted(one) else text[one.start : one.end + 1].upper() for one in self._tokens)
+        self._words = tuple(None if _is_quoted(token) else text[token.start : token.end + 1].upper() for token in self._tokens)
 
     # ------------------------------------------------------------ words
 
