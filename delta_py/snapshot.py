@@ -121,7 +121,7 @@ class Snapshot:
         """The values from which it can be built again, together with the store."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
-    def again(self) -> Self:
+    def for_another_thread(self) -> Self:
         """The same version for another thread. Each of the two reads the log by itself."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)

@@ -149,7 +149,7 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
             sql_state="429BQ",
         )
     schema = with_columns_replaced(config, columns)
-    for path in _gone(config.schema, schema, ()):
+    for path in _dropped_paths(config.schema, schema, ()):
         check_may_go(snapshot, path)
     for path in _retyped(config.schema, schema, ()):
         check_no_rule_names(config, path)
@@ -260,17 +260,17 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
     return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
 
 
-def _gone(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
             field_pairs = [(f, new_fields.get(f.name.lower())) for f in old_type.fields]
-            inner = [_gone(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
+            inner = [_dropped_paths(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
             return [*((*path, f.name) for f, new in field_pairs if new is None), *(p for paths in inner for p in paths)]
         case ArrayType(old, _), ArrayType(new, _):
-            return _gone(old, new, (*path, "element"))
+            return _dropped_paths(old, new, (*path, "element"))
         case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_gone(old_key, key, (*path, "key")), *_gone(old_value, value, (*path, "value"))]
+            return [*_dropped_paths(old_key, key, (*path, "key")), *_dropped_paths(old_value, value, (*path, "value"))]
     return []
 
 

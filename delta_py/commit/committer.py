@@ -133,8 +133,9 @@ class _Committer:
                 self._waiting = [other for other in self._waiting if other is not waiting]
 
     def _round(self) -> None:
-        """Try once to have all waiting commits ratified. Afterwards the first of them is settled, or knows more of the versions
-        before it."""
+        """Try once to have all waiting commits ratified. Each round settles the first of them, or rebases it on more of the
+        versions before it. After a lost race, the writers of all
+        processes take turns for a while, so that none loses another one."""
         if time.monotonic() >= self._contended_until:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated

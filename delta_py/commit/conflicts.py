@@ -243,12 +243,12 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
     if not before <= theirs:
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
         raise shared_conflict(commit, file, what)
-    taken = BitMap64() if ours is None else ours - before
-    twice = taken & theirs
+    newly_deleted = BitMap64() if ours is None else ours - before
+    twice = newly_deleted & theirs
     if twice:
         what = f"took {len(twice)} rows out of the file {file.path} that this one deletes or changes too"
         raise shared_conflict(commit, file, what)
-    return theirs | taken
+    return theirs | newly_deleted
 
 
 def shared_conflict(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:

@@ -334,15 +334,16 @@ class Transaction:
 
     def _with_settings(self, info: dict[str, Any]) -> dict[str, Any]:
         """Add the keys of CommitSettings. The operation's own parameters are not replaced."""
-        more = dict(self._settings.info)
-        parameters = {name: _parameter_text(value) for name, value in more.pop("operationParameters", {}).items()}
+        settings_info = dict(self._settings.info)
+        parameters = {name: _parameter_text(value) for name, value in settings_info.pop("operationParameters", {}).items()}
         info["operation"] = self._settings.operation or info["operation"]
-        return {**info, **more, "operationParameters": {**parameters, **info["operationParameters"]}}
+        return {**info, **settings_info, "operationParameters": {**parameters, **info["operationParameters"]}}
 
     def _app_transactions(self) -> tuple[SetTransaction, ...]:
         now_ms = self._clock_ms()
-        others = {app_id: SetTransaction(app_id, version, now_ms) for app_id, version in self._settings.transactions.items()}
-        return tuple({**others, **self._transactions}.values())
+        numbers = self._settings.transactions.items()
+        from_settings = {app_id: SetTransaction(app_id, number, now_ms) for app_id, number in numbers}
+        return tuple({**from_settings, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""

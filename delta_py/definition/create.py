@@ -183,15 +183,16 @@ _ID_COLUMNS = {
 }
 
 
-def check_types(schema: StructType, known: StructType | None = None) -> None:
+def check_types(schema: StructType, table_schema: StructType | None = None) -> None:
     """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that a table column cannot have, such as
     intervals.
-    known: schema of the existing table, which may have such types from other writers.
+    table_schema: schema of the existing table, which may have such types from other writers.
     """
-    present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
+    present_types = () if table_schema is None else all_types(table_schema)
+    accepted = {type_name(kind) for kind in present_types if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
     unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
-    unsupported = {name: kind for name, kind in unsupported.items() if kind not in present}
+    unsupported = {name: kind for name, kind in unsupported.items() if kind not in accepted}
     if unsupported:
         raise UnsupportedOperationError(
             f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in unsupported.items())}. "

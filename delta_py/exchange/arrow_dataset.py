@@ -120,16 +120,16 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
     """For each file, an expression that is true for all of its rows."""
     columns = [f for f in config.schema.fields if _is_bounded(f) and f.name not in config.partition_columns]
     stats = parse_stats(files["stats"], {(f.name,): f.data_type for f in columns})
-    found: list[list[Any]] = [[] for _ in range(files.num_rows)]
+    facts_by_file: list[list[Any]] = [[] for _ in range(files.num_rows)]
     batch = files.combine_chunks().to_batches()
     for column in config.partition_fields if batch else ():
         values = typed_partition_values(partition_texts(batch[0], column.name), column, timezone)
         field = ds.field(column.name)
-        for facts, value in zip(found, values, strict=True):
+        for facts, value in zip(facts_by_file, values, strict=True):
             facts.append(field == value if value.is_valid else field.is_null())
     for column in columns:
-        _add_bounds(ds.field(column.name), stats, column, found)
-    return [_all(ds, facts) for facts in found]
+        _add_bounds(ds.field(column.name), stats, column, facts_by_file)
+    return [_all(ds, facts) for facts in facts_by_file]
 
 
 def _is_bounded(column: StructField) -> bool:
@@ -137,13 +137,13 @@ def _is_bounded(column: StructField) -> bool:
     return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
 
 
-def _add_bounds(field: Any, stats: FileStats, column: StructField, found: Sequence[list[Any]]) -> None:
+def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:
     path = (column.name,)
     unknown = pa.nulls(stats.file_count, pa.int64())
     minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
     null_counts = stats.null_count.get(path, unknown).to_pylist()
     row_counts = stats.num_records.to_pylist()
-    for number, facts in enumerate(found):
+    for number, facts in enumerate(facts_by_file):
         null_count, row_count = null_counts[number], row_counts[number]
         if null_count is not None and null_count == row_count:
             facts.append(field.is_null())

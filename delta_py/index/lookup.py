@@ -55,7 +55,7 @@ class _Sought:
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
     store: ObjectStore
-    asked: tuple[tuple[IndexDefinition, Hashes], ...]
+    lookups: tuple[tuple[IndexDefinition, Hashes], ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
@@ -81,7 +81,7 @@ class IndexLookup:
         mask = all_true(files.num_rows)
         if files.num_rows < 2:  # reading it is as fast as a lookup
             return mask
-        for definition, value_hashes in self.asked:
+        for definition, value_hashes in self.lookups:
             mask = pc.and_(mask, self._keeps(definition, value_hashes, files))
         return mask
 

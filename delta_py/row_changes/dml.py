@@ -6,7 +6,7 @@ the rows, the changes that go back to them, and the commit.
     ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
     files = dml.touched_files(changes)               # rows accounted for
     ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
-    version = dml.commit(parameters, changes, taken)
+    version = dml.commit(parameters, changes, removals)
 
 The caller calls `abort` when anything before `commit` fails, and `close` after it.
 Protocol: Requirements for Writers; Deletion Vectors; Add CDC File; Row Tracking.
@@ -283,7 +283,7 @@ class Dml:
         self,
         parameters: Mapping[str, Any],
         changes: Sequence[TaskChanges],
-        taken: TakenOut,
+        removals: TakenOut,
         metrics: Mapping[str, int] | None = None,
         *,
         named: MetricNames | None = None,
@@ -297,15 +297,15 @@ class Dml:
         written = WrittenFiles.of_all(part.written for part in changes)
         whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
         try:
-            self._check_rows(changes, taken)
+            self._check_rows(changes, removals)
         except RowCountMismatchError:
             self.abort()
             raise
-        all_metrics = {**self._metrics(written, taken), **(metrics or {})}
+        all_metrics = {**self._metrics(written, removals), **(metrics or {})}
         all_metrics["executionTimeMs"] = round((time.time() - self._started) * 1000)
         if named is not None:
             all_metrics = named(all_metrics, _by_clause(changes))
-        everything = WrittenFiles.of_all([written, taken.written, whole])
+        everything = WrittenFiles.of_all([written, removals.written, whole])
         if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
             self.transaction.commit_nothing()
@@ -319,47 +319,47 @@ class Dml:
     def _changes_table(self) -> bool:
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
 
-    def _check_rows(self, changes: Sequence[TaskChanges], taken: TakenOut) -> None:
+    def _check_rows(self, changes: Sequence[TaskChanges], removals: TakenOut) -> None:
         touched = [rows for part in changes for rows in part.touched]
         updated = sum(rows.updated_count for rows in touched)
         deleted = sum(rows.deleted_count for rows in touched)
-        repeated = self.repeats is Repeats.IGNORED and taken.deleted <= deleted
-        if taken.updated != updated or (taken.deleted != deleted and not repeated):
+        repeated = self.repeats is Repeats.IGNORED and removals.deleted <= deleted
+        if removals.updated != updated or (removals.deleted != deleted and not repeated):
             raise RowCountMismatchError(
-                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
-                f"{taken.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
+                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {removals.deleted} and "
+                f"{removals.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
                 deleted=deleted,
                 updated=updated,
             )
 
-    def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
+    def _metrics(self, written: WrittenFiles, removals: TakenOut) -> dict[str, int]:
         """Metrics under the reference's names, counted as the reference counts: an UPDATE "removes" each file from which it takes
         rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
         of files that were removed as a whole are left out.
         """
         if self.operation == "WRITE":
-            return replace_metrics(written, taken)
-        rewritten_paths = {add.path for add in taken.written.adds}
-        removed_files = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
-        vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
-        added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
+            return replace_metrics(written, removals)
+        rewritten_paths = {add.path for add in removals.written.adds}
+        removed_files = [remove for remove in removals.written.removes if remove.path not in rewritten_paths]
+        vectors = {add.path for add in removals.written.adds if add.deletion_vector is not None}
+        added = [*written.adds, *(add for add in removals.written.adds if add.path not in vectors)]
         whole_row_count = row_count_of(self._whole)
         vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
         metrics = {
-            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else removed_files) + len(self._whole),
+            "numRemovedFiles": len(removals.written.removes if self.operation == "UPDATE" else removed_files) + len(self._whole),
             "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole),
             "numAddedFiles": len(added),
             "numAddedBytes": sum(add.size_bytes for add in added),
-            "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
-            "numCopiedRows": taken.copied,
-            "numDeletionVectorsAdded": taken.vectors_added + taken.vectors_updated,
-            "numDeletionVectorsRemoved": taken.vectors_removed + taken.vectors_updated + vectors_of_whole,
-            "numDeletionVectorsUpdated": taken.vectors_updated,
+            "numAddedChangeFiles": len(written.cdc) + len(removals.written.cdc),
+            "numCopiedRows": removals.copied,
+            "numDeletionVectorsAdded": removals.vectors_added + removals.vectors_updated,
+            "numDeletionVectorsRemoved": removals.vectors_removed + removals.vectors_updated + vectors_of_whole,
+            "numDeletionVectorsUpdated": removals.vectors_updated,
         }
         if self.operation != "DELETE":
-            metrics["numUpdatedRows"] = taken.updated
+            metrics["numUpdatedRows"] = removals.updated
         if self.operation != "UPDATE" and whole_row_count is not None:
-            metrics["numDeletedRows"] = taken.deleted + whole_row_count
+            metrics["numDeletedRows"] = removals.deleted + whole_row_count
         return metrics
 
     def abort(self) -> None:

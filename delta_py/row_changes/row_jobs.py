@@ -70,7 +70,7 @@ def change_rows(
     try:
         changes = _made(dml, scan, make, after)
         scan_end = time.monotonic()
-        taken_out = _taken(dml, changes)
+        taken_out = _removals(dml, changes)
     except BaseException:
         dml.abort()
         raise
@@ -101,7 +101,7 @@ def _made(
     return changes
 
 
-def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
+def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files

@@ -64,9 +64,9 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     return merged
 
 
-def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
+def takes_type(table: TableConfig, present: DataType, data_type: DataType) -> bool:
     """Whether merged_schema with `widen` gives a column of the table the data's wider type."""
-    return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
+    return _may_widen(table) and is_widening(present, data_type, like_iceberg=_follows_iceberg(table))
 
 
 def keeps_type(field: StructField) -> bool:

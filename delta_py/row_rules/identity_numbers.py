@@ -59,7 +59,7 @@ class IdentityValues:
             used_count = min(length, missing_count)
             low, high = column.number(first), column.number(first + (used_count - 1) * stride)
             parts.append(low + np.arange(used_count, dtype=np.int64) * (column.step * stride))
-            self._furthest[name] = column.further(high, self._furthest.get(name, high))
+            self._furthest[name] = column.later_of(high, self._furthest.get(name, high))
             self._rest[name] = (first + used_count * stride, length - used_count)
             if length == used_count:
                 del self._rest[name]

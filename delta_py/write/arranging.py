@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_py.layout.row_order import RowOrder, column_at
 from delta_py.parquet.file_reader import read_files
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
@@ -113,7 +113,7 @@ def _beginnings(values: pa.Array) -> pa.Array:
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
     """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _HELD_BYTES, and two
     batches."""
-    batches = ahead(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
+    batches = prefetch(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
     for rows in gathered(batches, _HELD_BYTES, _HELD_ROWS):
         numbers = order.pieces(rows)
         by_piece = np.argsort(numbers, kind="stable")
