@@ -31,7 +31,7 @@ from delta_py.definition.properties import (
 from delta_py.definition.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.definition.row_tracking import give_row_ids, without_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
-from delta_py.definition.timestamps import stamped, transaction_at
+from delta_py.definition.timestamps import timestamped_properties, transaction_at
 from delta_py.errors import (
     ConcurrentWriteException,
     InvalidOptionError,
@@ -340,7 +340,7 @@ def _in_commit_timestamps(change: _Change) -> None:
             error_class="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             sql_state="0AKDC",
         )
-    change.configuration, change.timestamp_ms = stamped(change.snapshot, change.configuration)
+    change.configuration, change.timestamp_ms = timestamped_properties(change.snapshot, change.configuration)
 
 
 def _change_data_feed(change: _Change) -> None:

@@ -195,7 +195,7 @@ class DynamoDbStore(RemoteStore):
             self._finish(entry)
         raise FileExistsError(17, "There is a commit of that name", ours.file_name)
 
-    # # ------------------------------------------------------------ complete commits of other writers
+    # ------------------------------------------------------------ complete commits of other writers
 
     def _finish_newest(self) -> None:
         newest = self._run("look for", self._commits.newest)

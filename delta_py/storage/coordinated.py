@@ -107,7 +107,7 @@ class CoordinatedStore:
     def is_remote(self) -> bool:
         return self._file_store.is_remote
 
-    # # ------------------------------------------------------------ the ledger's answers
+    # ------------------------------------------------------------ the ledger's answers
 
     def tail(self) -> Tail | None:
         """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
@@ -140,7 +140,7 @@ class CoordinatedStore:
         staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
         return None if staged_commit is None else f"{STAGED_DIRECTORY}/{staged_commit.name}"
 
-    # # ------------------------------------------------------------ read the log
+    # ------------------------------------------------------------ read the log
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         if directory != LOG_DIRECTORY:

@@ -281,7 +281,7 @@ class FileSetWriter:
         self._finished: list[AddFile] = []
         self._row_count = 0
 
-    # # ------------------------------------------------------------ add rows
+    # ------------------------------------------------------------ add rows
 
     def add(self, lawful: LawfulBatch) -> None:
         """The batch may have more columns than the state's schema; these are ignored."""
@@ -311,7 +311,7 @@ class FileSetWriter:
         if partition.waiting_bytes >= self._state.row_group_bytes or partition.waiting_rows >= self._state.row_group_rows:
             self._write(partition)
 
-    # # ------------------------------------------------------------ write row groups
+    # ------------------------------------------------------------ write row groups
 
     def _write(self, partition: _Partition) -> None:
         """Write the buffered rows as row groups of the partition's file, and of more files if a file has reached its row
@@ -402,7 +402,7 @@ class FileSetWriter:
         mode = self._state.column_mapping_mode
         return {column_mapping.to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 
-    # # ------------------------------------------------------------ finish or abandon
+    # ------------------------------------------------------------ finish or abandon
 
     def finish(self) -> WrittenFiles:
         for partition in self._partitions.values():
