@@ -160,14 +160,13 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
 # ---------------------------------------------------------------- allowed changes
 
 
-def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
+def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bool = False) -> None:
     """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
-    but_its_own: accept the column's own invariant, which is dropped with it.
+    except_invariant: accept the column's own invariant, which is dropped with it.
     """
     column_name = ".".join(path)
-    rules = [
-        rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", column_name))
-    ]
+    invariant = ("invariant", column_name) if except_invariant else None
+    rules = [rule for rule in rules_naming(config, path) if (rule.kind, rule.name) != invariant]
     generated = [rule for rule in rules if rule.kind == "generated"]
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
@@ -206,7 +205,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    check_no_rule_names(config, path, but_its_own=True)
+    check_no_rule_names(config, path, except_invariant=True)
 
 
 def _physical(config: TableConfig, path: Path) -> Path:

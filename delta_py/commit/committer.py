@@ -321,7 +321,7 @@ def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
             placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # of the tables to which this process has committed last: each has one committer
 def _committer_of(ledger: str, place: str, table_id: str) -> _Committer:
     return _Committer()
 

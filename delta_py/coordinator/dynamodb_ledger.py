@@ -202,12 +202,12 @@ class DynamoDbLedger(DynamoDbTransactions):
                 break
         if base is None:
             raise not_remembered(self.shown, table, transaction)
-        own_commits = tuple(ratified_of(table, item) for item in self._headers(transaction, table))
-        if own_commits and own_commits[0].version != base + 1:  # they belong to a table that was at this place before
+        proposed_commits = tuple(ratified_of(table, item) for item in self._headers(transaction, table))
+        if proposed_commits and proposed_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered(self.shown, table, transaction)
         self.find(transaction)
-        commits = (*(commit for commit in tail.commits if commit.version <= base), *own_commits)
-        return replace(tail, version=base + len(own_commits), commits=commits, base=base)
+        commits = (*(commit for commit in tail.commits if commit.version <= base), *proposed_commits)
+        return replace(tail, version=base + len(proposed_commits), commits=commits, base=base)
 
     # ------------------------------------------------------------ commits
 
@@ -231,9 +231,9 @@ class DynamoDbLedger(DynamoDbTransactions):
             keys = [LEDGER, transaction_key(transaction or ""), token_key(token or ""), *(("tables", name) for name in names)]
             first, transaction_item, token_item, *known_tables = self.items.get(*keys)
             ledger, table_items = self._present(first), dict(zip(names, known_tables, strict=True))
-            own_moment = self._own_moment(call, transaction_item, token_item, groups, table_items)
-            if own_moment is not None:
-                moment = own_moment
+            earlier_moment = self._moment_of_call(call, transaction_item, token_item, groups, table_items)
+            if earlier_moment is not None:
+                moment = earlier_moment
                 break
             if transaction is not None:
                 check_open(transaction, transaction_item)
@@ -266,7 +266,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             self._trim_moments(moment)
         return moment
 
-    def _own_moment(
+    def _moment_of_call(
         self,
         call: str,
         transaction_item: Item | None,

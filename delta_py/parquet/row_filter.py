@@ -80,8 +80,8 @@ class LookAhead:
         if not needed or not other_leaves:
             return False
         group = footer.row_group(0)
-        own_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
-        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
+        predicate_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
+        return bool(predicate_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
     def record_match(self, has_match: bool) -> bool:
         """Record whether looking ahead found a match; returns its argument."""

@@ -171,7 +171,7 @@ def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
     if kind in (PrimitiveType("float"), PrimitiveType("double")):
         if pc.any(pc.is_nan(known_values)).as_py():
             return None  # NaN is greater than all other values
-        known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))
+        known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))  # makes -0.0 0.0: they are equal
     elif sided.op in ("=", "<=>"):
         distinct = known_values.unique()
         if len(distinct) <= _FEW_KEYS:

@@ -40,8 +40,8 @@ def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> S
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
     """
-    own_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
-    return StorageOptions.of({**session, **own_options})
+    call_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
+    return StorageOptions.of({**session, **call_options})
 
 
 def without_storage(options: Mapping[str, str]) -> dict[str, str]:
