@@ -60,7 +60,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
     winners: the commits from ours.version on, in order, at least one, none of them ours. If the result has shared files, their
     rows decide: call merged_rows for each, then PreparedCommit.with_vectors.
-    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException. Then nothing of ours is
+    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException. Then nothing is
     committed.
     """
     assert winners and winners[0].version == ours.version
@@ -208,8 +208,8 @@ def _conflict(
 
 
 def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dict[str, SharedFile]:
-    """By path: files that our commit only reads or gives another deletion vector, and that are still in the table with a vector
-    of another commit.
+    """The files, by path, that our commit only reads or gives another deletion vector, and that are still in the table with a
+    vector of another commit.
 
     A winner changes a vector by removing the file with its current vector, and adding it with the new one.
     Protocol: Action Reconciliation; Deletion Vectors.

@@ -245,7 +245,7 @@ class Transaction:
                 delete_files(self._store, written.new_paths)
                 return self._snapshot.version
             if self._snapshot is not None:
-                self._snapshot.check_log(lately=True)
+                self._snapshot.check_log(accepts_recent=True)
                 self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
             if config.enabled("rowTracking"):

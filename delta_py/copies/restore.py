@@ -64,7 +64,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """By the reference's names. numMissingFiles, which the reference does not have, only if there are any."""
+        """The metrics under the reference's names. numMissingFiles, which the reference lacks, is added if files are missing."""
         missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
         return {
             **missing,

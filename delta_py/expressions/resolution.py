@@ -140,7 +140,7 @@ class Resolution:
 
     def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
         """Both operands converted to the type in which Spark compares them."""
-        left_type, right_type = _beside_decimal(left, right), _beside_decimal(right, left)
+        left_type, right_type = _type_next_to_decimal(left, right), _type_next_to_decimal(right, left)
         common = coercion.common_type(left_type, right_type)
         if common is None:
             raise mismatch(what, left.data_type, right.data_type)
@@ -150,10 +150,10 @@ class Resolution:
             left, right = self._padded(left, right), self._padded(right, left)
         return self.cast(left, common), self.cast(right, common)
 
-    def _padded(self, text: Node, beside: Node) -> Node:
+    def _padded(self, text: Node, other: Node) -> Node:
         """A literal, or a shorter char column, that is compared with a char(n) column: padded with spaces like the
         column's values."""
-        length = self._char_length(beside)
+        length = self._char_length(other)
         if length is None:
             return text
         if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
@@ -177,7 +177,7 @@ class Resolution:
         literals = self._cast_options(options, common)
         length = self._char_length(operand)
         if length is not None:
-            literals = [_filled(option, length, beside=len(literals)) for option in literals]
+            literals = [_filled(option, length, constant_count=len(literals)) for option in literals]
         child = self.cast(operand, common)
         inner, narrow = narrow_all(child, literals)
         return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
@@ -236,15 +236,16 @@ class Resolution:
         return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
 
 
-def _filled(literal: Literal, length: int, beside: int = 1) -> Literal:
-    """A text, padded with blanks like the values of char(length). beside: the number of such texts. Raises ExpressionError if
-    they would be too long in total."""
-    if length * beside > _MOST_PADDED:
-        raise not_supported(f"A comparison of a column of type char({length}) with {beside} constants", "They would be too long.")
+def _filled(literal: Literal, length: int, constant_count: int = 1) -> Literal:
+    """A text, padded with blanks like the values of char(length). constant_count: the number of such texts. Raises
+    ExpressionError if they would be too long in total."""
+    if length * constant_count > _MOST_PADDED:
+        what = f"A comparison of a column of type char({length}) with {constant_count} constants"
+        raise not_supported(what, "They would be too long.")
     return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
 
 
-def _beside_decimal(node: Node, other: Node) -> DataType:
+def _type_next_to_decimal(node: Node, other: Node) -> DataType:
     """An integer literal next to a decimal has only its own digits."""
     if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value

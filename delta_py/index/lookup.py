@@ -59,7 +59,7 @@ class IndexLookup:
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
-        """Reads the domains of the log only if an index can apply to the predicate. Raises nothing of its own."""
+        """Reads the domains of the log only if an index can apply to the predicate. Raises only the errors of reading the log."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
         sought = list(_sought(snapshot.config, predicate))

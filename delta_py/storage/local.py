@@ -163,7 +163,7 @@ class LocalStore:
         with _missing_if_impossible(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
-            return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as it is asked for
+            return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as its argument says
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         # Not memory-mapped: if a mapped file is truncated, the process is killed with SIGBUS.

@@ -8,7 +8,7 @@
 VACUUM retains a file if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention
 time, or if it is younger than that: a writer may be about to commit it. The deletion vectors of these files are retained too.
 VACUUM also retains what it cannot judge: hidden files and directories (names that begin with `_` or `.`), everything in a
-directory that is a table itself, names that are not valid text, links to directories and the files behind them, and files and
+directory that is a table itself, names that are not valid text, links to directories and the files in them, and files and
 directories below the root that are targets of links.
 
 LITE lists nothing. It deletes files that were removed before the retention time, by commits after the one that the last VACUUM

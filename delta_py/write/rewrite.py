@@ -57,8 +57,8 @@ _BYTES_A_ROW = 2  # the most bytes that a row's position takes in a deletion vec
 
 
 class Repeats(Enum):
-    """What it means if the same row is passed more than once. FORBIDDEN: a mistake of ours. AMBIGUOUS: several source rows of a
-    MERGE matched it. IGNORED: it is deleted, however often it is passed."""
+    """What it means if the same row is passed more than once. FORBIDDEN: a bug. AMBIGUOUS: several source rows of a MERGE
+    matched it. IGNORED: it is deleted, however often it is passed."""
 
     FORBIDDEN = "forbidden"
     AMBIGUOUS = "ambiguous"

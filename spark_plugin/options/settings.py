@@ -70,8 +70,8 @@ class _Settings:
         return {name: value for name, value in self.explicit.items() if name.startswith(prefix)}
 
     def values_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Return for each name the session's value, or Spark's own default; defaults of others, such as delta-spark, do not
-        count.
+        """Return for each name the session's value, or Spark's own default; defaults of other libraries, such as
+        delta-spark, do not count.
         Over Spark Connect each name is a separate call: a server may hide a setting."""
         values = ((name, self._value_of(name)) for name in names)
         return {name: value for name, value in values if value is not None}

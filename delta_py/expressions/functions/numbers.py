@@ -361,7 +361,7 @@ _ROUND_DIGITS = 18  # a double below 1e18 with 57 digits after the point fits Ar
 
 
 def _round_doubles(values: Any, digits: int, tie: str) -> Any:
-    """By the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
+    """Round the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
     if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
         raise not_supported(f"round to {digits} digits on a double")
     size = pc.abs(values)
