@@ -161,7 +161,7 @@ def widened(schema: StructType) -> TableConfig:
 
 
 @given(schemas(), schemas(), st.booleans())
-def test_merged_schema_keeps_every_column_in_order_and_merging_again_changes_nothing(
+def test_merged_schema_keeps_columns_in_order_and_merging_is_idempotent(
     old_schema: StructType, data: StructType, widen: bool
 ) -> None:
     try:

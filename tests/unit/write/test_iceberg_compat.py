@@ -350,7 +350,7 @@ def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, config
     assert refused(lambda: define_table(schema, configuration={**BY_ICEBERG, **configuration})) == ""
 
 
-def test_table_with_other_names_of_columns_does_not_become_one_that_iceberg_may_write(tmp_path: Path) -> None:
+def test_table_with_mapped_names_does_not_become_writable_by_iceberg(tmp_path: Path) -> None:
     store = make(tmp_path, 2, delta__columnMapping__mode="id")
     assert refused(lambda: set_properties(store, BY_ICEBERG)) == ""
 

@@ -171,7 +171,7 @@ def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() 
         (generated("g", LONG, "xxhash64(x)"), StructField("x", LONG), generated("id", LONG, "hash(g)")),
     ],
 )
-def test_rule_that_names_a_missing_column_which_only_the_gate_fills_is_none_for_spark(fields: tuple[StructField, ...]) -> None:
+def test_rule_on_a_column_that_only_pydelta_fills_is_not_for_spark(fields: tuple[StructField, ...]) -> None:
     table = config(StructField("other", LONG), *fields, hashed=HASHED.sql)
     assert columns_of(table, "other", "x") is None
 
