@@ -14,16 +14,7 @@ from delta_py.types.schema import ArrayType, DataType, MapType, Path, StructFiel
 
 def all_fields(data_type: DataType) -> Iterator[StructField]:
     """Every struct field at any depth, outer before inner, also inside arrays and maps."""
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield f
-                yield from all_fields(f.data_type)
-        case ArrayType(element, _):
-            yield from all_fields(element)
-        case MapType(key, value, _):
-            yield from all_fields(key)
-            yield from all_fields(value)
+    return (field for _, field in fields_with_paths(data_type))
 
 
 def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
@@ -33,35 +24,25 @@ def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Pa
             for f in fields:
                 yield (*path, f.name), f
                 yield from fields_with_paths(f.data_type, (*path, f.name))
-        case ArrayType(element, _):
-            yield from fields_with_paths(element, (*path, "element"))
-        case MapType(key, value, _):
-            yield from fields_with_paths(key, (*path, "key"))
-            yield from fields_with_paths(value, (*path, "value"))
+        case ArrayType() | MapType():
+            for part_path, part in direct_parts(data_type, path):
+                yield from fields_with_paths(part, part_path)
 
 
 def all_types(data_type: DataType) -> Iterator[DataType]:
     """A type and every type inside it."""
-    yield data_type
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield from all_types(f.data_type)
-        case ArrayType(element, _):
-            yield from all_types(element)
-        case MapType(key, value, _):
-            yield from all_types(key)
-            yield from all_types(value)
+    return (inner for _, inner in types_with_paths(data_type))
 
 
 def types_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
-    """The type and every type inside it."""
+    """A type and every type inside it, with their paths."""
     yield path, data_type
     for inner_path, inner in direct_parts(data_type, path):
         yield from types_with_paths(inner, inner_path)
 
 
 def direct_parts(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
+    """The fields of a struct, the element of an array, the key and the value of a map, with their paths."""
     match data_type:
         case StructType(fields):
             yield from (((*path, f.name), f.data_type) for f in fields)
