@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_py.errors import SchemaMismatchError
@@ -57,25 +57,44 @@ def new_write_id() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FileLayout:
+    """The sizes, names and Parquet settings of the data files of one write.
+
+    page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
+    directories of partitions. max_records_per_file: None for no limit. buffer_bytes: rows buffered in memory, over all
+    partitions, before the largest partition is written. bloom_filters: physical columns, dotted, and pyarrow's options of their
+    Bloom filters. parquet_options: as in FileSettings.
+    """
+
+    compression: str = "zstd"
+    page_version: str = "1.0"
+    random_prefix: int = 0
+    target_file_bytes: int = _TARGET_FILE_BYTES
+    max_records_per_file: int | None = None
+    row_group_bytes: int = 64 * _MIB
+    row_group_rows: int = _ROW_GROUP_ROWS
+    buffer_bytes: int = 192 * _MIB
+    max_open_files: int = 64
+    bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
+    parquet_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteState:
     """How to write files of one table; the driver sends it to every task.
 
     read_version: the version whose schema and properties these are; -1 for a table that the same commit creates.
     schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
     stats_columns: physical paths of the leaves that get statistics, in schema order.
-    buffer_bytes: rows buffered in memory, over all partitions, before the largest partition is written.
-    page_version: of data pages, as pyarrow names it. random_prefix: letters of the random directory of each file; 0 for the
-    directories of partitions.
     write_id: a part of the names of all files of one write, by which the files of a failed write are found.
-    data_change: False when the rows are only rearranged. max_records_per_file: None for no limit.
+    data_change: False when the rows are only rearranged.
     time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: as in TimeRules.
     insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
     replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
     write_micros: when the write began, since 1970 in UTC: the value of `current_timestamp()` in it.
     tasks: the maximum number of tasks that write, numbered from 0; None when that is not known. keeps_identities: rows contain
     the numbers of identity columns that they have in the table; a null in a new row stands for a number that the write assigns.
-    rule_nonce: of the hidden columns of the data with the results of rules, None if there are no such columns. bloom_filters:
-    physical columns, dotted, and pyarrow's options of their Bloom filters. parquet_options: as in FileSettings.
+    rule_nonce: of the hidden columns of the data with the results of rules, None if there are no such columns.
     """
 
     store: ObjectStore
@@ -85,18 +104,10 @@ class WriteState:
     column_mapping_mode: str = "none"
     stats_columns: tuple[Path, ...] = ()
     stats_string_prefix: int = STRING_PREFIX
-    compression: str = "zstd"
-    page_version: str = "1.0"
     keep_partition_columns: bool = False
-    random_prefix: int = 0
-    target_file_bytes: int = _TARGET_FILE_BYTES
-    row_group_bytes: int = 64 * _MIB
-    row_group_rows: int = _ROW_GROUP_ROWS
-    buffer_bytes: int = 192 * _MIB
-    max_open_files: int = 64
+    layout: FileLayout = FileLayout()
     write_id: str = field(default_factory=new_write_id)
     data_change: bool = True
-    max_records_per_file: int | None = None
     time_zone: str = "UTC"
     insert_changes: bool = False
     replace_where: str | None = None
@@ -105,9 +116,7 @@ class WriteState:
     tasks: int | None = None
     keeps_identities: bool = False
     rule_nonce: str | None = None
-    bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     truncate_nanoseconds: bool = False
-    parquet_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def write_state(
@@ -131,6 +140,12 @@ def write_state(
     return _write_state(config, store, read_version, new_rows=new_rows, hidden=hidden)
 
 
+def rearranging(state: WriteState, target_file_bytes: int) -> WriteState:
+    """The same state for rows that are only rearranged, in files of about this size, however many rows they have."""
+    layout = replace(state.layout, target_file_bytes=target_file_bytes, max_records_per_file=None)
+    return replace(state, data_change=False, layout=layout)
+
+
 def check_definition(config: TableConfig, store: ObjectStore, read_version: int) -> None:
     """Raises as write_state, for a table that is defined without rows. It may have columns for which no row can be written, or no
     columns at all: it can get others before its first row."""
@@ -145,7 +160,6 @@ def _write_state(
     if new_rows:
         _check_enforceable(config, rules, hidden)
     properties = config.properties
-    parquet, settings = ParquetSettings.of(properties), current_file_settings()
     return WriteState(
         store=store,
         read_version=read_version,
@@ -154,13 +168,22 @@ def _write_state(
         column_mapping_mode=config.column_mapping_mode,
         stats_columns=stats_columns(config),
         stats_string_prefix=properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX),
+        keep_partition_columns=keeps_partition_columns(config),
+        layout=_file_layout(config),
+        rules=rules,
+    )
+
+
+def _file_layout(config: TableConfig) -> FileLayout:
+    """The table's settings; the block of code that writes may have others."""
+    properties = config.properties
+    parquet, settings = ParquetSettings.of(properties), current_file_settings()
+    return FileLayout(
         compression=settings.compression or parquet.codec,
         page_version=parquet.page_version,
-        keep_partition_columns=keeps_partition_columns(config),
         random_prefix=_random_prefix(properties),
         target_file_bytes=settings.target_file_bytes or properties.size("delta.targetFileSize", _TARGET_FILE_BYTES),
         row_group_rows=settings.row_group_rows or _ROW_GROUP_ROWS,
-        rules=rules,
         bloom_filters=bloom_filters(config),
         parquet_options=dict(settings.parquet_options),
     )

@@ -124,7 +124,7 @@ INNER = StructType((StructField("x", LONG, nullable=False),))
         ),
     ],
 )
-def test_conform_nested_not_null_holds_in_structs_and_inside_elements_that_are_there(
+def test_conform_nested_not_null_holds_in_structs_and_present_elements(
     kind: DataType, arrow: pa.DataType, lawful: list[Any], unlawful: list[Any], named: str
 ) -> None:
     schema = StructType((StructField("c", kind),))
@@ -147,7 +147,7 @@ def test_write_state_is_small_and_pickles() -> None:
 def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
     many = StructType((StructField("p", STRING), *(StructField(f"c{n}", LONG) for n in range(40))))
     state = write_state(config(many, ("p",)), LocalStore("/t"), 0)
-    assert state.compression == "zstd"
+    assert state.layout.compression == "zstd"
     assert state.stats_columns == tuple((f"c{n}",) for n in range(32))
 
 
