@@ -30,7 +30,7 @@ class Connections:
         _all.add(self)
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[Any]:
+    def connection(self) -> Iterator[Any]:
         """A connection that no other thread uses at the same time. If the block fails, it is closed or rolled back."""
         with self._turn:
             self._in_use += 1

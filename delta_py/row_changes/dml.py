@@ -82,12 +82,12 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ChosenFiles:
-    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: files whose rows are all deleted, without a
-    read.
+    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole_files: files whose rows are all deleted,
+    without a read.
     """
 
     candidates: pa.Table
-    whole: tuple[ScanFile, ...]
+    whole_files: tuple[ScanFile, ...]
 
 
 class Dml:
@@ -106,7 +106,7 @@ class Dml:
         self.only_inserts = False
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
-        self._whole: tuple[ScanFile, ...] = ()
+        self._whole_files: tuple[ScanFile, ...] = ()
         self._started = time.time()  # not monotonic: another machine may carry out the commit
 
     @classmethod
@@ -164,22 +164,22 @@ class Dml:
         files = self._candidates.files
         is_whole = self._are_whole(files, predicate)
         whole_files = files.filter(is_whole)
-        self._whole = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
+        self._whole_files = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
         self._candidates = Candidates.numbered(files.filter(pc.invert(is_whole)).drop_columns(["number"]))
         return self._candidates
 
     @property
     def chosen(self) -> ChosenFiles:
         """The result of candidates and take_whole_files."""
-        return ChosenFiles(self._candidates.files, self._whole)
+        return ChosenFiles(self._candidates.files, self._whole_files)
 
     def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
         """Apply the result of candidates and take_whole_files, which were called on a copy in another process. chosen: that
         result.
         """
-        self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
+        self._candidates, self._whole_files = Candidates(chosen.candidates), chosen.whole_files
         self.transaction.read_rows(predicate, self._scan_options.timezone)
-        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
+        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole_files)])
 
     @property
     def _scan_options(self) -> ScanOptions:
@@ -295,7 +295,7 @@ class Dml:
         and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
         """
         written = WrittenFiles.of_all(part.written for part in changes)
-        whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
+        whole_removals = WrittenFiles(removes=tuple(removed(file) for file in self._whole_files))
         try:
             self._check_rows(changes, removals)
         except RowCountMismatchError:
@@ -305,7 +305,7 @@ class Dml:
         all_metrics["executionTimeMs"] = round((time.time() - self._started) * 1000)
         if named is not None:
             all_metrics = named(all_metrics, _by_clause(changes))
-        everything = WrittenFiles.of_all([written, removals.written, whole])
+        everything = WrittenFiles.of_all([written, removals.written, whole_removals])
         if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
             self.transaction.commit_nothing()
@@ -343,11 +343,12 @@ class Dml:
         removed_files = [remove for remove in removals.written.removes if remove.path not in rewritten_paths]
         vectors = {add.path for add in removals.written.adds if add.deletion_vector is not None}
         added = [*written.adds, *(add for add in removals.written.adds if add.path not in vectors)]
-        whole_row_count = row_count_of(self._whole)
-        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
+        whole_row_count = row_count_of(self._whole_files)
+        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole_files)
         metrics = {
-            "numRemovedFiles": len(removals.written.removes if self.operation == "UPDATE" else removed_files) + len(self._whole),
-            "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole),
+            "numRemovedFiles": len(self._whole_files)
+            + len(removals.written.removes if self.operation == "UPDATE" else removed_files),
+            "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole_files),
             "numAddedFiles": len(added),
             "numAddedBytes": sum(add.size_bytes for add in added),
             "numAddedChangeFiles": len(written.cdc) + len(removals.written.cdc),

@@ -68,7 +68,7 @@ def change_rows(
     """
     start = time.monotonic()
     try:
-        changes = _made(dml, scan, make, after)
+        changes = _changed_rows(dml, scan, make, after)
         scan_end = time.monotonic()
         taken_out = _removals(dml, changes)
     except BaseException:
@@ -82,7 +82,7 @@ def change_rows(
     return metrics
 
 
-def _made(
+def _changed_rows(
     dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
 ) -> list[TaskChanges]:
     state = dml.change_state()

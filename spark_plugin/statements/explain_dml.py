@@ -123,8 +123,8 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     dml, chosen = target.dml, target.dml.chosen
     rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
-    if chosen.whole:
-        files += f", {len(chosen.whole)} are removed without being read"
+    if chosen.whole_files:
+        files += f", {len(chosen.whole_files)} are removed without being read"
     facts = {
         "Table": f"{target.table.url}, version {dml.snapshot.version}",
         **{name: _shown(value) for name, value in planned.parameters.items() if value},
