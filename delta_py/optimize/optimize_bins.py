@@ -108,7 +108,7 @@ class BinWriters(Protocol):
     """The work of tasks, for several bins in parallel. If a method raises, no files with the write's id remain."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
-        """Run write.compaction.compact on each bin."""
+        """Run write.file_compaction.compact on each bin."""
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
         """Run write.arranging.sample_columns on each bin."""
