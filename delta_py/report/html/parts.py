@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from delta_py.report.facts import Unknown
 from delta_py.report.html.markup import Child, Markup, data, shortened, tag
+from delta_py.report.words import bytes_text, moment_text
 
 T = TypeVar("T")
 _LONGEST_REASON = 600
@@ -31,6 +32,16 @@ def optional(value: str | None) -> Markup:
 def number(value: int | None) -> Markup:
     """A number in a table; a missing one is shown as unknown."""
     return tag("span", "unknown", class_="unknown") if value is None else Markup(f"{value:,}")
+
+
+def bytes_or_unknown(size: int | None) -> Markup:
+    return number(None) if size is None else Markup(bytes_text(size))
+
+
+def minute(timestamp_ms: int) -> Markup:
+    """To the minute, because there are many."""
+    text = moment_text(timestamp_ms)
+    return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="time")
 
 
 def soft(*children: Child) -> Markup:

@@ -1,0 +1,146 @@
+"""The sections Files, Partitions and Deleted rows: the live files of the version."""
+
+from __future__ import annotations
+
+from delta_py.report.facts import FileFacts, PartitionFacts, SizeBin, Unknown, VectorFacts
+from delta_py.report.html.charts import Bar, columns, lying_bars
+from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
+from delta_py.report.html.parts import bytes_or_unknown, fact_table, folded, known_text, list_table, number, source_line, unknown
+from delta_py.report.words import bytes_text, count_text, percent_text
+
+
+def files_body(facts: FileFacts) -> Markup:
+    of_sizes, of_rows = "size of the add actions", "stats.numRecords of the add actions, less deletionVector.cardinality"
+    target = known_text(facts.target_bytes, bytes_text)
+    optimize = facts.optimize
+    debt: Child = unknown(optimize) if isinstance(optimize, Unknown) else "nothing"
+    if not isinstance(optimize, Unknown) and optimize.files:
+        debt = f"{count_text(optimize.files, 'file')} ({bytes_text(optimize.bytes)}) into {optimize.bins:,}"
+    rows: list[tuple[str, Child, str]] = [
+        ("Files", number(facts.count), "add actions of the version"),
+        ("Size", bytes_text(facts.bytes), of_sizes),
+        ("Rows", known_text(facts.rows, lambda rows: f"{rows:,}"), of_rows),
+    ]
+    if not facts.count:
+        none = tag("p", "The version has no files.")
+        return joined([none, fact_table("Files of the version", rows), source_line(facts.source)])
+    aimed_at = "" if isinstance(facts.target_bytes, Unknown) else f"; target size {bytes_text(facts.target_bytes)}"
+    picture = columns(
+        f"Histogram of {count_text(facts.count, 'file')} by size. The table below says the same.",
+        [size.files for size in facts.sizes],
+        [_short(size.low_bytes) for size in facts.sizes],
+        [f"{size.files:,}" for size in facts.sizes],
+        f"size of a file, from this on{aimed_at}",
+        "number of files",
+    )
+    small = known_text(facts.small_count, lambda count: f"{count:,} ({percent_text(count / facts.count)} of the files)")
+    small_bytes = known_text(facts.small_bytes, bytes_text)
+    rows += [
+        ("Median file", bytes_or_unknown(facts.median_bytes), of_sizes),
+        ("Largest file", bytes_or_unknown(facts.largest_bytes), of_sizes),
+        ("Target size", target, "delta.targetFileSize, else 1 GB"),
+        ("Files below the target", small, of_sizes),
+        ("Bytes of files below the target", small_bytes, of_sizes),
+        ("OPTIMIZE would write", debt, "the plan that OPTIMIZE makes: sizes, tags, deletion vectors"),
+    ]
+    table = list_table(
+        "Files by size",
+        ("Size", "Files", "Bytes"),
+        [(_range(size), number(size.files), bytes_text(size.bytes)) for size in facts.sizes],
+        (1, 2),
+    )
+    shown = folded("The histogram as a table", table)
+    return joined([picture, shown, fact_table("Files of the version", rows), source_line(facts.source)])
+
+
+def _short(size: int) -> str:
+    return bytes_text(size) if size else "0"
+
+
+def _range(size: SizeBin) -> str:
+    if size.high_bytes is None:
+        return f"{bytes_text(size.low_bytes)} and more"
+    return f"{_short(size.low_bytes)} to {bytes_text(size.high_bytes)}"
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def partitions_body(facts: PartitionFacts) -> Markup:
+    names = ", ".join(facts.columns)
+    of_values = "partitionValues and size of the add actions"
+    if not facts.count:
+        return joined([tag("p", "Partitioned by ", data(names), ". The version has no files."), source_line(facts.source)])
+    max_bytes = max(facts.profile) or 1.0
+    grouped = facts.count > len(facts.profile)
+    picture = columns(
+        f"Sizes of {count_text(facts.count, 'partition')}, from the largest to the smallest. The tables below have the numbers.",
+        facts.profile,
+        [],
+        [bytes_text(size) for size in facts.profile] if len(facts.profile) <= 8 else [],
+        "partitions, from the largest to the smallest"
+        + (f"; each column is the mean of about {round(facts.count / len(facts.profile)):,}" if grouped else ""),
+        f"bytes of files (highest column: {bytes_text(max_bytes)})",
+    )
+    rows: list[tuple[str, Child, str]] = [
+        ("Partitioned by", data(names), "metaData.partitionColumns"),
+        ("Partitions", number(facts.count), of_values),
+        ("Median partition", bytes_or_unknown(facts.median_bytes), of_values),
+        ("Files in the median partition", f"{facts.median_files or 0:,.3g}", of_values),
+        ("Skew: largest to median", number(None) if facts.skew is None else f"{facts.skew:,.3g}", of_values),
+        (
+            "With several files, but below the target size",
+            known_text(facts.small_count, lambda count: f"{count:,}"),
+            f"{of_values}; delta.targetFileSize, else 1 GB",
+        ),
+    ]
+    table = list_table(
+        f"The largest {count_text(len(facts.largest), 'partition')}",
+        (*map(str, (shortened(name, 60) for name in facts.columns)), "Files", "Bytes"),
+        [
+            (
+                *(tag("span", "null", class_="unknown") if value is None else data(value) for value in partition.values),
+                number(partition.files),
+                bytes_text(partition.bytes),
+            )
+            for partition in facts.largest
+        ],
+        (len(facts.columns), len(facts.columns) + 1),
+    )
+    shown = folded(f"The largest {count_text(len(facts.largest), 'partition')}", table)
+    return joined([picture, fact_table("Partitions of the version", rows), shown, source_line(facts.source)])
+
+
+# ---------------------------------------------------------------- deleted rows
+
+
+def vectors_body(facts: VectorFacts) -> Markup:
+    if not facts.files:
+        return joined([tag("p", "No file has a deletion vector: readers drop no rows."), source_line(facts.source)])
+    lows = [0.0, *(share for share, _ in facts.shares[:-1])]
+    names = [f"{percent_text(low)} to {percent_text(high)}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
+    max_count = max(count for _, count in facts.shares) or 1
+    picture = lying_bars(
+        "Files with deletion vectors by the share of their rows that is deleted. The numbers are next to the bars.",
+        [
+            Bar(name, count, f"{count:,}", is_quiet=high <= facts.max_share)
+            for name, (high, count) in zip(names, facts.shares, strict=True)
+        ],
+        "number of files, by the share of their rows that is deleted",
+        [(0.0, "0"), (float(max_count), f"{max_count:,}")],
+        float(max_count),
+    )
+    share = unknown(facts.rows) if isinstance(facts.rows, Unknown) else number(facts.rows)
+    of_vectors = "deletionVector of the add actions"
+    rows: list[tuple[str, Child, str]] = [
+        ("Files with a vector", number(facts.files), of_vectors),
+        ("Rows deleted in them", number(facts.deleted_rows), f"{of_vectors}: cardinality"),
+        ("Rows in these files", share, "stats.numRecords"),
+        ("Bytes of the vectors", bytes_text(facts.bytes), f"{of_vectors}: sizeInBytes"),
+        (
+            f"Files with over {percent_text(facts.max_share)} of their rows deleted",
+            joined([f"{facts.beyond:,}", f", and {facts.files_without_share:,} unknown" if facts.files_without_share else None]),
+            "cardinality and stats.numRecords; OPTIMIZE rewrites these",
+        ),
+    ]
+    return joined([picture, fact_table("Deletion vectors of the version", rows), source_line(facts.source)])
