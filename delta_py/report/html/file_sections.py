@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_py.report.facts import FileFacts, PartitionFacts, SizeBin, Unknown, VectorFacts
 from delta_py.report.html.charts import Bar, columns, lying_bars
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
@@ -28,9 +30,9 @@ def files_body(facts: FileFacts) -> Markup:
     picture = columns(
         f"Histogram of {count_text(facts.count, 'file')} by size. The table below says the same.",
         [size.files for size in facts.sizes],
-        [_short(size.low_bytes) for size in facts.sizes],
+        _edges(facts.sizes),
         [f"{size.files:,}" for size in facts.sizes],
-        f"size of a file, from this on{aimed_at}",
+        f"size of a file{aimed_at}",
         "number of files",
     )
     small = known_text(facts.small_count, lambda count: f"{count:,} ({percent_text(count / facts.count)} of the files)")
@@ -51,6 +53,12 @@ def files_body(facts: FileFacts) -> Markup:
     )
     shown = folded("The histogram as a table", table)
     return joined([picture, shown, fact_table("Files of the version", rows), source_line(facts.source)])
+
+
+def _edges(sizes: Sequence[SizeBin]) -> list[str]:
+    """Of the columns of the histogram. The last column may have no right one."""
+    last = sizes[-1].high_bytes
+    return [*(_short(size.low_bytes) for size in sizes), *([] if last is None else [bytes_text(last)])]
 
 
 def _short(size: int) -> str:

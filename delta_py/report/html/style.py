@@ -64,7 +64,7 @@ summary{cursor:pointer;color:var(--accent);font-size:14px}
 figure{margin:14px 0 10px}
 .axis{font-size:13px;color:var(--soft)}
 svg{display:block;max-width:100%;height:auto;font:12px var(--font)}
-svg.narrow{display:none}
+svg.middle,svg.narrow{display:none}
 text{fill:var(--soft)}
 text.label,text.value{fill:var(--ink)}
 .bar,.dot{fill:var(--accent)}
@@ -80,10 +80,11 @@ text.label,text.value{fill:var(--ink)}
 footer{color:var(--soft);font-size:13px;padding-bottom:32px}
 @media (max-width:881px){
 section{padding:16px 15px;border-radius:0;margin:0 -16px 14px;border-width:1px 0}
-svg.wide{display:none}svg.narrow{display:block}
+svg.wide{display:none}svg.middle{display:block}
 .facts,.facts tbody,.facts tr,.facts th,.facts td{display:block;width:auto!important;border:0;padding:0}
 .facts tr{border-bottom:1px solid var(--line);padding:6px 0}
 .facts caption{display:block}.facts thead{position:absolute;left:-9999px}
 }
+@media (max-width:639px){svg.middle{display:none}svg.narrow{display:block}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 """
