@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delta_py.report.facts import FileFacts, PartitionFacts, SizeBin, Unknown, VectorFacts
+from delta_py.report.facts import FileFacts, Partition, PartitionFacts, SizeBin, Unknown, VectorFacts
 from delta_py.report.html.charts import Bar, columns, lying_bars
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
 from delta_py.report.html.parts import bytes_or_unknown, fact_table, folded, known_text, list_table, number, source_line, unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
+
+_BARS = 12
 
 
 def files_body(facts: FileFacts) -> Markup:
@@ -79,17 +81,6 @@ def partitions_body(facts: PartitionFacts) -> Markup:
     of_values = "partitionValues and size of the add actions"
     if not facts.count:
         return joined([tag("p", "Partitioned by ", data(names), ". The version has no files."), source_line(facts.source)])
-    max_bytes = max(facts.profile) or 1.0
-    grouped = facts.count > len(facts.profile)
-    picture = columns(
-        f"Sizes of {count_text(facts.count, 'partition')}, from the largest to the smallest. The tables below have the numbers.",
-        facts.profile,
-        [],
-        [bytes_text(size) for size in facts.profile] if len(facts.profile) <= 8 else [],
-        "partitions, from the largest to the smallest"
-        + (f"; each column is the mean of about {round(facts.count / len(facts.profile)):,}" if grouped else ""),
-        f"bytes of files (highest column: {bytes_text(max_bytes)})",
-    )
     rows: list[tuple[str, Child, str]] = [
         ("Partitioned by", data(names), "metaData.partitionColumns"),
         ("Partitions", number(facts.count), of_values),
@@ -116,7 +107,40 @@ def partitions_body(facts: PartitionFacts) -> Markup:
         (len(facts.columns), len(facts.columns) + 1),
     )
     shown = folded(f"The largest {count_text(len(facts.largest), 'partition')}", table)
-    return joined([picture, fact_table("Partitions of the version", rows), shown, source_line(facts.source)])
+    pictures = [_largest_partitions(facts), _partition_profile(facts) if facts.count > _BARS else None]
+    return joined([pictures, fact_table("Partitions of the version", rows), shown, source_line(facts.source)])
+
+
+def _largest_partitions(facts: PartitionFacts) -> Markup:
+    largest = facts.largest[:_BARS]
+    which = count_text(len(largest), "partition")
+    if facts.count > len(largest):
+        which = f"the {len(largest)} largest of {count_text(facts.count, 'partition')}"
+    max_bytes = float(max(largest[0].bytes, 1))
+    return lying_bars(
+        f"Sizes of {which}. The table below has the same numbers.",
+        [Bar(_partition_name(partition), partition.bytes, bytes_text(partition.bytes)) for partition in largest],
+        f"bytes of the files of {which}, by {shortened(', '.join(facts.columns), 120)}",
+        [(0.0, "0"), (max_bytes, bytes_text(max_bytes))],
+        max_bytes,
+    )
+
+
+def _partition_name(partition: Partition) -> str:
+    return ", ".join("null" if value is None else value for value in partition.values)
+
+
+def _partition_profile(facts: PartitionFacts) -> Markup:
+    group = facts.count / len(facts.profile)
+    return columns(
+        f"Sizes of {count_text(facts.count, 'partition')}, from the largest to the smallest. The tables below have the numbers.",
+        facts.profile,
+        [],
+        [],
+        "all partitions, from the largest to the smallest"
+        + (f"; each column is the mean of about {round(group):,} partitions" if group > 1 else ""),
+        f"bytes of the files of a partition (highest column: {bytes_text(max(facts.profile))})",
+    )
 
 
 # ---------------------------------------------------------------- deleted rows

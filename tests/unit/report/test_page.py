@@ -70,6 +70,13 @@ def html_of(name: str) -> str:
     return STATES[name]().html()
 
 
+def section(state: str, anchor: str) -> str:
+    """The markup of a section of a page."""
+    match = re.search(rf'<section id="{anchor}".*?</section>', html_of(state), re.DOTALL)
+    assert match is not None
+    return match[0]
+
+
 @pytest.mark.parametrize("name", STATES)
 def test_page_is_well_formed_and_fetches_nothing(name: str) -> None:
     text = html_of(name)
@@ -144,6 +151,13 @@ def test_commands_quote_the_path(root: str) -> None:
     assert item.cli is not None and shlex.split(item.cli) == ["pydelta", "optimize", root]
     assert item.sql == f"OPTIMIZE pydelta.`{root.replace('`', '``')}`"
     assert item.python is not None and ast.literal_eval(item.python[len("DeltaTable(") : item.python.index(").optimize")]) == root
+
+
+def test_largest_partitions_are_bars_with_their_names() -> None:
+    drawn = section("many partitions", "partitions")
+    labels = re.findall(r'class="label">([^<]*)<', drawn[: drawn.index("</svg>")])
+    assert labels == [f"shop {number}" for number in range(12)]
+    assert "12 largest of 2,000 partitions, by shop" in drawn
 
 
 def test_report_is_written_and_shown_in_notebooks(tmp_path: Path) -> None:
