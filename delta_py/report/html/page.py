@@ -13,7 +13,7 @@ from delta_py.report.html.markup import Markup, data, shortened, tag
 from delta_py.report.html.parts import known_text, soft, source_line
 from delta_py.report.html.sections import Section, sections
 from delta_py.report.html.style import STYLE
-from delta_py.report.words import bytes_text, length_text, moment_text
+from delta_py.report.words import bytes_text, day_text, length_text, moment_text
 
 _LONGEST_TITLE = 80
 _LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that could mislead whoever types it."
@@ -47,8 +47,6 @@ def page(facts: TableFacts) -> str:
 
 def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     identity, files, commits = facts.identity, facts.files, facts.commits
-    when = identity.timestamp_ms
-    committed: Markup | str = known_text(when, moment_text)
     keys = [("Version", tag("span", f"{identity.version:,}"))]
     for name, value in (
         ("Files", files if isinstance(files, Unknown) else files.count),
@@ -58,18 +56,29 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     ):
         shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
         keys.append((name, tag("span", shown)))
-    age = when if isinstance(when, Unknown) else length_text(max(0, facts.generated_ms - when), parts=1)
-    keys.append(("Last commit", tag("span", "unknown" if isinstance(age, Unknown) else f"{age} ago")))
+    when = identity.timestamp_ms
+    keys.append(("Committed", tag("span", "unknown" if isinstance(when, Unknown) else day_text(when))))
     links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
     return tag(
         "header",
         tag("h1", data(identity.name or identity.root)),
         tag("p", tag("code", data(identity.root))) if identity.name else None,
         tag("p", data(shortened(identity.description, 400))) if identity.description else None,
-        soft("Version ", f"{identity.version:,}", ", committed ", committed),
+        _times(facts),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in keys], class_="keys"),
         tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Parts"),
     )
+
+
+def _times(facts: TableFacts) -> Markup:
+    """Of the version and of the report. The age is the time between the two, because the page may be read years later."""
+    when = facts.identity.timestamp_ms
+    committed = known_text(when, moment_text)
+    age = ""
+    if not isinstance(when, Unknown) and facts.generated_ms >= when:
+        age = f", {length_text(facts.generated_ms - when, parts=1)} after the commit"
+    made = f". This report was made {moment_text(facts.generated_ms)}{age}."
+    return soft(f"Version {facts.identity.version:,}, committed ", committed, made)
 
 
 def _section(part: Section) -> Markup:

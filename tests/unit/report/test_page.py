@@ -153,6 +153,12 @@ def test_commands_quote_the_path(root: str) -> None:
     assert item.python is not None and ast.literal_eval(item.python[len("DeltaTable(") : item.python.index(").optimize")]) == root
 
 
+def test_page_names_times_and_no_age_that_becomes_wrong() -> None:
+    text = "".join(Document(html_of("usual")).text)
+    assert "Version 51, committed 2024-06-09 00:00:00 UTC. This report was made 2024-06-10 00:00:00 UTC, 1 day after the" in text
+    assert "Committed2024-06-09" in text and " ago" not in text
+
+
 def test_largest_partitions_are_bars_with_their_names() -> None:
     drawn = section("many partitions", "partitions")
     labels = re.findall(r'class="label">([^<]*)<', drawn[: drawn.index("</svg>")])
