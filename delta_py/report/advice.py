@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
-from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
+from delta_py.report.facts import Advice, ColumnSkipping, Commands, TableFacts, Unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
 from delta_py.types.names import quoted
 from delta_py.visible_text import is_visible
@@ -73,12 +73,15 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         reason = log.checksum_detail or ""
     yield Advice(
         title,
-        f"{reason} Check first: the command changes nothing yet.",
+        reason,
         log.source,
         commands.cli("fsck"),
         commands.sql("FSCK REPAIR TABLE {} DRY RUN"),
         commands.python("fsck()"),
         urgent=True,
+        after_dry_run=Commands(
+            commands.cli("fsck", "--repair"), commands.sql("FSCK REPAIR TABLE {}"), commands.python("fsck(dry_run=False)")
+        ),
     )
 
 
@@ -207,6 +210,9 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
             commands.cli("vacuum"),
             commands.sql("VACUUM {} DRY RUN"),
             commands.python("vacuum()"),
+            after_dry_run=Commands(
+                commands.cli("vacuum", "--delete"), commands.sql("VACUUM {}"), commands.python("vacuum(dry_run=False)")
+            ),
         )
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from delta_py.report.facts import Advice, TableFacts, Unknown
-from delta_py.report.html.markup import Markup, data, shortened, tag
+from delta_py.report.facts import Advice, Commands, TableFacts, Unknown
+from delta_py.report.html.markup import Child, Markup, data, shortened, tag
 from delta_py.report.html.parts import known_text, soft, source_line
 from delta_py.report.html.sections import Section, sections
 from delta_py.report.html.style import STYLE
 from delta_py.report.words import bytes_text, day_text, length_text, moment_text
 
 _LONGEST_TITLE = 80
-_LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that could mislead whoever types it."
+_NO_COMMAND = "No command is shown: a name in it is very long, or has characters that could mislead the person who types it."
 
 
 def page(facts: TableFacts) -> str:
@@ -97,17 +97,31 @@ def _advice(items: tuple[Advice, ...]) -> Markup:
 
 
 def _item(item: Advice) -> Markup:
-    commands = [("shell", item.cli), ("SQL", item.sql), ("Python", item.python)]
-    shown = [(name, text) for name, text in commands if text is not None]
-    command_list = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
+    commands: Child = _commands(item)
+    if item.after_dry_run is not None:
+        commands = [
+            tag("p", "First a dry run, which changes nothing:"),
+            commands,
+            tag("p", "Then the same without the dry run:"),
+            _commands(item.after_dry_run),
+        ]
     return tag(
         "li",
         tag("h3", "Damaged: " if item.urgent else "", shortened(item.title, 300)),
         tag("p", shortened(item.reason, 1_000)),
-        command_list if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
+        commands if item.cli or item.sql or item.python else soft(_NO_COMMAND),
         source_line(item.source),
         class_="urgent" if item.urgent else None,
     )
+
+
+def _commands(commands: Advice | Commands) -> Markup:
+    shown = [
+        (tag("dt", name), tag("dd", tag("code", text)))
+        for name, text in (("shell", commands.cli), ("SQL", commands.sql), ("Python", commands.python))
+        if text is not None
+    ]
+    return tag("dl", shown, class_="commands")
 
 
 def _footer(facts: TableFacts) -> Markup:
