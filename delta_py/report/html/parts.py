@@ -11,6 +11,7 @@ from delta_py.report.words import bytes_text, moment_text
 
 T = TypeVar("T")
 _LONGEST_REASON = 600
+_WIDER_THAN_PHONES = 5  # columns
 
 
 def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
@@ -72,7 +73,7 @@ def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
     """names: of the columns; numbers: which of these contain numbers. If it is wider than the page, it can be scrolled, by
-    keyboard too."""
+    keyboard too; a shadow shows on which side there is more, and a phone also shows a hint."""
 
     def cell(place: int, value: Child) -> Markup:
         if place == 0:
@@ -81,7 +82,8 @@ def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]]
 
     head = [tag("th", name, scope="col", class_="number" if place in numbers else None) for place, name in enumerate(names)]
     body = [tag("tr", [cell(place, value) for place, value in enumerate(row)]) for row in rows]
-    table = tag("table", tag("caption", label), tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
+    hint = tag("span", " Scroll sideways to see all columns.", class_="hint") if len(names) >= _WIDER_THAN_PHONES else None
+    table = tag("table", tag("caption", label, hint), tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 

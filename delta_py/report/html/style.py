@@ -2,10 +2,10 @@
 
 STYLE = """
 :root{color-scheme:light dark;--page:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#59636e;--line:#dfe3e7;--faint:#eef1f3;
---accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;
+--accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;--shade:rgb(29 35 41/.28);
 --font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",sans-serif}
 @media (prefers-color-scheme:dark){:root{--page:#14181c;--card:#1b2025;--ink:#e4e8ec;--soft:#a0abb6;--line:#343c44;
---faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c}}
+--faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c;--shade:rgb(0 0 0/.75)}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 var(--font);
@@ -56,7 +56,12 @@ td.number,th.number{text-align:right;white-space:nowrap}
 .facts th:first-child{width:29%}.facts th:last-child{width:38%}
 .facts td:not(.source){font-weight:600}
 .facts td .unknown,.facts td.unknown{font-weight:400}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;--edge:24px;--shadow:9px;background-repeat:no-repeat;
+background-image:linear-gradient(90deg,var(--card) 40%,transparent),linear-gradient(270deg,var(--card) 40%,transparent),
+linear-gradient(90deg,var(--shade),transparent),linear-gradient(270deg,var(--shade),transparent);
+background-position:0 0,100% 0,0 0,100% 0;background-attachment:local,local,scroll,scroll;
+background-size:var(--edge) 100%,var(--edge) 100%,var(--shadow) 100%,var(--shadow) 100%}
+.hint{display:none}
 section>:last-child,ol.advice>li:last-child{margin-bottom:0}
 p.source{margin:10px 0 0}
 details{margin:8px 0 12px}
@@ -86,5 +91,6 @@ svg.wide{display:none}svg.middle{display:block}
 .facts caption{display:block}.facts thead{position:absolute;left:-9999px}
 }
 @media (max-width:639px){svg.middle{display:none}svg.narrow{display:block}}
+@media (max-width:420px){.hint{display:inline}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 """

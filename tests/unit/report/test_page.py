@@ -166,6 +166,12 @@ def test_commands_that_change_the_table_are_shown_after_the_dry_run() -> None:
     ]
 
 
+def test_tables_that_are_wider_than_a_phone_say_that_they_scroll() -> None:
+    captions = {anchor: re.findall("<caption>(.*?)</caption>", section("usual", anchor)) for anchor in ("files", "commits")}
+    scrolled = {anchor: ["Scroll sideways" in caption for caption in each] for anchor, each in captions.items()}
+    assert scrolled == {"files": [False, False], "commits": [True, True, True]}
+
+
 def test_page_names_times_and_no_age_that_becomes_wrong() -> None:
     text = "".join(Document(html_of("usual")).text)
     assert "Version 51, committed 2024-06-09 00:00:00 UTC. This report was made 2024-06-10 00:00:00 UTC, 1 day after the" in text
