@@ -32,8 +32,7 @@ def commits_body(facts: CommitFacts) -> Markup:
         looked_at = f"the newest {looked_at} of {facts.in_log:,}"
     missing = None
     if facts.oldest_version > 0:
-        missing_note = f"Commits before version {facts.oldest_version:,} are no longer in the log"
-        missing = soft(f"{missing_note}: what they did is unknown here.")
+        missing = soft(f"Commits before version {facts.oldest_version:,} are no longer in the log, so they are not shown.")
     return joined(
         [
             missing,
@@ -69,17 +68,17 @@ def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
         for commit in commits
     ]
     return timeline(
-        f"Timeline of {looked_at}, one row for each operation. The tables below say the same.",
+        f"Timeline of {looked_at}, with a row for each operation. The tables below have the same data.",
         [shortened(lane, 60) for lane in lanes],
         dots,
-        f"time, UTC; the larger a dot, the more bytes its files have (largest: {bytes_text(max_bytes if max_bytes > 1 else 0)})",
+        f"Time in UTC. Each dot is a commit. Larger dots added more (largest: {bytes_text(max_bytes if max_bytes > 1 else 0)}).",
     )
 
 
 def _operations_table(facts: CommitFacts, looked_at: str) -> Markup:
     return list_table(
-        f"By operation, of {looked_at}",
-        ("Operation", "Commits", "Files added", "Files removed", "Bytes added", "Last version", "Last time"),
+        f"{_capitalized(looked_at)} by operation.",
+        ("Operation", "Commits", "Files added", "Files removed", "Size added", "Last version", "Last commit"),
         [
             (
                 optional(total.operation),
@@ -98,8 +97,8 @@ def _operations_table(facts: CommitFacts, looked_at: str) -> Markup:
 
 def _writers_table(facts: CommitFacts, looked_at: str) -> Markup:
     return list_table(
-        f"By writer, of {looked_at}",
-        ("Engine", "User", "Commits", "Last version", "Last time"),
+        f"{_capitalized(looked_at)} by engine and user.",
+        ("Engine", "User", "Commits", "Last version", "Last commit"),
         [
             (
                 optional(total.engine),
@@ -116,8 +115,8 @@ def _writers_table(facts: CommitFacts, looked_at: str) -> Markup:
 
 def _newest_table(facts: CommitFacts) -> Markup:
     return list_table(
-        "The newest commits",
-        ("Version", "Time", "Operation", "Engine", "User", "Files added", "Files removed", "Bytes added"),
+        "The newest commits.",
+        ("Version", "Time", "Operation", "Engine", "User", "Files added", "Files removed", "Size added"),
         [
             (
                 number(commit.version),
@@ -136,7 +135,7 @@ def _newest_table(facts: CommitFacts) -> Markup:
 
 
 def _operation(operation: str | None) -> str:
-    return "not said" if operation is None else operation
+    return "not in the log" if operation is None else operation
 
 
 def _commit_text(commit: Commit) -> str:
@@ -145,7 +144,11 @@ def _commit_text(commit: Commit) -> str:
 
 
 def _left_out(groups: Sequence[object], noun: str) -> Markup | None:
-    return soft(f"And {count_text(len(groups) - _GROUPS, noun)} more.") if len(groups) > _GROUPS else None
+    return soft(f"{count_text(len(groups) - _GROUPS, f'more {noun}')} not shown.") if len(groups) > _GROUPS else None
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # ---------------------------------------------------------------- streams
@@ -153,14 +156,14 @@ def _left_out(groups: Sequence[object], noun: str) -> Markup | None:
 
 def streams_body(facts: StreamFacts) -> Markup:
     note = soft(
-        "Streams that write to this table, by their transactions in the log. The position of a stream that reads this table is "
-        "in the stream's own checkpoint, and unknown here."
+        "A stream that writes to this table records each batch as a transaction in the log. A stream that reads this table has "
+        "its position only in its own checkpoint, so it is not shown."
     )
     if not facts.count:
         return joined([tag("p", "No stream has written to this table."), note, source_line(facts.source)])
     table = list_table(
-        f"{count_text(facts.count, 'application')} that write by transactions",
-        ("Application", "Batch", "Commit", "Versions since", "Time since", "Last updated"),
+        f"Newest batch of {count_text(facts.count, 'application')} that wrote with transactions.",
+        ("Application", "Newest batch", "Version", "Later versions", "Time to this version", "Last updated"),
         [
             (
                 data(stream.app_id),
@@ -174,5 +177,5 @@ def streams_body(facts: StreamFacts) -> Markup:
         ],
         (1, 2),
     )
-    more_note = soft(f"And {count_text(facts.count - _NEWEST, 'application')} more.") if facts.count > _NEWEST else None
+    more_note = soft(f"{count_text(facts.count - _NEWEST, 'more application')} not shown.") if facts.count > _NEWEST else None
     return joined([note, table, more_note, source_line(facts.source)])

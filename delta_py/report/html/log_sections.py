@@ -8,6 +8,7 @@ from delta_py.report.html.parts import fact_table, known_text, list_table, numbe
 from delta_py.report.words import bytes_text, count_text, length_text, moment_text
 
 _MOST_FAULTS = 25
+_CHECKSUMS = {"agrees": "agrees with the log", "contradicts": "contradicts the log", "older form": "older form, not compared"}
 
 
 def log_body(facts: LogFacts) -> Markup:
@@ -18,7 +19,7 @@ def log_body(facts: LogFacts) -> Markup:
         kind = (facts.newest_checkpoint_kind or "").replace("_", " ").lower()
         checkpoint = f"of version {facts.newest_checkpoint:,}, {kind}, {size}"
     hint = facts.last_checkpoint
-    checksum = known_text(facts.checksum, str)
+    checksum = known_text(facts.checksum, lambda state: _CHECKSUMS.get(state, state))
     if facts.checksum_detail is not None:
         checksum = joined([checksum, ": ", shortened(facts.checksum_detail, 600)])
     incomplete = f", and {facts.incomplete_checkpoints:,} incomplete" if facts.incomplete_checkpoints else ""
@@ -32,16 +33,16 @@ def log_body(facts: LogFacts) -> Markup:
         ("Commits", f"{facts.commits:,} ({bytes_text(facts.commit_bytes)})", listing_source),
         ("Missing commits", shortened(gaps, 300) or "none between the oldest and the newest", listing_source),
         ("Checkpoints", f"{facts.checkpoints:,}{incomplete}", listing_source),
-        ("Newest checkpoint up to this version", checkpoint, listing_source),
-        ("Commits after it", number(facts.commits_since_checkpoint), "the files that are read to load the version"),
-        ("A checkpoint every", interval, "delta.checkpointInterval, else 10"),
-        ("_last_checkpoint", noted, "_delta_log/_last_checkpoint"),
-        ("Log compactions", f"{facts.compactions:,}, {facts.compactions_in_use:,} in use", listing_source),
+        ("Newest checkpoint, up to this version", checkpoint, listing_source),
+        ("Commits after this checkpoint", number(facts.commits_since_checkpoint), "the files that are read to load the version"),
+        ("A checkpoint is due every", interval, "delta.checkpointInterval, by default 10"),
+        ("Checkpoint that _last_checkpoint names", noted, "_delta_log/_last_checkpoint"),
+        ("Log compactions", f"{facts.compactions:,}, of which {facts.compactions_in_use:,} in use", listing_source),
         ("Version checksums", number(facts.checksums), listing_source),
         ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
-        ("Read to load this version", to_load, "the files that are read to load the version"),
+        ("Files read to load this version", to_load, "the files that are read to load the version"),
     ]
-    return joined([_faults(facts), fact_table("The log's health", rows), source_line(facts.source)])
+    return joined([_faults(facts), fact_table("State of the log.", rows), source_line(facts.source)])
 
 
 def _faults(facts: LogFacts) -> Markup:
@@ -50,8 +51,8 @@ def _faults(facts: LogFacts) -> Markup:
     if not facts.faults:
         return tag("p", "FSCK finds no fault in the log. Data files were not checked.")
     return list_table(
-        f"{count_text(len(facts.faults), 'fault')}, as FSCK tells them",
-        ("Kind", "Version", "File", "What is wrong", "A repair can fix it"),
+        f"FSCK finds {count_text(len(facts.faults), 'fault')} in the log.",
+        ("Kind", "Version", "File", "Fault", "Can be repaired"),
         [
             (
                 fault.kind,
@@ -78,41 +79,41 @@ def retention_body(facts: RetentionFacts) -> Markup:
     without: Child = known_text(facts.without_time, lambda count: f"{count:,}")
     rows: list[tuple[str, Child, str]] = [
         (
-            "Retention of removed files",
+            "Removed files are retained for",
             known_text(facts.deleted_file_ms, length_text),
-            f"{properties}: delta.deletedFileRetentionDuration, else a week",
+            f"{properties}: delta.deletedFileRetentionDuration, by default a week",
         ),
         (
-            "Retention of commits",
+            "Commits are retained for",
             known_text(facts.log_ms, length_text),
-            f"{properties}: delta.logRetentionDuration, else 30 days",
+            f"{properties}: delta.logRetentionDuration, by default 30 days",
         ),
         ("Removed files in the log", known_text(facts.tombstones, lambda count: f"{count:,}"), of_removes),
-        ("Bytes of removed files", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
-        ("Removed files past their retention", expired, f"{of_removes}: deletionTimestamp; some may be deleted already"),
-        ("Removed at an unknown time", without, f"{of_removes}: deletionTimestamp"),
+        ("Total size of removed files", known_text(facts.tombstone_bytes, bytes_text), f"{of_removes}: size"),
+        ("Removed files whose retention has ended", expired, f"{of_removes}: deletionTimestamp; some may be deleted already"),
+        ("Removed files without a time", without, f"{of_removes}: deletionTimestamp"),
         (
             "Newest VACUUM",
             unknown(last) if isinstance(last, Unknown) else "none" if last is None else moment_text(last),
             "VACUUM END in the commits",
         ),
         (
-            "Newest commit that VACUUM covered",
+            "VACUUM covered commits up to",
             unknown(hint) if isinstance(hint, Unknown) else "not recorded" if hint is None else f"version {hint:,}",
             "_delta_log/_last_vacuum_info",
         ),
         (
             "VACUUM would delete",
             known_text(facts.vacuum, lambda debt: f"{count_text(debt.files, 'file')} ({bytes_text(debt.bytes)})"),
-            "a dry run of VACUUM: the table's directories, listed",
+            "a dry run of VACUUM, which lists the table's directories",
         ),
     ]
     table: Child = None
     if not isinstance(facts.vacuum, Unknown) and facts.vacuum.reasons:
         table = list_table(
-            "What VACUUM would delete",
-            ("Why", "Files", "Bytes"),
+            "Files that VACUUM would delete.",
+            ("Reason", "Files", "Total size"),
             [(reason.reason, number(reason.files), bytes_text(reason.bytes)) for reason in facts.vacuum.reasons],
             (1, 2),
         )
-    return joined([fact_table("Retention", rows), table, source_line(facts.source)])
+    return joined([fact_table("Removed files and retention.", rows), table, source_line(facts.source)])

@@ -37,7 +37,7 @@ def page(facts: TableFacts) -> str:
     )
     body = tag(
         "body",
-        tag("a", "To the report", href="#report", class_="skip"),
+        tag("a", "Skip to the report", href="#report", class_="skip"),
         _header(facts, parts),
         tag("main", _advice(facts.advice), [_section(part) for part in parts], id="report"),
         _footer(facts),
@@ -66,7 +66,7 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
         tag("p", data(shortened(identity.description, 400))) if identity.description else None,
         _times(facts),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in keys], class_="keys"),
-        tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Parts"),
+        tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Sections"),
     )
 
 
@@ -92,7 +92,7 @@ def _section(part: Section) -> Markup:
 def _advice(items: tuple[Advice, ...]) -> Markup:
     body = tag("ol", [_item(item) for item in items], class_="advice")
     if not items:
-        body = tag("p", "Nothing to do, as far as is known. What is unknown is named in the parts below.")
+        body = tag("p", "No advice. The sections below name what is unknown.")
     return tag("section", tag("h2", "Advice", id="advice-title"), body, id="advice", aria_labelledby="advice-title")
 
 
@@ -127,7 +127,7 @@ def _commands(commands: Advice | Commands) -> Markup:
 def _footer(facts: TableFacts) -> Markup:
     return tag(
         "footer",
-        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. The identity of the table: {facts.identity.source}."),
-        tag("p", "The numbers at the top are those of the parts below, which say where they come from."),
-        tag("p", "Sizes are by 1024; times are UTC. The page is whole in itself: it has no script, and fetches nothing."),
+        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. Source of name and version: {facts.identity.source}."),
+        tag("p", "The numbers at the top are those of the sections, which name their sources."),
+        tag("p", "1 KB is 1,024 bytes. Times are in UTC. The page is complete: it has no script, and fetches nothing."),
     )

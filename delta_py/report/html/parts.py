@@ -27,7 +27,7 @@ def unknown(value: Unknown) -> Markup:
 
 def optional(value: str | None) -> Markup:
     """A value from a table that may be missing."""
-    return tag("span", "not said", class_="unknown") if value is None else data(value)
+    return tag("span", "not in the log", class_="unknown") if value is None else data(value)
 
 
 def number(value: int | None) -> Markup:
@@ -50,13 +50,13 @@ def soft(*children: Child) -> Markup:
 
 
 def source_line(source: str) -> Markup:
-    return tag("p", "From: ", source, ".", class_="source")
+    return tag("p", "Source: ", source, ".", class_="source")
 
 
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
     """Name, value and source of each fact. Roles are set explicitly, because a narrow page shows a row's cells below each other,
     and then browsers do not recognize the table."""
-    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "From"))
+    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "Source"))
     rows = [
         tag(
             "tr",

@@ -52,24 +52,25 @@ def _definition(facts: TableFacts) -> Markup:
     identity = facts.identity
     metadata, protocol = "metaData action", "protocol action"
     clustering = identity.clustering_columns
+    created = None if identity.created_ms is None else moment_text(identity.created_ms)
     rows: list[tuple[str, Child, str]] = [
-        ("Path", data(identity.root), "the path that the table was opened by"),
+        ("Path", data(identity.root), "the path by which the table was opened"),
         ("Id", data(identity.table_id), metadata),
-        ("Made", optional(None if identity.created_ms is None else moment_text(identity.created_ms)), f"{metadata}: createdTime"),
+        ("Created", optional(created), f"{metadata}: createdTime"),
         ("Columns", number(identity.columns), f"{metadata}: schemaString"),
         ("Partition columns", data(", ".join(identity.partition_columns) or "none"), metadata),
         ("Clustering columns", known_text(clustering, lambda names: data(", ".join(names) or "none")), "domain delta.clustering"),
-        ("Readers need version", number(identity.min_reader), protocol),
-        ("Writers need version", number(identity.min_writer), protocol),
-        ("Table features", data(shortened(", ".join(identity.features), 2_000) or "none named"), protocol),
+        ("Minimum reader version", number(identity.min_reader), protocol),
+        ("Minimum writer version", number(identity.min_writer), protocol),
+        ("Table features", data(shortened(", ".join(identity.features), 2_000) or "none"), protocol),
     ]
     properties = sorted(identity.properties.items())
     table = list_table(
-        "Table properties, from the metaData action",
+        "Table properties, from the metaData action.",
         ("Property", "Value"),
         [(data(name), data(value)) for name, value in properties[:100]],
     )
     shown: Child = tag("p", "The table has no properties.", class_="soft")
     if properties:
         shown = folded(count_text(len(properties), "property").replace("propertys", "properties"), table)
-    return joined([fact_table("What the table is", rows), shown, source_line(identity.source)])
+    return joined([fact_table("Definition of the table.", rows), shown, source_line(identity.source)])

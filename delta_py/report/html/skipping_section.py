@@ -21,33 +21,35 @@ def skipping_body(facts: SkippingFacts) -> Markup:
     ]
     parts: list[Child] = [
         soft(
-            "The share of the files that a query reads, because minima and maxima exclude the others. A small share is good. "
-            "The distribution of values within a file is unknown; the estimate assumes that it is even."
+            "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
+            "files it still reads: the fewer, the better. The estimate assumes that the values within a file are spread evenly."
         )
     ]
     if ordered:
         parts.append(
             lying_bars(
-                f"Share of files read for one value and for a tenth of the values, of {count_text(len(ordered), 'column')}. "
-                "The table below says the same.",
+                f"Share of the files that a query for one value, and for a tenth of the values, reads, for "
+                f"{count_text(len(ordered), 'column')}. The table below has the same data.",
                 [_skipping_bar(column, share) for column in ordered if (share := column.point_share) is not None],
-                "files read, in percent: bar and first number for one value, line and second number for a tenth of the values",
+                "Share of the files that a query reads. Bar and first number: it filters for one value. Line and second number: "
+                "it filters for a tenth of the values.",
                 _SHARE_TICKS,
                 1.0,
             )
         )
     else:
-        parts.append(tag("p", "No file has minima and maxima: how well files can be skipped is unknown."))
+        parts.append(tag("p", "No file has minima and maxima, so queries cannot skip files by them."))
     table = list_table(
-        "How well each column lets queries skip files",
-        ("Column", "Type", "Files with bounds", "One value reads", "A tenth reads", "Queries seen", "Order"),
+        "Share of the files that a query reads if it filters by the column for one value, or for a tenth of the values. Queries "
+        "seen: those of this process that filtered by it.",
+        ("Column", "Type", "Files with statistics", "One value", "A tenth", "Queries seen", "Order"),
         [_column_row(column) for column in facts.columns],
         (2, 3, 4, 5),
     )
     parts.append(folded(f"All {count_text(len(facts.columns), 'column')} as a table", table))
     if facts.left_out:
-        parts.append(soft(f"{count_text(facts.left_out, 'column')} more were not looked at."))
-    parts += [tag("h3", "Files over two columns"), _map(facts.map), source_line(facts.source)]
+        parts.append(soft(f"{count_text(facts.left_out, 'more column')} not shown."))
+    parts += [tag("h3", "Map of the files by two columns"), _map(facts.map), source_line(facts.source)]
     return joined(parts)
 
 
@@ -71,23 +73,24 @@ def _column_row(column: ColumnSkipping) -> tuple[Child, ...]:
 def _map(file_map: FileMap | Unknown) -> Markup:
     if isinstance(file_map, Unknown):
         return tag("p", unknown(file_map))
-    kind = "the darker a place, the more files lie over it"
-    if file_map.rectangles:
-        kind = "each file is a rectangle from its minima to its maxima"
-    mean = f"On average {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} overlap at a point of the map"
+    kind = "Each file covers a rectangle, from its minima to its maxima"
+    if not file_map.rectangles:
+        kind += ". Darker places are covered by more files"
+    mean = f"On average, {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} overlap at a point of the map"
     picture = rectangles(
-        f"Map of {count_text(file_map.files, 'file')} over two columns: {kind}. {mean}.",
+        f"Map of {count_text(file_map.files, 'file')} by two columns. {kind}. {mean}.",
         file_map.rectangles,
         file_map.density,
         (shortened(file_map.x, 60), shortened(file_map.y, 60)),
         ((file_map.x_low, file_map.x_high), (file_map.y_low, file_map.y_high)),
     )
-    without = f" {count_text(file_map.without, 'file')} without bounds of both are not in it." if file_map.without else ""
+    without = f" Not shown: {count_text(file_map.without, 'file')} without minima and maxima of both." if file_map.without else ""
     words = tag(
         "p",
+        "To the right: ",
         data(file_map.x),
-        " to the right, ",
+        ". Upwards: ",
         data(file_map.y),
-        f" upwards: {file_map.why}; {kind}. {mean}, and one covers {percent_text(file_map.mean_area)} of it.{without}",
+        f". These are {file_map.why}. {kind}. {mean}, and a file covers {percent_text(file_map.mean_area)} of the map.{without}",
     )
     return joined([words, picture])

@@ -20,9 +20,9 @@ def test_python_commands_do_what_was_advised(tmp_path: Path) -> None:
     rows = sorted(DeltaTable(path).to_arrow()["c"].to_pylist())
     advice = DeltaTable(path).report().facts.advice
     assert [item.title for item in advice] == [
-        "6 files can become 1",
+        "OPTIMIZE can merge 6 files into 1",
         "25 % of the rows in 6 files are deleted",
-        "Put rows in the order of a.b, if queries are filtered by it",
+        "Put rows in the order of a.b, if queries filter by it",
         "Loading the table reads 7 commits",
     ]
     for item in advice:
