@@ -178,12 +178,14 @@ def columns(label: str, heights: Sequence[float], edges: Sequence[str], texts: S
 
 
 def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -> Markup:
-    """A lane for each operation, a dot for each commit, from old to new."""
+    """A lane for each operation, a dot for each commit, from old to new. A narrow page has the names above the lanes."""
     first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
 
     def draw(width: int) -> tuple[Markup, int]:
-        left = min(200 if width > NARROW else 110, 16 + max(map(_width, lanes)))
-        right, bottom, row = width - 16, len(lanes) * 34 + 6, 34
+        is_narrow = width == NARROW
+        left = 0 if is_narrow else min(200, 16 + max(map(_width, lanes)))
+        row = 44 if is_narrow else 34
+        right, bottom = width - 16, len(lanes) * row + 6
 
         def at(time_ms: int) -> float:
             start = left + 14
@@ -191,12 +193,15 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
 
         parts = []
         for lane, name in enumerate(lanes):
-            y = lane * row + 20
+            y = (lane + 1) * row - 14
             parts.append(tag("line", x1=_number(left), x2=width - 2, y1=y, y2=y, class_="grid"))
-            parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
+            if is_narrow:
+                parts.append(_text(0, y - 15, _fitted(name, width), kind="label"))
+            else:
+                parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
         for dot in sorted(dots, key=lambda dot: -dot.size):
             radius = _number(3 + 9 * math.sqrt(dot.size))
-            circle = tag("circle", cx=_number(at(dot.time_ms)), cy=dot.lane * row + 20, r=radius, class_="dot")
+            circle = tag("circle", cx=_number(at(dot.time_ms)), cy=(dot.lane + 1) * row - 14, r=radius, class_="dot")
             parts.append(tag("g", tag("title", dot.title), circle) if width == WIDE else circle)
         parts += _axis_texts([(at(time_ms), text) for time_ms, text in _time_ticks(first, last)], bottom + 16, width)
         return Markup("".join(parts)), bottom + 22
@@ -264,4 +269,4 @@ def rectangles(
 
     (x, y), y_ends = (shortened(name, 60) for name in names), (shortened(end, 40) for end in ends[1])
     low, high = y_ends
-    return figure(label, draw, f"to the right: {x}", f"upwards: {y}, from {low} to {high}")
+    return figure(label, draw, f"To the right: {x}", f"Upwards: {y}, from {low} to {high}")

@@ -47,6 +47,12 @@ def test_texts_of_an_axis_neither_collide_nor_leave_the_picture(count: int) -> N
         assert all(right - left > one + other for ((left, _), one), ((right, _), other) in pairwise(places))
 
 
+def test_timeline_of_a_narrow_picture_has_whole_names_of_operations() -> None:
+    operations = ["STREAMING UPDATE", "CREATE OR REPLACE TABLE AS SELECT"]
+    drawn = timeline("Commits", operations, [Dot(DAY_MS * lane, lane, 0.5, "") for lane in range(2)], "time")
+    assert re.findall(r'class="label">([^<]*)<', pictures(drawn)[NARROW]) == operations
+
+
 def test_bars_of_a_narrow_picture_are_as_wide_as_it_is() -> None:
     shares = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]
     drawn = lying_bars("Share", [Bar("customer", 1.0, "100 %, 100 %")], "share", shares, 1.0)
