@@ -16,7 +16,7 @@ def log_body(facts: LogFacts) -> Markup:
     checkpoint: Child = "none"
     if facts.newest_checkpoint is not None:
         size = bytes_text(facts.newest_checkpoint_bytes or 0)
-        kind = (facts.newest_checkpoint_kind or "").replace("_", " ").lower()
+        kind = (facts.newest_checkpoint_kind or "").removeprefix("CHECKPOINT_").replace("_", " ").lower()
         checkpoint = f"of version {facts.newest_checkpoint:,}, {kind}, {size}"
     hint = facts.last_checkpoint
     checksum = known_text(facts.checksum, lambda state: _CHECKSUMS.get(state, state))
@@ -37,7 +37,7 @@ def log_body(facts: LogFacts) -> Markup:
         ("Commits after this checkpoint", number(facts.commits_since_checkpoint), "the files that are read to load the version"),
         ("A checkpoint is due every", interval, "delta.checkpointInterval, by default 10"),
         ("Checkpoint that _last_checkpoint names", noted, "_delta_log/_last_checkpoint"),
-        ("Log compactions", f"{facts.compactions:,}, of which {facts.compactions_in_use:,} in use", listing_source),
+        ("Log compactions", f"{facts.compactions:,} ({facts.compactions_in_use:,} in use)", listing_source),
         ("Version checksums", number(facts.checksums), listing_source),
         ("Checksum of this version", checksum, "the .crc file next to the commit, compared with the log"),
         ("Files read to load this version", to_load, "the files that are read to load the version"),

@@ -127,7 +127,7 @@ def _commands(commands: Advice | Commands) -> Markup:
 def _footer(facts: TableFacts) -> Markup:
     return tag(
         "footer",
-        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. Source of name and version: {facts.identity.source}."),
+        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}."),
         tag("p", "The numbers at the top are those of the sections, which name their sources."),
         tag("p", "1 KB is 1,024 bytes. Times are in UTC. The page is complete: it has no script, and fetches nothing."),
     )

@@ -76,7 +76,7 @@ def _map(file_map: FileMap | Unknown) -> Markup:
     kind = "Each file covers a rectangle, from its minima to its maxima"
     if not file_map.rectangles:
         kind += ". Darker places are covered by more files"
-    mean = f"On average, {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} overlap at a point of the map"
+    mean = f"On average, {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} cover a point of the map"
     picture = rectangles(
         f"Map of {count_text(file_map.files, 'file')} by two columns. {kind}. {mean}.",
         file_map.rectangles,
@@ -85,12 +85,5 @@ def _map(file_map: FileMap | Unknown) -> Markup:
         ((file_map.x_low, file_map.x_high), (file_map.y_low, file_map.y_high)),
     )
     without = f" Not shown: {count_text(file_map.without, 'file')} without minima and maxima of both." if file_map.without else ""
-    words = tag(
-        "p",
-        "To the right: ",
-        data(file_map.x),
-        ". Upwards: ",
-        data(file_map.y),
-        f". These are {file_map.why}. {kind}. {mean}, and a file covers {percent_text(file_map.mean_area)} of the map.{without}",
-    )
-    return joined([words, picture])
+    words = f"The map shows {file_map.why}. {kind}. {mean}, and a file covers {percent_text(file_map.mean_area)} of it.{without}"
+    return joined([tag("p", words), picture])
