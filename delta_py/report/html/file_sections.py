@@ -162,8 +162,8 @@ def vectors_body(facts: VectorFacts) -> Markup:
             Bar(name, count, f"{count:,}", is_quiet=high <= facts.max_share)
             for name, (high, count) in zip(names, facts.shares, strict=True)
         ],
-        "Number of files, by the share of their rows that is deleted. Dark bars: files that OPTIMIZE rewrites, because more than "
-        f"{percent_text(facts.max_share)} of their rows are deleted.",
+        "Number of files, by the share of their rows that is deleted. Bars in full colour: files that OPTIMIZE rewrites, "
+        f"because more than {percent_text(facts.max_share)} of their rows are deleted.",
         [(0.0, "0"), (float(max_count), f"{max_count:,}")],
         float(max_count),
     )

@@ -27,7 +27,7 @@ def unknown(value: Unknown) -> Markup:
 
 def optional(value: str | None) -> Markup:
     """A value from a table that may be missing."""
-    return tag("span", "not in the log", class_="unknown") if value is None else data(value)
+    return tag("span", "not in the log", class_="unknown nowrap") if value is None else data(value)
 
 
 def number(value: int | None) -> Markup:
@@ -42,7 +42,7 @@ def bytes_or_unknown(size: int | None) -> Markup:
 def minute(timestamp_ms: int) -> Markup:
     """To the minute, because there are many."""
     text = moment_text(timestamp_ms)
-    return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="time")
+    return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="nowrap")
 
 
 def soft(*children: Child) -> Markup:
@@ -82,8 +82,9 @@ def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]]
 
     head = [tag("th", name, scope="col", class_="number" if place in numbers else None) for place, name in enumerate(names)]
     body = [tag("tr", [cell(place, value) for place, value in enumerate(row)]) for row in rows]
-    hint = tag("span", " Scroll sideways to see all columns.", class_="hint") if len(names) >= _WIDER_THAN_PHONES else None
-    table = tag("table", tag("caption", label, hint), tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
+    hint = tag("span", "Scroll sideways to see all columns.", class_="hint") if len(names) >= _WIDER_THAN_PHONES else None
+    caption = tag("caption", tag("div", label, hint))
+    table = tag("table", caption, tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 

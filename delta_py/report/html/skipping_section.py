@@ -75,7 +75,7 @@ def _map(file_map: FileMap | Unknown) -> Markup:
         return tag("p", unknown(file_map))
     kind = "Each file covers a rectangle, from its minima to its maxima"
     if not file_map.rectangles:
-        kind += ". Darker places are covered by more files"
+        kind += ". More files cover the places of stronger colour"
     mean = f"On average, {file_map.mean_depth:,.1f} of {count_text(file_map.files, 'file')} cover a point of the map"
     picture = rectangles(
         f"Map of {count_text(file_map.files, 'file')} by two columns. {kind}. {mean}.",

@@ -25,10 +25,10 @@ a:focus-visible,.scroll:focus-visible,summary:focus-visible{outline:2px solid va
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 16px;padding:0;margin:14px 0 20px;font-size:14px}
 .skip{position:absolute;left:-9999px}
 .skip:focus{position:static}
-.keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(118px,1fr));gap:14px 20px;margin:18px 0 0}
+.keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:14px;margin:18px 0 0}
 .keys div{border-top:2px solid var(--line);padding-top:6px}
 .keys dt{font-size:13px;color:var(--soft)}
-.keys dd{margin:0;font-size:21px;line-height:1.3;font-weight:600}
+.keys dd{margin:0;font-size:19px;line-height:1.3;font-weight:600}
 .keys dd.unknown{font-size:15px;line-height:28px}
 .unknown{color:var(--soft);font-style:italic}
 ol.advice{list-style:none;padding:0;margin:12px 0 0}
@@ -50,7 +50,7 @@ thead th{font-weight:600;font-size:13px;color:var(--soft);white-space:nowrap}
 tbody th{font-weight:500}
 td.number,th.number{text-align:right;white-space:nowrap}
 .list th,.list td{overflow-wrap:normal;word-break:normal}
-.time{white-space:nowrap}
+.nowrap{white-space:nowrap}
 .list bdi{display:inline-block;max-width:300px;overflow-wrap:break-word}
 .facts{table-layout:fixed}
 .facts th:first-child{width:29%}.facts th:last-child{width:38%}
@@ -62,6 +62,7 @@ linear-gradient(90deg,var(--shade),transparent),linear-gradient(270deg,var(--sha
 background-position:0 0,100% 0,0 0,100% 0;background-attachment:local,local,scroll,scroll;
 background-size:var(--edge) 100%,var(--edge) 100%,var(--shadow) 100%,var(--shadow) 100%}
 .hint{display:none}
+.list caption div{position:sticky;left:0;width:max-content;max-width:min(100%,100vw - 32px)}
 section>:last-child,ol.advice>li:last-child{margin-bottom:0}
 p.source{margin:10px 0 0}
 details{margin:8px 0 12px}
@@ -91,6 +92,6 @@ svg.wide{display:none}svg.middle{display:block}
 .facts caption{display:block}.facts thead{position:absolute;left:-9999px}
 }
 @media (max-width:639px){svg.middle{display:none}svg.narrow{display:block}}
-@media (max-width:420px){.hint{display:inline}}
+@media (max-width:420px){.hint{display:block}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 """
