@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_py.report.facts import ColumnSkipping, FileMap, SkippingFacts, Unknown
 from delta_py.report.html.charts import Bar, lying_bars, rectangles
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
@@ -15,30 +17,7 @@ _SHARE_TICKS = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.
 def skipping_body(facts: SkippingFacts) -> Markup:
     if not facts.columns:
         return joined([tag("p", "No column of the table can have minima and maxima."), source_line(facts.source)])
-    columns_with_share = [column for column in facts.columns if column.point_share is not None]
-    ordered = sorted(columns_with_share, key=lambda column: (column.role is None, -column.queries, column.point_share or 0.0))[
-        :_BARS
-    ]
-    parts: list[Child] = [
-        soft(
-            "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
-            "files it still reads: the fewer, the better. The estimate assumes that the values within a file are spread evenly."
-        )
-    ]
-    if ordered:
-        parts.append(
-            lying_bars(
-                f"Share of the files that a query for one value, and for a tenth of the values, reads, for "
-                f"{count_text(len(ordered), 'column')}. The table below has the same data.",
-                [_skipping_bar(column, share) for column in ordered if (share := column.point_share) is not None],
-                "Share of the files that a query reads. Bar and first number: it filters for one value. Line and second number: "
-                "it filters for a tenth of the values.",
-                _SHARE_TICKS,
-                1.0,
-            )
-        )
-    else:
-        parts.append(tag("p", "No file has minima and maxima, so queries cannot skip files by them."))
+    parts: list[Child] = [_skipping_bars(facts.columns)]
     table = list_table(
         "Share of the files that a query reads if it filters by the column for one value, or for a tenth of the values. Queries "
         "seen: those of this process that filtered by it.",
@@ -46,11 +25,33 @@ def skipping_body(facts: SkippingFacts) -> Markup:
         [_column_row(column) for column in facts.columns],
         (2, 3, 4, 5),
     )
-    parts.append(folded(f"All {count_text(len(facts.columns), 'column')} as a table", table))
+    which = f"All {len(facts.columns)} columns" if len(facts.columns) > 1 else "The column"
+    parts.append(folded(f"{which} as a table", table))
     if facts.left_out:
         parts.append(soft(f"{count_text(facts.left_out, 'more column')} not shown."))
     parts += [tag("h3", "Map of the files by two columns"), _map(facts.map), source_line(facts.source)]
     return joined(parts)
+
+
+def _skipping_bars(columns: Sequence[ColumnSkipping]) -> Markup:
+    shares = [(column, column.point_share) for column in columns if column.point_share is not None]
+    if not shares:
+        return tag("p", "No file has minima and maxima, so queries cannot skip files by them.")
+    shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_BARS]
+    note = soft(
+        "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
+        "files it still reads: the fewer, the better. The estimate assumes that the values within a file are spread evenly."
+    )
+    bars = lying_bars(
+        "Share of the files that a query reads if it filters for one value, and for a tenth of the values, of "
+        f"{count_text(len(shares), 'column')}. The table below has the same data.",
+        [_skipping_bar(column, share) for column, share in shares],
+        "Share of the files that a query reads. Bar and first number: it filters for one value. Line and second number: "
+        "it filters for a tenth of the values.",
+        _SHARE_TICKS,
+        1.0,
+    )
+    return joined([note, bars])
 
 
 def _skipping_bar(column: ColumnSkipping, share: float) -> Bar:
