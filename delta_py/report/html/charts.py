@@ -15,8 +15,8 @@ from delta_py.visible_text import visible
 
 WIDE, MIDDLE, NARROW = 800, 600, 320
 _KINDS = {WIDE: "wide", MIDDLE: "middle", NARROW: "narrow"}
-# Approximate widths in px of characters of 12 px: usual ones, capitals and digits, and those of other scripts.
-_LETTER, _CAPITAL, _FOREIGN = 6.8, 8.6, 13.0
+# Approximate widths in px of characters of 12 px: usual ones, digits, capitals, and the widest with those of other scripts.
+_LETTER, _DIGIT, _CAPITAL, _WIDEST = 6.8, 7.7, 8.6, 13.0
 # The heights of a row of bars: with the label next to the bar, and with the label above it.
 _ROW, _TALL_ROW = 28, 44
 # Between texts of an axis.
@@ -67,10 +67,15 @@ def _number(value: float) -> str:
 
 def _width(text: str) -> float:
     """An estimate in px, and rather too wide."""
-    return sum(
-        _FOREIGN if ord(letter) > 0x24F and letter != "…" else _CAPITAL if letter.isupper() or letter in "mw@%—_<>&" else _LETTER
-        for letter in visible(text)
-    )
+    return sum(map(_width_of, visible(text)))
+
+
+def _width_of(character: str) -> float:
+    if (ord(character) > 0x24F and character != "…") or character in "%@m":
+        return _WIDEST
+    if character.isupper() or character in "w—_<>&":
+        return _CAPITAL
+    return _DIGIT if character.isdigit() else _LETTER
 
 
 def _axis_texts(ticks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
