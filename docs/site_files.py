@@ -1,6 +1,6 @@
 """Hook of mkdocs: the site has the layout of the repository, so the links of its pages hold in both.
 
-In: the pages at the top of the repository, docs/, and each file that one of them links to. Out: the files of the site.
+In: the pages at the top of the repository, docs/, each file that one of them links to, and the style. Out: the files of the site.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _published() -> list[Path]:
     """The pages, and what they link to, in the order of their paths."""
-    waiting = [ROOT / name for name in FIRST_PAGES] + sorted((ROOT / "docs").rglob("*.md"))
+    waiting = [ROOT / name for name in FIRST_PAGES] + sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "docs" / "site.css"]
     found: set[Path] = set()
     while waiting:
         path = waiting.pop()
