@@ -10,9 +10,11 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+LAST_IN_SEARCH = ("benchmarks/", "tests/", "docs/design-notes", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 
 
@@ -24,6 +26,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in _published():
         files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **kwargs: object) -> None:
+    """Searches name guides and references before measurements and pages for developers."""
+    if page.file.src_uri.startswith(LAST_IN_SEARCH):
+        page.meta["search"] = {"boost": 0.2}
 
 
 def _published() -> list[Path]:

@@ -139,8 +139,9 @@ def test_readme_links_to_every_page() -> None:
 
 def test_site_lists_every_page_that_it_contains(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that is not listed is an error of `make docs`, which takes minutes."""
-    for module, name in (("mkdocs.config.defaults", "MkDocsConfig"), ("mkdocs.structure.files", "File")):
-        monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: None, "Files": None}))
+    names = SimpleNamespace(**dict.fromkeys(("MkDocsConfig", "File", "Files", "Page")))
+    for module in ("config.defaults", "structure.files", "structure.pages"):
+        monkeypatch.setitem(sys.modules, f"mkdocs.{module}", names)
     published = runpy.run_path(str(ROOT / "docs" / "site_files.py"))["_published"]()
     listed = set(re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert listed == {path.relative_to(ROOT).as_posix() for path in published if path.suffix == ".md"}
