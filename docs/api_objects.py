@@ -14,6 +14,8 @@ import griffe
 
 _NEW_PARAGRAPH = re.compile(r"(?<=\S)\n(?=(?:\w+(?:, \w+)*: |Raises |Returns |Protocol: ))")
 _PARAMETERS = re.compile(r"(?:^|(?<=\. ))[a-z]\w*(?:, [a-z]\w*)*(?=: )", re.MULTILINE)
+# Its backticks would end the code before the path.
+_TABLE_BY_PATH = re.compile(r"\b(?:py)?delta\.`[^`\n]+`")
 
 
 class ApiObjects(griffe.Extension):
@@ -22,7 +24,8 @@ class ApiObjects(griffe.Extension):
             obj.public = False
         if obj.docstring is not None:
             paragraphs = _NEW_PARAGRAPH.sub("\n\n", obj.docstring.value)
-            obj.docstring.value = _PARAMETERS.sub(lambda names: re.sub(r"\w+", r"`\g<0>`", names[0]), paragraphs)
+            names_as_code = _PARAMETERS.sub(lambda names: re.sub(r"\w+", r"`\g<0>`", names[0]), paragraphs)
+            obj.docstring.value = _TABLE_BY_PATH.sub(r"`` \g<0> ``", names_as_code)
 
     def on_attribute(self, *, attr: griffe.Attribute, **kwargs: Any) -> None:
         if attr.docstring is None and "property" not in attr.labels:
