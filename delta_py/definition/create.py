@@ -82,24 +82,15 @@ def define_table(
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
     """
-    if partition_by and cluster_by:
-        raise SchemaMismatchError(
-            f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
-            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
-            sql_state="42613",
-        )
+    _check_layout(schema, partition_by, cluster_by, may_lack_columns=may_lack_columns)
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     check_manifests(Properties(properties))
     add_what_iceberg_needs(properties)
     check_types(schema)
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
-    if schema.fields or not may_lack_columns:
-        partitions = check_schema(schema, partition_by, mode, Properties(properties))
-    elif partition_by or cluster_by:
-        raise _without_columns((*partition_by, *cluster_by))
-    else:
-        partitions = ()
+    lacks_columns = may_lack_columns and not schema.fields
+    partitions = () if lacks_columns else check_schema(schema, partition_by, mode, Properties(properties))
     check_new_rules(schema)
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
@@ -118,12 +109,8 @@ def define_table(
     domains = (clustering_domain(schema, cluster_by, mode),) if cluster_by else ()
     if cluster_by:
         features |= {"clustering"}
-    definition = TableDefinition(
-        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])),
-        metadata,
-        domains,
-        frozenset(defaulted),
-    )
+    protocol = lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1]))
+    definition = TableDefinition(protocol, metadata, domains, frozenset(defaulted))
     definition.config.require(Operation.WRITE)
     check_stats_columns(definition.config)
     for domain in domains:
@@ -131,14 +118,22 @@ def define_table(
     return definition
 
 
-def _without_columns(names: Sequence[str]) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"The table would be partitioned or clustered by {', '.join(names)}, and it has no columns. Nothing was created. Name "
-        "its columns with their types.",
-        error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-        sql_state="42703",
-        columns=list(names),
-    )
+def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str], *, may_lack_columns: bool) -> None:
+    if partition_by and cluster_by:
+        raise SchemaMismatchError(
+            f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            sql_state="42613",
+        )
+    names = [*partition_by, *cluster_by]
+    if names and may_lack_columns and not schema.fields:
+        raise SchemaMismatchError(
+            f"The table would be partitioned or clustered by {', '.join(names)}, and it has no columns. Nothing was created. "
+            "Name its columns with their types.",
+            error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            sql_state="42703",
+            columns=names,
+        )
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
