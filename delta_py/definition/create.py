@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_py.commit.transaction import Transaction
+from delta_py.definition.definition_settings import current_definition_settings
 from delta_py.definition.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.definition.protocols import lowest_protocol
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
@@ -26,7 +27,7 @@ from delta_py.protocol.features import Properties, all_types
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.row_rules.conform import check_new_schema
+from delta_py.row_rules.conform import check_new_schema, names_needing_mapping
 from delta_py.row_rules.new_rules import check_new_rules
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns
@@ -231,7 +232,7 @@ def check_schema(
     """The partition columns in the schema's spelling, after all checks. present: the current schema of the table."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
-    check_new_schema(schema, mode, present)
+    check_new_schema(schema, "name" if _has_known_names(schema, present) else mode, present)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]
@@ -244,6 +245,13 @@ def check_schema(
                 columns=reserved,
             )
     return _partition_columns(schema, partition_by)
+
+
+def _has_known_names(schema: StructType, present: StructType | None) -> bool:
+    """Whether no name has to be checked for characters that need column mapping: other writers have named the columns of the
+    table so, or the caller allows any name."""
+    present_names = () if present is None else names_needing_mapping(present)
+    return current_definition_settings().allows_any_name or set(names_needing_mapping(schema)) <= set(present_names)
 
 
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
