@@ -9,7 +9,6 @@ in UTC, which changes nothing; in another time zone its times would be converted
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,6 +70,7 @@ from delta_py.types.schema import (
     find_path,
     type_name,
 )
+from delta_py.types.similar_names import did_you_mean
 from delta_py.types.zones import check_zone
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -535,8 +535,7 @@ _OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # a tex
 
 
 def _unknown_function(name: str) -> ExpressionError:
-    similar_names = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)], 1)
-    hint = f" Did you mean {similar_names[0]}?" if similar_names else ""
+    hint = did_you_mean(name, [*FUNCTIONS, *ALIASES, *(_RULES.keys() - _OF_THE_GRAMMAR)])
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")
 
 
