@@ -12,11 +12,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
-from delta_py.time_zones import offset_seconds, region_name, zone_rules
+from delta_py.time_zones import is_region, local_time_zone, offset_seconds, region_name
 from delta_py.types.similar_names import did_you_mean, similar_name
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
@@ -233,7 +232,7 @@ def session_of(options: Mapping[str, str]) -> SessionSettings:
 def _time_zone(options: Mapping[str, str]) -> str | None:
     """Return the time zone of the option. Raises InvalidOptionError for an unknown name, which no later step might detect."""
     name = options.get("timeZone")
-    if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
+    if name is not None and offset_seconds(name) is None and not is_region(region_name(name)):
         raise InvalidOptionError(
             f"Invalid value {shown(name)} for option 'timeZone': it must be the name of a time zone, such as Europe/Paris, or an "
             "offset, such as +01:00.",
@@ -241,21 +240,3 @@ def _time_zone(options: Mapping[str, str]) -> str | None:
             value=name,
         )
     return name
-
-
-def local_time_zone() -> str:
-    """Return the machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
-    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
-    return next((name for name in candidates if name and _is_zone(name)), "UTC")
-
-
-def _linked_zone() -> str:
-    return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        zone_rules(name)
-    except ValueError:
-        return False
-    return True

@@ -11,6 +11,7 @@ import pytest
 
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import ChangeDataFeedError, DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_py.time_zones import local_time_zone
 from delta_py.types.sizes import parse_size
 from spark_plugin.options.catalog_session_settings import as_option, read_part
 from spark_plugin.options.common import (
@@ -20,7 +21,6 @@ from spark_plugin.options.common import (
     PARTITION_BY,
     SESSION,
     WRITE_CONFS,
-    local_time_zone,
 )
 from spark_plugin.options.read_options import (
     ChangeRange,
