@@ -167,7 +167,11 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     Raises TableNotFoundError, VersionNotFoundError (with the available versions), VersionsNotContiguousError, and
     LogFileNotFoundError if there is no checkpoint and commits from 0 on are missing.
     """
-    hint = read_last_checkpoint(store)
+    refusal: StorageError | None = None
+    try:
+        hint = load_last_checkpoint(store)
+    except StorageError as error:
+        hint, refusal = None, error
     if hint is not None and (version is None or hint.version <= version):
         listing = list_log(store, hint.version)
         if _choose_checkpoint(listing, version, unusable, hint) is not None:
@@ -178,7 +182,10 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
                 store.root,
                 hint.version,
             )
-    return _make_segment(store, list_log(store, 0), version, unusable, hint)
+    listing = list_log(store, 0)  # a store that refuses this too has raised its only error
+    if refusal is not None:
+        _warn_of_refusal(store, refusal)
+    return _make_segment(store, listing, version, unusable, hint)
 
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:
@@ -443,16 +450,27 @@ def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
 
 
 def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged.
+    """As load_last_checkpoint. None, with a warning, if the store refuses to read the file."""
+    try:
+        return load_last_checkpoint(store)
+    except StorageError as error:
+        _warn_of_refusal(store, error)
+        return None
+
+
+def _warn_of_refusal(store: ObjectStore, error: StorageError) -> None:
+    _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
+
+
+def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
+    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged. Raises StorageError
+    if the store refuses to read it.
 
     Protocol: Last Checkpoint File Schema.
     """
     try:
         text = store.read_range(LAST_CHECKPOINT_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:
-        return None
-    except StorageError as error:
-        _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
         return None
     try:
         if len(text) > HINT_BYTES:
