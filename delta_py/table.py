@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from delta_py.report.report import Report
     from delta_py.row_changes.merge import TableMerger
     from delta_py.scan.planning import Scan, ScanOptions
+    from delta_py.table_methods.table_summary import TableSummary
 
 _READ_THREADS = 4
 
@@ -54,6 +55,8 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     UnsupportedTableFeatureError; InvalidOptionError for version and timestamp together. If a file of the table cannot be read or
     written, every method raises StorageError, and nothing else.
     """
+
+    _summary: tuple[Snapshot, TableSummary] | None = None  # of a snapshot, made at its first use
 
     def __init__(
         self,
@@ -85,6 +88,24 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         store = store or open_store(path, options)
         with storage_failures(store.root):
             self._snapshot = Snapshot.load(store, version=version, timestamp_ms=timestamp_ms)
+
+    def __repr__(self) -> str:
+        """This version, from its log: opens no data file, and says what is wrong with a broken table."""
+        return self._summarized().text()
+
+    def _repr_html_(self) -> str:
+        """For notebooks, as __repr__."""
+        return self._summarized().html()
+
+    def _summarized(self) -> TableSummary:
+        from delta_py.table_methods.table_summary import TableSummary, summary_of, summary_or_problem
+
+        if self._summary is None or self._summary[0] is not self._snapshot:
+            summary = summary_or_problem(TableSummary("not opened"), lambda: summary_of(self._snapshot))
+            if summary.problem is not None:
+                return summary
+            self._summary = (self._snapshot, summary)
+        return self._summary[1]
 
     @classmethod
     def convert(
@@ -406,6 +427,3 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
                 yield from read_files(scan.state, scan.scan_files())
 
         return pa.RecordBatchReader.from_batches(to_arrow_schema(scan.output_schema), batches())
-
-    def __repr__(self) -> str:
-        return f"DeltaTable({self._snapshot.table_root!r}, version={self.version})"

@@ -17,6 +17,7 @@ from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.maintenance.fsck_job import run_restore_check
+from spark_plugin.maintenance.summary_job import run_summary
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on
@@ -73,6 +74,14 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
         self._spark = spark
         self._table = table
         self._alias: Alias = () if alias is None else (alias,)
+
+    def __repr__(self) -> str:
+        """The newest version, from its log: opens no data file, and says what is wrong with a broken table."""
+        return run_summary(self._spark, self._table).text()
+
+    def _repr_html_(self) -> str:
+        """For notebooks, as __repr__."""
+        return run_summary(self._spark, self._table).html()
 
     # ------------------------------------------------------------ finding and making tables
 
