@@ -38,7 +38,7 @@ from delta_py.types.schema import DataType, Path
 
 _Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
 """The last element: the hash of the log's content, if the listing does not identify it."""
-_Wanted: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+_Contents: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class SnapshotCache:
         self.most_versions, self.most_bytes, self.most_bytes_of_one = most_versions, most_bytes, most_bytes_of_one
         self._lock = threading.Lock()
         self._snapshots: OrderedDict[_Version, CachedSnapshot] = OrderedDict()
-        self._lists: OrderedDict[tuple[_Version, _Wanted], _FileList] = OrderedDict()
+        self._lists: OrderedDict[tuple[_Version, _Contents], _FileList] = OrderedDict()
         self._bytes = 0
 
     @property
@@ -76,26 +76,26 @@ class SnapshotCache:
             if cached is not None:
                 self._snapshots.move_to_end(version)
                 cached._listed_at = max(cached._listed_at, listed_at)
-        return None if cached is None else cached.again()
+        return None if cached is None else cached.for_another_thread()
 
     def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
         with self._lock:
-            self._snapshots.setdefault(version, snapshot.again())
+            self._snapshots.setdefault(version, snapshot.for_another_thread())
             while len(self._snapshots) > self.most_versions:
                 self._snapshots.popitem(last=False)
 
-    def files(self, version: _Version, wanted: _Wanted) -> _FileList | None:
+    def files(self, version: _Version, contents: _Contents) -> _FileList | None:
         with self._lock:
-            cached = self._lists.get((version, wanted))
+            cached = self._lists.get((version, contents))
             if cached is not None:
-                self._lists.move_to_end((version, wanted))
+                self._lists.move_to_end((version, contents))
             return cached
 
-    def keep_files(self, version: _Version, wanted: _Wanted, files: _FileList) -> None:
+    def keep_files(self, version: _Version, contents: _Contents, files: _FileList) -> None:
         """Add a list whose memory was reserved before."""
         with self._lock:
-            previous = self._lists.pop((version, wanted), None)
-            self._lists[version, wanted] = files
+            previous = self._lists.pop((version, contents), None)
+            self._lists[version, contents] = files
             if previous is not None:
                 self._bytes -= previous.memory_bytes
 
@@ -155,19 +155,19 @@ class CachedSnapshot(Snapshot):
         if version is None:
             yield from super().file_batches(stats_leaves, want_whole, want_records)
             return
-        wanted = (tuple((stats_leaves or {}).items()), want_whole, want_records)
-        files = KEPT.files(version, wanted)
+        contents = (tuple((stats_leaves or {}).items()), want_whole, want_records)
+        files = KEPT.files(version, contents)
         if files is not None:
             self.check_log()
             if self._last_listed != self.segment.last_commit.info:  # of the same table, but its files may differ
                 files = None
         if files is None:
-            yield from self._kept(version, wanted, super().file_batches(stats_leaves, want_whole, want_records))
+            yield from self._cached_while_read(version, contents, super().file_batches(stats_leaves, want_whole, want_records))
         else:
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
-    def _kept(self, version: _Version, wanted: _Wanted, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
+    def _cached_while_read(self, version: _Version, contents: _Contents, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
         """The batches. They are cached when the caller has taken all of them."""
         batches: list[FileBatch] | None = []
         reserved = size_bytes = 0
@@ -184,7 +184,7 @@ class CachedSnapshot(Snapshot):
                     reserved = 0
                 yield batch
             if batches is not None and _is_unchanged(version):
-                KEPT.keep_files(version, wanted, _FileList(tuple(batches), reserved, size_bytes))
+                KEPT.keep_files(version, contents, _FileList(tuple(batches), reserved, size_bytes))
                 reserved = 0
         finally:
             KEPT.release(reserved)

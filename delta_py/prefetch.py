@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
+def prefetch(items: Iterator[T]) -> Iterator[T]:
     """The same items, none of which is None. A thread produces each one while the previous one is in use."""
     with ThreadPoolExecutor(1, "delta_py-ahead") as pool:
         coming = pool.submit(next, items, None)

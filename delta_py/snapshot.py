@@ -121,7 +121,7 @@ class Snapshot:
         """The values from which it can be built again, together with the store."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
-    def again(self) -> Self:
+    def for_another_thread(self) -> Self:
         """The same version for another thread. Each of the two reads the log by itself."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -208,18 +208,18 @@ class Snapshot:
         if self._checksum is not None and (fault := self._checksum.files_fault(file_count, size_bytes)) is not None:
             _log.warning("%s: %s", self.table_root, fault.message)
 
-    def check_log(self, *, lately: bool = False) -> None:
+    def check_log(self, *, accepts_recent: bool = False) -> None:
         """Check that the log is still the one that was listed. While a program holds a snapshot, the table may be deleted and
         created again at the same path, and its log files have the same names. Called before files of the version are read;
         protocol and metadata are in memory.
 
-        Costs a listing. There is none within a second of the last one for a remote store, or for any store with `lately`. A log
-        that was copied, so that only its times differ, or that was cleaned up, counts as the same. Raises SchemaMismatchError
-        (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or schema; and what `load`
-        raises for a log that is missing or cannot be read.
+        Costs a listing. There is none within a second of the last one for a remote store, or for any store with
+        `accepts_recent`. A log that was copied, so that only its times differ, or that was cleaned up, counts as the same.
+        Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or
+        schema; and what `load` raises for a log that is missing or cannot be read.
         """
         begun = time.monotonic()
-        if (lately or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
+        if (accepts_recent or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
         log_file = next(self.store.list_from(directory, name), None)

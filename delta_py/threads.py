@@ -9,12 +9,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_threads(steps: Sequence[Callable[[], T]], most: int, name: str) -> list[T]:
-    """The results of the steps. At most `most` run at a time, and without threads if that is one. If a step fails, the steps that
-    have not started are skipped, and the error is raised after all running steps have ended. name: of the threads."""
-    if len(steps) == 1 or most == 1:
+def in_threads(steps: Sequence[Callable[[], T]], max_threads: int, name: str) -> list[T]:
+    """The results of the steps. At most `max_threads` run at a time, and without threads if that is one. If a step fails, the
+    steps that have not started are skipped, and the error is raised after all running steps have ended. name: of the threads."""
+    if len(steps) == 1 or max_threads == 1:
         return [step() for step in steps]
-    with ThreadPoolExecutor(most, name) as pool:
+    with ThreadPoolExecutor(max_threads, name) as pool:
         futures = [pool.submit(step) for step in steps]
         try:
             return [future.result() for future in futures]

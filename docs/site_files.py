@@ -1,6 +1,6 @@
 """Hook of mkdocs: the site has the layout of the repository, so the links of its pages hold in both.
 
-In: the pages at the top of the repository, docs/, and each file that one of them links to. Out: the files of the site.
+In: the pages at the top of the repository, docs/, each file that one of them links to, and the style. Out: the files of the site.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+LAST_IN_SEARCH = ("benchmarks/", "tests/", "docs/design-notes", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 
 
@@ -26,9 +28,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, *, page: Page, **kwargs: object) -> None:
+    """Searches name guides and references before measurements and pages for developers."""
+    if page.file.src_uri.startswith(LAST_IN_SEARCH):
+        page.meta["search"] = {"boost": 0.2}
+
+
 def _published() -> list[Path]:
     """The pages, and what they link to, in the order of their paths."""
-    waiting = [ROOT / name for name in FIRST_PAGES] + sorted((ROOT / "docs").rglob("*.md"))
+    waiting = [ROOT / name for name in FIRST_PAGES] + sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "docs" / "site.css"]
     found: set[Path] = set()
     while waiting:
         path = waiting.pop()

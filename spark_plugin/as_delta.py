@@ -4,8 +4,9 @@
 
     from delta import DeltaTable, configure_spark_with_delta_pip       # as the script has it
 
-The import makes the modules `delta`, `delta.tables`, `delta.exceptions` and `delta.pip_utils`. It registers the active session,
-and each session that `SparkSession.builder` or `newSession` returns after it, so that the format `delta` is pydelta's there.
+The import makes the modules `delta`, `delta.tables`, `delta.exceptions`, `delta.pip_utils`, `delta.version` (pydelta's version)
+and `delta.connect`, whose classes are those of `delta`. It registers the active session, and each session that
+`SparkSession.builder` or `newSession` returns after it, so that the format `delta` is pydelta's there.
 
 Raises ImportError, and changes nothing, if delta-spark or another package of the name `delta` is installed.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 import importlib.util
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from delta_py.release import own_version
 from spark_plugin import exceptions, tables
 from spark_plugin.dataframe_api.catalog import PROVIDER_CONF
 from spark_plugin.internals.wrapping import Method, wrap
@@ -61,14 +63,27 @@ def _refuse_other_package() -> None:
 
 def _make_modules() -> None:
     """Put the modules into sys.modules, where all later imports find them."""
-    package = _module(DELTA, is_package=True)
-    pip_utils = _module(f"{DELTA}.pip_utils", configure_spark_with_delta_pip=configure_spark_with_delta_pip)
-    parts = {"tables": tables, "exceptions": exceptions, "pip_utils": pip_utils}
-    public = {"DeltaTable": tables.DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip}
-    vars(package).update(parts, **public, __all__=sorted(public), __doc__=__doc__)
-    sys.modules[DELTA] = package
-    for name, part in parts.items():
-        sys.modules[f"{DELTA}.{name}"] = part
+    release = {"__version__": own_version()}
+    names = {"DeltaTable": tables.DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip}
+    _make_package(
+        DELTA,
+        {
+            "tables": tables,
+            "exceptions": exceptions,
+            "pip_utils": _module(f"{DELTA}.pip_utils", configure_spark_with_delta_pip=configure_spark_with_delta_pip),
+            "version": _module(f"{DELTA}.version", **release),
+            "connect": _make_package(
+                f"{DELTA}.connect", {"tables": tables, "exceptions": exceptions}, {"DeltaTable": tables.DeltaTable}
+            ),
+        },
+        names | release,
+    )
+
+
+def _make_package(name: str, modules: Mapping[str, ModuleType], public: Mapping[str, object]) -> ModuleType:
+    package = _module(name, is_package=True, **modules, **public, __all__=sorted(public), __doc__=__doc__)
+    sys.modules |= {name: package} | {f"{name}.{module_name}": module for module_name, module in modules.items()}
+    return package
 
 
 def _module(name: str, *, is_package: bool = False, **members: object) -> ModuleType:

@@ -35,7 +35,8 @@ def read_anew(spark: Any, name: str | None, path: str | None = None) -> None:
         _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
     elif internals.holds_tables():
         place = None if path is None else _place(path)
-        other_names = () if place is None else (other for other, there in _held(internals) if _place(there) == place)
+        cached_tables = () if place is None else _cached_tables(internals)
+        other_names = (other_name for other_name, cached_path in cached_tables if _place(cached_path) == place)
         _refresh(spark, dict.fromkeys((*other_names, *named)))
 
 
@@ -43,10 +44,10 @@ def read_all_anew(spark: Any) -> None:
     """Refresh all tables under the names that Spark caches; not over Spark Connect."""
     internals = adapter_of(spark).internals
     if internals is not None and internals.holds_tables():
-        _refresh(spark, dict.fromkeys(name for name, _ in _held(internals)))
+        _refresh(spark, dict.fromkeys(name for name, _ in _cached_tables(internals)))
 
 
-def _held(internals: SparkInternals) -> list[tuple[str, str]]:
+def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
     try:
         return internals.held_tables()
     except NotImplementedError as error:

@@ -218,8 +218,8 @@ def _fits(offered_type: DataType, requested_type: DataType) -> bool:
                 a.name.lower() == b.name.lower() and b.nullable >= a.nullable and _fits(a.data_type, b.data_type)
                 for a, b in zip(own, asked, strict=True)
             )
-        case ArrayType(own_element, own_null), ArrayType(asked_element, asked_null):
-            return asked_null >= own_null and _fits(own_element, asked_element)
-        case MapType(own_key, own_value, own_null), MapType(asked_key, asked_value, asked_null):
-            return asked_null >= own_null and _fits(own_key, asked_key) and _fits(own_value, asked_value)
+        case ArrayType(delta_element, delta_null), ArrayType(asked_element, asked_null):
+            return asked_null >= delta_null and _fits(delta_element, asked_element)
+        case MapType(delta_key, delta_value, delta_null), MapType(asked_key, asked_value, asked_null):
+            return asked_null >= delta_null and _fits(delta_key, asked_key) and _fits(delta_value, asked_value)
     return offered_type == requested_type

@@ -1,29 +1,23 @@
-"""INSERT, CREATE, REPLACE, ALTER and SHOW PARTITIONS as Spark's own parser reads them: the plans as Python values.
+"""CREATE, REPLACE, ALTER and SHOW PARTITIONS as Spark's own parser reads them: the plans as Python values.
 
-    plan = SqlInternals(spark).parsed("INSERT INTO t (a) VALUES (1)")
-    insert = parsed_insert(plan)                        # None for another statement
-    insert.query.with_defaults(texts.__getitem__).frame()
+    plan = SqlInternals(spark).parsed("CREATE TABLE t (a INT) USING pydelta")
+    definition = parsed_definition(plan)                # None for another statement
 
-No name is resolved here; see sql_internals.py.
+No name is resolved here; see sql_internals.py. INSERT is in sql/parsed_inserts.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructField
 
 from delta_py.types.names import joined_name, quoted
 from spark_plugin.internals.jvm_plans import data_type_from, data_type_of
-from spark_plugin.internals.wrapping import spark_sql
-from spark_plugin.spark_versions import HAS_INSERT_CLAUSES
-from spark_plugin.sql_internals import ParsedPlan, ParsedTarget, items
-
-_PRIVILEGES = "__required_write_privileges__"  # Spark's parser adds this to the options of a relation
+from spark_plugin.sql_internals import ParsedPlan, items
 
 
 class ParsedQuery:
@@ -45,7 +39,8 @@ class ParsedQuery:
                 return int(listing.rows().apply(0).length())
             case "Project":
                 listed = items(listing.projectList())
-                return None if any(str(one.nodeName()).startswith("UnresolvedStar") for one in listed) else len(listed)
+                has_star = any(str(expression.nodeName()).startswith("UnresolvedStar") for expression in listed)
+                return None if has_star else len(listed)
         return None
 
     def with_defaults(self, default_of: Callable[[int], str]) -> ParsedQuery:
@@ -63,10 +58,11 @@ class ParsedQuery:
                 return self._with_listing(catalyst.analysis.UnresolvedInlineTable(listing.names(), internals.sequence(rows)))
             case "Project":
                 listed = list(enumerate(items(listing.projectList())))
-                if not any(_is_default(one) for _, one in listed) or self._selects_default(listing.child()):
+                if not any(_is_default(expression) for _, expression in listed) or self._selects_default(listing.child()):
                     return self
                 named = [
-                    internals.named_by_analyzer(replaced(number, one)) if _is_default(one) else one for number, one in listed
+                    internals.named_by_analyzer(replaced(number, expression)) if _is_default(expression) else expression
+                    for number, expression in listed
                 ]
                 return self._with_listing(catalyst.plans.logical.Project(internals.sequence(named), listing.child()))
         return self
@@ -101,149 +97,11 @@ def has_default(frame: DataFrame) -> bool:
     return "default" in (name.lower() for name in frame.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenQuery:
-    """The query of an INSERT from a client without a parser. pieces: of a text that is complete in itself; in place of each value
-    that is the word DEFAULT alone, the position of the value in its row. values: how many values a row has, or None if unknown.
-    alias: the name that a condition may use for the rows, or None. rows: a query of all columns of the rows that it selects from,
-    or empty."""
-
-    spark: SparkSession
-    pieces: tuple[str | int, ...]
-    values: int | None = None
-    alias: str | None = None
-    rows: str = ""
-
-    @property
-    def text(self) -> str:
-        return "".join("DEFAULT" if isinstance(piece, int) else piece for piece in self.pieces)
-
-    def frame(self) -> DataFrame:
-        """Raises AnalysisException for text that is no query, and for names that do not exist."""
-        frame: DataFrame = spark_sql(self.spark, self.text)
-        return frame if self.alias is None else frame.alias(self.alias)
-
-    def width(self) -> int | None:
-        """The same as ParsedQuery.width."""
-        return self.values
-
-    def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
-        """The same as ParsedQuery.with_defaults."""
-        if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
-            return replace(self, pieces=(self.text,))
-        return replace(self, pieces=tuple(default_of(one) if isinstance(one, int) else one for one in self.pieces))
-
-
 def _is_default(expression: Any) -> bool:
     if str(expression.nodeName()) != "UnresolvedAttribute":
         return False
     parts = items(expression.nameParts())
     return len(parts) == 1 and str(parts[0]).upper() == "DEFAULT"
-
-
-# ---------------------------------------------------------------- INSERT
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedReplaceOn:
-    """alias: the name that the condition uses for the table, or None."""
-
-    plan: ParsedPlan
-    node: Any
-    alias: str | None
-
-    def condition(self) -> Column:
-        return self.plan.column(self.node)
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenReplaceOn:
-    """REPLACE ON from a client without a parser. text: the condition."""
-
-    text: str
-    alias: str | None
-
-    def condition(self) -> Column:
-        return F.expr(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedInsert:
-    """options: of WITH (...) after the table's name. columns: that the statement lists; empty means all. values: of PARTITION, by
-    column, as text. open_columns: of PARTITION, without a value. overwrites: OVERWRITE. replaces_using: columns of REPLACE USING.
-    replaces_on: the content of REPLACE ON. replaces_where: the condition of REPLACE WHERE, or its text. evolves: WITH SCHEMA
-    EVOLUTION."""
-
-    target: ParsedTarget
-    query: ParsedQuery | WrittenQuery
-    options: Mapping[str, str] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    values: Mapping[str, str | None] = field(default_factory=dict)
-    open_columns: tuple[str, ...] = ()
-    by_name: bool = False
-    overwrites: bool = False
-    if_not_exists: bool = False
-    replaces_using: tuple[str, ...] = ()
-    replaces_on: ParsedReplaceOn | WrittenReplaceOn | None = None
-    replaces_where: Column | str | None = None
-    evolves: bool = False
-
-
-def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
-    """Return None for another statement, and for an INSERT whose target is not the name of a table."""
-    node = plan.node
-    if plan.kind not in ("InsertIntoStatement", "OverwriteByExpression"):
-        return None
-    target = plan.named(node.table())
-    if target is None:
-        return None
-    query, options = ParsedQuery(plan, node.query()), _options_of(node.table())
-    if plan.kind == "OverwriteByExpression":  # REPLACE WHERE, as Spark 4.2 reads it
-        by_name, condition = bool(node.isByName()), plan.internals.column(node.deleteExpr())
-        return ParsedInsert(target, query, options, by_name=by_name, replaces_where=condition)
-    partition = {str(pair._1()): pair._2() for pair in items(node.partitionSpec().toSeq())}
-    replaces = _replace_criteria(plan)
-    return ParsedInsert(
-        target,
-        query,
-        options,
-        columns=tuple(map(str, items(node.userSpecifiedCols()))),
-        values={name: _text(value.get()) for name, value in partition.items() if value.isDefined()},
-        open_columns=tuple(name for name, value in partition.items() if not value.isDefined()),
-        by_name=bool(node.byName()),
-        overwrites=bool(node.overwrite()) and not replaces,
-        if_not_exists=bool(node.ifPartitionNotExists()),
-        evolves=HAS_INSERT_CLAUSES and bool(node.withSchemaEvolution()),
-        **replaces,
-    )
-
-
-def _replace_criteria(plan: ParsedPlan) -> dict[str, Any]:
-    """Return the REPLACE clauses as the fields of ParsedInsert."""
-    if not HAS_INSERT_CLAUSES:
-        return {}
-    criteria = plan.node.replaceCriteriaOpt()
-    if not criteria.isDefined():
-        return {}
-    criterion = criteria.get()
-    match str(criterion.getClass().getSimpleName()):
-        case "InsertReplaceWhere":
-            return {"replaces_where": plan.internals.column(criterion.cond())}
-        case "InsertReplaceUsing":
-            return {"replaces_using": tuple(map(str, items(criterion.cols())))}
-    alias = criterion.tableAliasOpt()
-    return {"replaces_on": ParsedReplaceOn(plan, criterion.cond(), str(alias.get()) if alias.isDefined() else None)}
-
-
-def _options_of(relation: Any) -> dict[str, str]:
-    if str(relation.nodeName()) != "UnresolvedRelation":
-        return {}
-    relation_options = relation.options().asCaseSensitiveMap()
-    return {str(name): str(relation_options.get(name)) for name in relation_options.keySet() if str(name) != _PRIVILEGES}
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 # ---------------------------------------------------------------- CREATE and REPLACE
@@ -323,7 +181,7 @@ def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
         kind,
         parts,
         _optional(spec.provider()),
-        columns=() if as_select else tuple(_column(plan, one) for one in items(node.columns())),
+        columns=() if as_select else tuple(_column(plan, column) for column in items(node.columns())),
         partition_by=partition_by,
         cluster_by=cluster_by,
         transforms=transforms,
@@ -386,6 +244,10 @@ def _optional(option: Any) -> str | None:
     return str(option.get()) if option.isDefined() else None
 
 
+def text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
 def _texts(scala_map: Any) -> dict[str, str]:
     return {str(pair._1()): str(pair._2()) for pair in items(scala_map.toSeq())}
 
@@ -427,16 +289,16 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
     node = plan.node
     match plan.kind:
         case "AddColumns":
-            return "addColumns", ([_new_column(one) for one in items(node.columnsToAdd())],), {}
+            return "addColumns", ([_new_column(column) for column in items(node.columnsToAdd())],), {}
         case "ReplaceColumns":
-            return "replaceColumns", ([_replaced_column(one) for one in items(node.columnsToAdd())],), {}
+            return "replaceColumns", ([_replaced_column(column) for column in items(node.columnsToAdd())],), {}
         case "RenameColumn":
             return "renameColumn", (_path(node.column()), str(node.newName())), {}
         case "DropColumns":
-            names = [_path(one) for one in items(node.columnsToDrop())]
+            names = [_path(column) for column in items(node.columnsToDrop())]
             return "dropColumns", (names,), {"ifExists": bool(node.ifExists())}
         case "AlterColumns":
-            return "alterColumns", ({_path(one.column()): _change(one) for one in items(node.specs())},), {}
+            return "alterColumns", ({_path(change.column()): _change(change) for change in items(node.specs())},), {}
         case "SetTableProperties":
             return "setProperties", (_texts(node.properties()),), {}
         case "UnsetTableProperties":  # Spark does not pass IF EXISTS to catalogs: delta-spark assumes it
@@ -516,7 +378,7 @@ def parsed_partitions(plan: ParsedPlan) -> ParsedPartitions | None:
         return None
     pattern = plan.node.pattern()
     pairs = items(pattern.get().spec().toSeq()) if pattern.isDefined() else []
-    return ParsedPartitions(parts, {str(pair._1()): _text(pair._2()) for pair in pairs})
+    return ParsedPartitions(parts, {str(pair._1()): text_or_none(pair._2()) for pair in pairs})
 
 
 # ---------------------------------------------------------------- CREATE TABLE LIKE

@@ -209,8 +209,9 @@ class SqlInternals:
         viewed = _viewed(frame._jdf.queryExecution().analyzed())
         return viewed if viewed is None or is_temporary else replace(viewed, fault="stored")
 
-    def shown(self, viewed: ViewedTable, frame: DataFrame, kept: str) -> DataFrame:
-        """Return the rows of another frame of the table as a view shows them: the view's columns, and the frame's column `kept`.
+    def shown(self, viewed: ViewedTable, frame: DataFrame, added_column: str) -> DataFrame:
+        """Return the rows of another frame of the table as a view shows them: the view's columns, and then the frame's column
+        `added_column`.
 
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if the view was made of other columns than the frame's.
         """
@@ -230,9 +231,9 @@ class SqlInternals:
                 )
             none = self.jvm.scala.Option.empty()
             renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
-        plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[kept]]), below)
+        plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[added_column]]), below)
         for project in reversed(viewed.projections):
-            plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[kept]]), plan)
+            plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[added_column]]), plan)
         return self.frame(plan)
 
     def frame(self, plan: Any) -> DataFrame:
@@ -358,7 +359,7 @@ class ParsedPlan:
                     raise NotImplementedError(f"MERGE has an action of Spark's that is not known here: {name}")
 
     def _assignments(self, assignments: Any) -> Assignments:
-        return tuple((_parts(one.key()), self.column(one.value())) for one in items(assignments))
+        return tuple((_parts(assignment.key()), self.column(assignment.value())) for assignment in items(assignments))
 
     def _optional(self, condition: Any) -> Column | None:
         return self._condition(condition.get()) if condition.isDefined() else None
@@ -407,7 +408,7 @@ _RELATION = "DataSourceV2Relation"
 def _keeps_columns(project: Any) -> bool:
     """Return whether the projection has all columns of the node below it, in the same order and under the same names."""
     listed, below = items(project.projectList()), items(project.child().output())
-    return len(listed) == len(below) and all(_is_column(one, column) for one, column in zip(listed, below, strict=True))
+    return len(listed) == len(below) and all(map(_is_column, listed, below))
 
 
 def _is_column(expression: Any, column: Any) -> bool:

@@ -144,7 +144,7 @@ def run_from_jvm(spark: Any, request: Mapping[str, Any]) -> DataFrame | None:
     route = route_of(text)
     if route is None or not _is_routed(spark):
         return None
-    frame: DataFrame | None = _asked(spark, route, text, parameters_of(request["parameters"]))
+    frame: DataFrame | None = _first_result(spark, route, text, parameters_of(request["parameters"]))
     return frame
 
 
@@ -200,10 +200,10 @@ def _is_routed(spark: Any) -> bool:
 
 def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
     with as_spark_raises(), active(spark), _formatted(spark, text, kwargs) as formatted:
-        return _asked(spark, route, formatted, args)
+        return _first_result(spark, route, formatted, args)
 
 
-def _asked(spark: Any, route: Route, text: str, args: Any) -> Any:
+def _first_result(spark: Any, route: Route, text: str, args: Any) -> Any:
     full_text = with_variables(spark, text)
     if full_text is None:
         return None

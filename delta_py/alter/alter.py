@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delta_py.alter.remove_mapping import check_names, commit_removal
+from delta_py.commit.action_rules import check_row_tracking, suspended_row_tracking
 from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED
-from delta_py.commit.transaction import check_row_tracking, suspended_row_tracking
 from delta_py.definition.create import CHANGE_COLUMNS, with_id_columns
 from delta_py.definition.properties import (
     MANIFESTS,
@@ -31,7 +31,7 @@ from delta_py.definition.properties import (
 from delta_py.definition.protocols import features_in_use, protocol_of_versions, with_features
 from delta_py.definition.row_tracking import give_row_ids, without_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
-from delta_py.definition.timestamps import stamped, transaction_at
+from delta_py.definition.timestamps import timestamped_properties, transaction_at
 from delta_py.errors import (
     ConcurrentWriteException,
     InvalidOptionError,
@@ -211,12 +211,14 @@ def _refuse_internal(names: set[str]) -> None:
 
 
 def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: int) -> int:
-    """Raise the protocol's versions; returns the version as set_properties.
+    """Raise the protocol's versions; returns the version as set_properties. A version that is lower than the table's changes
+    nothing.
 
-    Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower versions than the table has, and for versions
-    that do not exist.
+    Raises InvalidOptionError for versions that do not exist.
     """
-    return set_properties(store, dict(zip(_VERSIONS, (str(reader_version), str(writer_version)), strict=True)))
+    current = Snapshot.load(store).protocol
+    versions = max(reader_version, current.min_reader_version), max(writer_version, current.min_writer_version)
+    return set_properties(store, dict(zip(_VERSIONS, map(str, versions), strict=True)))
 
 
 def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
@@ -342,7 +344,7 @@ def _in_commit_timestamps(change: _Change) -> None:
             error_class="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             sql_state="0AKDC",
         )
-    change.configuration, change.timestamp_ms = stamped(change.snapshot, change.configuration)
+    change.configuration, change.timestamp_ms = timestamped_properties(change.snapshot, change.configuration)
 
 
 def _change_data_feed(change: _Change) -> None:

@@ -149,7 +149,7 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
             sql_state="429BQ",
         )
     schema = with_columns_replaced(config, columns)
-    for path in _gone(config.schema, schema, ()):
+    for path in _dropped_paths(config.schema, schema, ()):
         check_may_go(snapshot, path)
     for path in _retyped(config.schema, schema, ()):
         check_no_rule_names(config, path)
@@ -160,14 +160,13 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
 # ---------------------------------------------------------------- allowed changes
 
 
-def check_no_rule_names(config: TableConfig, path: Path, *, but_its_own: bool = False) -> None:
+def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bool = False) -> None:
     """Raises UnsupportedOperationError for a column that a CHECK constraint, an invariant or a generated column names.
-    but_its_own: accept the column's own invariant, which is dropped with it.
+    except_invariant: accept the column's own invariant, which is dropped with it.
     """
     column_name = ".".join(path)
-    rules = [
-        rule for rule in rules_naming(config, path) if not (but_its_own and (rule.kind, rule.name) == ("invariant", column_name))
-    ]
+    invariant = ("invariant", column_name) if except_invariant else None
+    rules = [rule for rule in rules_naming(config, path) if (rule.kind, rule.name) != invariant]
     generated = [rule for rule in rules if rule.kind == "generated"]
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
@@ -206,7 +205,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    check_no_rule_names(config, path, but_its_own=True)
+    check_no_rule_names(config, path, except_invariant=True)
 
 
 def _physical(config: TableConfig, path: Path) -> Path:
@@ -260,17 +259,17 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
     return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
 
 
-def _gone(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
             field_pairs = [(f, new_fields.get(f.name.lower())) for f in old_type.fields]
-            inner = [_gone(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
+            inner = [_dropped_paths(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
             return [*((*path, f.name) for f, new in field_pairs if new is None), *(p for paths in inner for p in paths)]
         case ArrayType(old, _), ArrayType(new, _):
-            return _gone(old, new, (*path, "element"))
+            return _dropped_paths(old, new, (*path, "element"))
         case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_gone(old_key, key, (*path, "key")), *_gone(old_value, value, (*path, "value"))]
+            return [*_dropped_paths(old_key, key, (*path, "key")), *_dropped_paths(old_value, value, (*path, "value"))]
     return []
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from delta_py.errors import UnsupportedOperationError
-from delta_py.protocol.features import all_fields
 from delta_py.protocol.identity_columns import identity_of
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.new_rules import check_default
+from delta_py.row_rules.new_columns import check_default
 from delta_py.row_rules.type_changes import is_widening
 from delta_py.types.char_types import char_type_of, with_lengths, with_texts
 from delta_py.types.column_rules import DEFAULT, GENERATION
@@ -33,6 +32,7 @@ from delta_py.types.schema import (
     type_name,
 )
 from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_field, placed, resolve_path
+from delta_py.types.type_walk import all_fields
 
 COMMENT = "comment"
 

@@ -41,13 +41,14 @@ from delta_py.protocol.actions import DomainMetadata, Metadata, RemoveFile
 from delta_py.protocol.column_mapping import MODE_PROPERTY, strip
 from delta_py.protocol.column_mapping import mode as mapping_mode
 from delta_py.protocol.column_usage import FLAG as USAGE_FLAG
-from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, fields_with_paths, has_geospatial
+from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION, Properties, has_geospatial
 from delta_py.protocol.paths import LogKind
 from delta_py.row_rules.type_changes import without_recorded_changes
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import TYPE_CHANGES
 from delta_py.types.schema import parse_schema, schema_to_json
+from delta_py.types.type_walk import fields_with_paths
 from delta_py.vacuum.vacuum_paths import vector_files
 from delta_py.write.data_files import WrittenFiles
 

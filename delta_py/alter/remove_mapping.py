@@ -30,7 +30,8 @@ from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import by_own_names, clustering_leaves
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import INVALID_CHARACTERS, names_needing_mapping, write_state
+from delta_py.row_rules.new_columns import INVALID_CHARACTERS, names_needing_mapping
+from delta_py.row_rules.write_state import write_state
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import with_paths
 from delta_py.types.schema import StructType

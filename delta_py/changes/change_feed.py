@@ -111,13 +111,13 @@ def plan_changes(
     pruner = ChangePruner.of(bounds.read.config, predicate, options.timezone)
     count = size = 0
 
-    def kept() -> Iterator[pa.RecordBatch]:
+    def pruned() -> Iterator[pa.RecordBatch]:
         nonlocal count, size
         for changed in [] if bounds.is_empty else _changes(store, bounds):
             count, size = count + changed.num_rows, size + file_bytes(changed)
-            yield from pruner.kept(changed)
+            yield from pruner.pruned(changed)
 
-    files = collected(kept(), PLANNED_CHANGES)
+    files = collected(pruned(), PLANNED_CHANGES)
     return Scan(state, files, ScanReport(count, size, files.num_rows, file_bytes(files)))
 
 
@@ -296,7 +296,7 @@ class ChangePruner:
     columns of change files, whose rows contain their change type.
     """
 
-    others: FilePruner
+    of_data_files: FilePruner
     of_change_files: FilePruner
 
     @classmethod
@@ -306,14 +306,14 @@ class ChangePruner:
         del fields[CHANGE_TYPE]
         return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
-    def kept(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
+    def pruned(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
-        if self.others.predicate is None:
+        if self.of_data_files.predicate is None:
             yield from changed.select(PLANNED_CHANGES.names).to_batches()
             return
         is_change_file = pc.is_null(changed[CHANGE_TYPE])
         recorded = _pruned(self.of_change_files, changed.filter(is_change_file))
-        data_files = _pruned(self.others, changed.filter(pc.invert(is_change_file)))
+        data_files = _pruned(self.of_data_files, changed.filter(pc.invert(is_change_file)))
         retained_files = pa.concat_tables([recorded, data_files])
         if recorded.num_rows and data_files.num_rows:
             retained_files = retained_files.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])

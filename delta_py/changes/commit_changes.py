@@ -338,14 +338,14 @@ class CommitChanges:
     def _keep_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
         """Whether the partition columns are the same as before the commits. If a commit wrote metadata again (RESTORE always
         does), and a remove lacks values, the version before decides."""
-        if not removes.num_rows or (_lengths(_one(removes["partition_values"])) == len(self.partitions)).all():
+        if not removes.num_rows or (_lengths(_in_one_piece(removes["partition_values"])) == len(self.partitions)).all():
             return True
         previous_configs = (self._before(facts) for facts in commits if facts.metadata is not None)
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
         """delta-spark leaves null partition values out of removes. This is not done for a commit that changes the columns."""
-        values, names = _one(removes["partition_values"]), sorted(self.partitions)
+        values, names = _in_one_piece(removes["partition_values"]), sorted(self.partitions)
         is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
         if not names or not pc.any(is_fillable).as_py():
             return removes
@@ -360,7 +360,7 @@ class CommitChanges:
         """Raises for removes whose rows cannot be read with the table's partition columns."""
         if not deleted.num_rows:
             return deleted
-        values = _one(deleted["partition_values"])
+        values = _in_one_piece(deleted["partition_values"])
         has_values = values.is_valid().to_numpy(zero_copy_only=False)
         bad = np.where(
             has_values, (_lengths(values) != len(self.partitions)) | (self._foreign(values) > 0), bool(self.partitions)
@@ -466,7 +466,7 @@ def _keys(files: pa.Table) -> Any:
     """Numbers that are equal for the same file in the same commit."""
     if not files.num_rows:
         return np.array([], np.int64)
-    path = _one(files["path"]).dictionary_encode()
+    path = _in_one_piece(files["path"]).dictionary_encode()
     _, version = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
     return version.astype(np.int64) * len(path.dictionary) + path.indices.to_numpy()
 
@@ -487,6 +487,6 @@ def _lengths(values: pa.MapArray) -> Any:
     return np.diff(values.offsets.to_numpy())
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece, whose children begin where it begins."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -36,7 +36,7 @@ from delta_py.log.commit_reader import CommitReader
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
 from delta_py.log.segment import LogSegment, load_segment
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION, interval_property, retention_ms
 from delta_py.protocol.paths import classic_checkpoint_name
 from delta_py.protocol.table_config import TableConfig
@@ -129,7 +129,7 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
     file = RowFile(types, shape.settings)
     for name, rows in small_rows(written.small).items():
         file.write(name, as_rows(rows, types[name]))
-    for adds in ahead(_all_adds(state)):
+    for adds in prefetch(_all_adds(state)):
         written.count_adds(adds)
         file.write("add", adds)
     for removes in state.removes():

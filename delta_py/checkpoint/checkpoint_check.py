@@ -12,7 +12,8 @@ from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadabl
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import CommitReader
-from delta_py.log.segment import LAST_CHECKPOINT_PATH, Checkpoint
+from delta_py.log.last_checkpoint import LAST_CHECKPOINT_PATH
+from delta_py.log.segment import Checkpoint
 from delta_py.storage.store import ObjectStore
 
 

@@ -23,6 +23,7 @@ from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import file_keys, path_of
+from delta_py.log.last_checkpoint import read_last_checkpoint
 from delta_py.log.reconciliation import (
     CheckpointFiles,
     SmallState,
@@ -30,7 +31,7 @@ from delta_py.log.reconciliation import (
     replay,
     transactions_and_domains,
 )
-from delta_py.log.segment import Checkpoint, Listing, LogSegment, load_segment, read_last_checkpoint
+from delta_py.log.segment import Checkpoint, Listing, LogSegment, load_segment
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.storage.store import ObjectStore
 

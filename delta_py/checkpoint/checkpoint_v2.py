@@ -30,7 +30,7 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
 )
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart
 from delta_py.log.log_writer import LogWriter
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 
 SIDECAR_ROWS = 50_000
@@ -91,7 +91,7 @@ def write_v2_checkpoint(
             else:
                 yield from _counted(written, state.checkpoint_adds(part))
 
-    sidecars.put("add", ahead(new_adds()))
+    sidecars.put("add", prefetch(new_adds()))
     sidecars.put("remove", state.removes())
     _put_top(writer, written, sidecars)
     return written

@@ -133,8 +133,9 @@ class _Committer:
                 self._waiting = [other for other in self._waiting if other is not waiting]
 
     def _round(self) -> None:
-        """Try once to have all waiting commits ratified. Afterwards the first of them is settled, or knows more of the versions
-        before it."""
+        """Try once to have all waiting commits ratified. Each round settles the first of them, or rebases it on more of the
+        versions before it. After a lost race, the writers of all
+        processes take turns for a while, so that none loses another one."""
         if time.monotonic() >= self._contended_until:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated
@@ -320,7 +321,7 @@ def _leave_in_doubt(placed: Sequence[_Placed]) -> None:
             placed_commit.waiting.fail(unknown_outcome(placed_commit.waiting.attempts.store, placed_commit.prepared))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # of the tables to which this process has committed last: each has one committer
 def _committer_of(ledger: str, place: str, table_id: str) -> _Committer:
     return _Committer()
 

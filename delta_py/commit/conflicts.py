@@ -60,7 +60,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
     winners: the commits from ours.version on, in order, at least one, none of them ours. If the result has shared files, their
     rows decide: call merged_rows for each, then PreparedCommit.with_vectors.
-    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException. Then nothing of ours is
+    Raises the conflict of the first winner that has one, a DeltaConcurrentModificationException. Then nothing is
     committed.
     """
     assert winners and winners[0].version == ours.version
@@ -208,8 +208,8 @@ def _conflict(
 
 
 def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dict[str, SharedFile]:
-    """By path: files that our commit only reads or gives another deletion vector, and that are still in the table with a vector
-    of another commit.
+    """The files, by path, that our commit only reads or gives another deletion vector, and that are still in the table with a
+    vector of another commit.
 
     A winner changes a vector by removing the file with its current vector, and adding it with the new one.
     Protocol: Action Reconciliation; Deletion Vectors.
@@ -243,12 +243,12 @@ def merged_rows(commit: PreparedCommit, file: SharedFile, before: BitMap64, thei
     if not before <= theirs:
         what = f"gave back {len(before - theirs)} rows of the file {file.path}, which this one has read"
         raise shared_conflict(commit, file, what)
-    taken = BitMap64() if ours is None else ours - before
-    twice = taken & theirs
+    newly_deleted = BitMap64() if ours is None else ours - before
+    twice = newly_deleted & theirs
     if twice:
         what = f"took {len(twice)} rows out of the file {file.path} that this one deletes or changes too"
         raise shared_conflict(commit, file, what)
-    return theirs | taken
+    return theirs | newly_deleted
 
 
 def shared_conflict(commit: PreparedCommit, file: SharedFile, what: str) -> DeltaConcurrentModificationException:

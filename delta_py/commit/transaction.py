@@ -18,6 +18,7 @@ from typing import Any, Self
 import orjson
 import pyarrow as pa
 
+from delta_py.commit.action_rules import check_actions, check_iceberg, check_row_tracking
 from delta_py.commit.added_rows import ReadRows
 from delta_py.commit.attempts import Attempts, RetryPolicy
 from delta_py.commit.commit_settings import current_settings
@@ -26,23 +27,16 @@ from delta_py.commit.post_commit import run_post_commit
 from delta_py.commit.prepared import (
     IDENTITY_TAG,
     NEW_TABLE,
-    ROW_TRACKING_ENABLED,
     ROW_TRACKING_PRESERVED,
     ROW_TRACKING_SUSPENDED,
     IsolationLevel,
     PreparedCommit,
     ReadSet,
     any_match,
-    num_records,
 )
 from delta_py.commit.proposed_form import reads_to_json
 from delta_py.commit.row_count_check import counted, row_ids_given
-from delta_py.errors import (
-    CommitOutcomeUnknownError,
-    CorruptTableError,
-    DeltaError,
-    UnsupportedOperationError,
-)
+from delta_py.errors import CommitOutcomeUnknownError, CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
 from delta_py.log.commit_reader import FILE_SCHEMA
@@ -53,8 +47,6 @@ from delta_py.log.reconciliation import gathered
 from delta_py.object_stores.open_store import coordination_of, is_in_transaction
 from delta_py.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_py.protocol.column_usage import tracked
-from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
 from delta_py.protocol.identity_columns import with_marks
 from delta_py.protocol.table_config import TableConfig
 from delta_py.release import own_version
@@ -253,7 +245,7 @@ class Transaction:
                 delete_files(self._store, written.new_paths)
                 return self._snapshot.version
             if self._snapshot is not None:
-                self._snapshot.check_log(lately=True)
+                self._snapshot.check_log(accepts_recent=True)
                 self._snapshot.check_last_commit()
             info = self._commit_info(operation, parameters, metrics, user_metadata)
             if config.enabled("rowTracking"):
@@ -342,22 +334,23 @@ class Transaction:
 
     def _with_settings(self, info: dict[str, Any]) -> dict[str, Any]:
         """Add the keys of CommitSettings. The operation's own parameters are not replaced."""
-        more = dict(self._settings.info)
-        parameters = {name: _parameter_text(value) for name, value in more.pop("operationParameters", {}).items()}
+        settings_info = dict(self._settings.info)
+        parameters = {name: _parameter_text(value) for name, value in settings_info.pop("operationParameters", {}).items()}
         info["operation"] = self._settings.operation or info["operation"]
-        return {**info, **more, "operationParameters": {**parameters, **info["operationParameters"]}}
+        return {**info, **settings_info, "operationParameters": {**parameters, **info["operationParameters"]}}
 
     def _app_transactions(self) -> tuple[SetTransaction, ...]:
         now_ms = self._clock_ms()
-        others = {app_id: SetTransaction(app_id, version, now_ms) for app_id, version in self._settings.transactions.items()}
-        return tuple({**others, **self._transactions}.values())
+        numbers = self._settings.transactions.items()
+        from_settings = {app_id: SetTransaction(app_id, number, now_ms) for app_id, number in numbers}
+        return tuple({**from_settings, **self._transactions}.values())
 
     def _prepare(self, config: TableConfig, written: WrittenFiles, info: dict[str, Any]) -> PreparedCommit:
         """Check the rules on the whole set of actions, and build the commit to try."""
         check_row_tracking(self._store.root, config.properties)
         written = replace(written, adds=counted(self._store, tuple(written.adds), gives_row_ids=config.feature("rowTracking")))
-        _check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
-        _check_iceberg(self._snapshot, config, written, self._restored)
+        check_actions(self._store.root, config, written, config if self._snapshot is None else self._snapshot.config)
+        check_iceberg(self._snapshot, config, written, self._restored)
         if self._domains and not config.feature("domainMetadata"):
             raise UnsupportedOperationError(
                 f"The metadata domain {min(self._domains)} was to be set, and the table does not support domain metadata. "
@@ -461,77 +454,3 @@ class _Reads:
             tuple(self._timezones),
             tuple(self._partitions),
         )
-
-
-# ---------------------------------------------------------------- rules on a commit's actions
-
-
-def append_only(root: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was "
-        "committed. Set delta.appendOnly to false to allow it.",
-        error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        sql_state="42809",
-    )
-
-
-def check_row_tracking(root: str, properties: Properties) -> None:
-    """Raises UnsupportedOperationError if rows would need ids and get none.
-    Protocol: Writer Requirements for Row Tracking.
-    """
-    if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
-        raise suspended_row_tracking(root)
-
-
-def suspended_row_tracking(root: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"{ROW_TRACKING_ENABLED} and {ROW_TRACKING_SUSPENDED} exclude each other in the table at {root}: rows need ids, and get "
-        "none while a DROP FEATURE rowTracking is under way, or has died. Nothing was committed. Set "
-        f"{ROW_TRACKING_ENABLED} to false if it is true, unset {ROW_TRACKING_SUSPENDED}, and then set {ROW_TRACKING_ENABLED} to "
-        "true; or drop the feature rowTracking.",
-        error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-    )
-
-
-def _check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
-    """Files that were written before a table became compatible with Iceberg lack what Iceberg requires of them, and a compatible
-    table keeps the names of its partition columns. restored: the version whose files will be the only ones.
-    Protocol: Writer Requirements for IcebergCompatV1.
-    """
-    versions = config.iceberg_versions
-    if snapshot is None or not versions:
-        return
-    previous_versions = snapshot.config.iceberg_versions
-    files_are = previous_versions if restored is None else restored.config.iceberg_versions
-    if files_are != versions:
-        remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
-        check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
-    if is_written_by_iceberg(frozenset(config.features), config.properties):
-        check_map_keys(snapshot.schema, config.schema)
-    names = [table.partition_columns for table in (snapshot.config, config)]
-    if previous_versions and names[0] and names[0] != names[1]:
-        before_names, after_names = (", ".join(columns) for columns in names)
-        why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
-        raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
-
-
-def _check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
-    """config: after the commit. before: before the commit; the commit that ends append-only mode cannot delete rows.
-    Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors.
-    """
-    paths = [add.path for add in written.adds]
-    keys = [remove.key for remove in written.removes]
-    if len(set(paths)) < len(paths) or len(set(keys)) < len(keys):
-        raise UnsupportedOperationError(
-            "A file would be added or removed twice in one commit. Nothing was committed.",
-            error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
-            sql_state="2D521",
-        )
-    keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
-    if keeps_rows and any(remove.data_change for remove in written.removes):
-        raise append_only(root)
-    iceberg = config.iceberg_versions
-    for add in written.adds if iceberg else ():
-        if num_records(add) is None:
-            why = f"the file {add.path} does not say how many records it has (numRecords)"
-            raise violation(iceberg[-1], "", why)

@@ -30,7 +30,7 @@ class Connections:
         _all.add(self)
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[Any]:
+    def connection(self) -> Iterator[Any]:
         """A connection that no other thread uses at the same time. If the block fails, it is closed or rolled back."""
         with self._turn:
             self._in_use += 1
@@ -74,22 +74,22 @@ class Connections:
         self._turn.release()
 
 
-_held: list[Connections] = []
+_paused_for_fork: list[Connections] = []
 
 
 def _before_fork() -> None:
     for connections in list(_all):
         connections.hold()
-        _held.append(connections)
+        _paused_for_fork.append(connections)
 
 
 def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
+    while _paused_for_fork:
+        _paused_for_fork.pop().release()
 
 
 def _after_fork_in_child() -> None:
-    for connections in _held:
+    for connections in _paused_for_fork:
         connections._in_use = 0  # the threads that used them do not exist in the child
     _after_fork()
 

@@ -2,89 +2,80 @@
 
     dynamodb://TABLE?region=eu-west-1&endpoint=http://localhost:8000
 
-The DynamoDB table must exist, with the keys `tablePath` (hash) and `fileName` (range), both text. These are the keys that
-delta-spark's S3DynamoDBLogStore uses. An item's hash key says what it is:
-
-    ledger                  one item: the ledger's identity, the newest moment and its time, the number of tables, and which call
-                            last changed the set of tables
-    tables, ids             one item for each table, by place, and by its id
-    commits <epoch>         one item for each ratified commit, by version. epoch: of the table since it was registered
-    moments                 one item for each moment, by time
-    open, transaction <id>  transactions, by the time of their cleanup; each with its proposals, the reads that it holds,
-                            and the parts of both
-    token <token>           one item for each token of a call that may be repeated
+The DynamoDB table must exist; dynamodb_keys.py says which keys it has, and which items.
 
 A change of several items is one TransactWriteItems, on the condition that the ledger's item is unchanged since it was read. Each
 call writes a unique text into its items. If the reply is lost, the call finds this text and knows that it succeeded. Cleanup
 follows afterwards. If the cleanup fails, the call has still succeeded: the remaining items are deleted later, or are never read.
-Items with `expireTime` (seconds since 1970) are not needed after that time: DynamoDB deletes them if that attribute is the
-table's time to live.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from delta_py.coordinator import dynamodb_items
-from delta_py.coordinator.dynamodb_items import HASH, LOOK, RANGE, DynamoDbItems, Item, Key, keyed
+from delta_py.coordinator.dynamodb_items import LOOK, RANGE, DynamoDbItems, Item
+from delta_py.coordinator.dynamodb_keys import (
+    COMMITTED,
+    KEPT_TOKENS_MS,
+    LEDGER,
+    LONGEST_HASH_BYTES,
+    LONGEST_RANGE_BYTES,
+    OPEN,
+    commit_values,
+    now_ms,
+    padded,
+    ratified_of,
+    token_key,
+    transaction_key,
+)
+from delta_py.coordinator.dynamodb_transactions import DynamoDbTransactions, check_open
 from delta_py.coordinator.ledger import (
-    KEPT_COMMITTED_MS,
-    Begun,
     Inventory,
-    Proposed,
     Ratified,
     Restored,
     Tail,
     TokenUsedError,
     another_ledger,
     contended,
-    ended,
     known_otherwise,
     not_remembered,
     taken,
-    unavailable,
 )
 
-_LONGEST_HASH_BYTES, _LONGEST_RANGE_BYTES = 2000, 900  # for the caller's texts in keys; DynamoDB allows 2048 and 1024 bytes
-_PART_BYTES = 300_000  # an item has at most 400 KB
 _KEPT_VERSIONS = 10_000  # for each table, before its newest published version
 _KEPT_MOMENTS = 100_000
 _TRIMMED_AT_ONCE = 100
 _FIRST_LOOKED_AT = 16  # number of newest commits that are read first to find the version at a moment
-_KEPT_TOKENS_MS = 24 * 3600 * 1000
-_OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
-_LEDGER: Key = ("ledger", "ledger")
 _STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
 
 
-class DynamoDbLedger:
+class DynamoDbLedger(DynamoDbTransactions):
     """A Ledger. Raises InvalidOptionError for an invalid URL, CoordinatorUnavailableError."""
 
     identity: str
 
     def __init__(self, url: str) -> None:
-        self.items = DynamoDbItems(url)
-        self.shown = self.items.shown
+        super().__init__(DynamoDbItems(url))
         self.identity = self._prepared()
 
     def _prepared(self) -> str:
         new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
-        if self.items.get(_LEDGER)[0] is None:
-            self.items.write([self.items.put(_LEDGER, new)])  # if this returns False, another process was faster
+        if self.items.get(LEDGER)[0] is None:
+            self.items.write([self.items.put(LEDGER, new)])  # if this returns False, another process was faster
         return str(self._ledger()["identity"])
 
     # ------------------------------------------------------------ tables
 
     def register(self, table: str, version: int, table_id: str) -> None:
-        self.items.check_length("place of a table", table, _LONGEST_RANGE_BYTES)
-        self.items.check_length("id of a table", table_id, _LONGEST_RANGE_BYTES)
+        self.items.check_length("place of a table", table, LONGEST_RANGE_BYTES)
+        self.items.check_length("id of a table", table_id, LONGEST_RANGE_BYTES)
         for _ in self.items.tries():
-            ledger, table_item, id_item = self.items.get(_LEDGER, ("tables", table), ("ids", table_id))
+            ledger, table_item, id_item = self.items.get(LEDGER, ("tables", table), ("ids", table_id))
             ledger = self._present(ledger)
             if ledger["identity"] != self.identity:  # the database was created again since it was opened
                 raise another_ledger(self.shown, ledger["identity"], self.identity)
@@ -120,7 +111,7 @@ class DynamoDbLedger:
         call = str(uuid.uuid4())
         epochs = [f"{call} {number}" for number in range(len(tables))]
         for table in tables:
-            self.items.check_length("place of a table", table.table, _LONGEST_RANGE_BYTES)
+            self.items.check_length("place of a table", table.table, LONGEST_RANGE_BYTES)
             if [commit.version for commit in table.commits] != list(
                 range(table.published + 1, table.published + 1 + len(table.commits))
             ):
@@ -129,7 +120,7 @@ class DynamoDbLedger:
         commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
             keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
-            first, *found_items = self.items.get(_LEDGER, *keys)
+            first, *found_items = self.items.get(LEDGER, *keys)
             ledger = self._present(first)
             if found_items and found_items[0] is not None and found_items[0]["epoch"] == epochs[0]:
                 break  # an earlier attempt succeeded, but its reply was lost
@@ -139,7 +130,7 @@ class DynamoDbLedger:
                 if self._is_known(table.table, table.table_id, table_item, id_item):
                     assert table_item is not None
                     raise taken(table.table, table.published, table_item["version"])
-            moment, now = ledger["moment"] + bool(commits), max(_now_ms(), ledger["time_ms"])
+            moment, now = ledger["moment"] + bool(commits), max(now_ms(), ledger["time_ms"])
             changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
                 changes |= {"moment": moment, "time_ms": now}
@@ -157,7 +148,7 @@ class DynamoDbLedger:
             return True
         epochs = set[str]()
         for _ in self.items.tries():
-            ledger, table_item = self.items.get(_LEDGER, ("tables", table))
+            ledger, table_item = self.items.get(LEDGER, ("tables", table))
             ledger = self._present(ledger)
             if table_item is None or (epochs and table_item["epoch"] not in epochs):
                 break  # other epoch: an earlier attempt succeeded, its reply was lost, and the table is registered again
@@ -188,7 +179,7 @@ class DynamoDbLedger:
             (table_item,) = self.items.get(("tables", table))
             if table_item is None:
                 return None
-            unpublished = (_padded(table_item["published"] + 1), _padded(table_item["version"]))
+            unpublished = (padded(table_item["published"] + 1), padded(table_item["version"]))
             items = (
                 list(self.items.query(f"commits {table_item['epoch']}", between=unpublished))
                 if unpublished[0] <= unpublished[1]
@@ -196,7 +187,7 @@ class DynamoDbLedger:
             )
             if len(items) == table_item["version"] - table_item["published"]:  # otherwise the table was forgotten in the meantime
                 return table_item, Tail(
-                    table_item["version"], tuple(_ratified(table, item) for item in items), table_item["table_id"]
+                    table_item["version"], tuple(ratified_of(table, item) for item in items), table_item["table_id"]
                 )
         raise AssertionError("unreachable")
 
@@ -211,12 +202,12 @@ class DynamoDbLedger:
                 break
         if base is None:
             raise not_remembered(self.shown, table, transaction)
-        own_commits = tuple(_ratified(table, item) for item in self._headers(transaction, table))
-        if own_commits and own_commits[0].version != base + 1:  # they belong to a table that was at this place before
+        proposed_commits = tuple(ratified_of(table, item) for item in self._headers(transaction, table))
+        if proposed_commits and proposed_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered(self.shown, table, transaction)
         self.find(transaction)
-        commits = (*(commit for commit in tail.commits if commit.version <= base), *own_commits)
-        return replace(tail, version=base + len(own_commits), commits=commits, base=base)
+        commits = (*(commit for commit in tail.commits if commit.version <= base), *proposed_commits)
+        return replace(tail, version=base + len(proposed_commits), commits=commits, base=base)
 
     # ------------------------------------------------------------ commits
 
@@ -229,7 +220,7 @@ class DynamoDbLedger:
         token: str | None = None,
     ) -> int:
         call = str(uuid.uuid4())
-        self.items.check_length("token", token or "", _LONGEST_HASH_BYTES)
+        self.items.check_length("token", token or "", LONGEST_HASH_BYTES)
         groups: dict[str, list[Ratified]] = {}
         for commit in commits:
             groups.setdefault(commit.table, []).append(commit)
@@ -237,20 +228,20 @@ class DynamoDbLedger:
         moment, tried_ledger = -1, Item()  # until the first attempt
         for number in self.items.tries(looks_again=True):
             names = [*groups, *(table for table in expected_versions if table not in groups)]
-            keys = [_LEDGER, _transaction_key(transaction or ""), _token_key(token or ""), *(("tables", name) for name in names)]
+            keys = [LEDGER, transaction_key(transaction or ""), token_key(token or ""), *(("tables", name) for name in names)]
             first, transaction_item, token_item, *known_tables = self.items.get(*keys)
             ledger, table_items = self._present(first), dict(zip(names, known_tables, strict=True))
-            own_moment = self._own_moment(call, transaction_item, token_item, groups, table_items)
-            if own_moment is not None:
-                moment = own_moment
+            earlier_moment = self._moment_of_call(call, transaction_item, token_item, groups, table_items)
+            if earlier_moment is not None:
+                moment = earlier_moment
                 break
             if transaction is not None:
-                _check_open(transaction, transaction_item)
+                check_open(transaction, transaction_item)
             for table, version in expected_versions.items():
                 newest = None if (item := table_items[table]) is None else item["version"]
                 if newest != version:
                     raise taken(table, version, newest)
-            moment, now = ledger["moment"] + 1, max(_now_ms(), ledger["time_ms"])
+            moment, now = ledger["moment"] + 1, max(now_ms(), ledger["time_ms"])
             actions = [self._step(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
             for table, group in groups.items():
                 actions += self._appended(table, group, table_items[table], moment, call)
@@ -258,8 +249,8 @@ class DynamoDbLedger:
                 if table not in groups:
                     actions.append(self.items.check(("tables", table), {"version": version}))
             if transaction is not None:
-                changes = {"state": _COMMITTED, "call": call, "committed": moment}
-                actions.append(self.items.update(_transaction_key(transaction), changes, {"state": _OPEN}))
+                changes = {"state": COMMITTED, "call": call, "committed": moment}
+                actions.append(self.items.update(transaction_key(transaction), changes, {"state": OPEN}))
             if token is not None:
                 actions.append(self._used_token(token, token_item, moment, call))
             if number == LOOK:
@@ -275,7 +266,7 @@ class DynamoDbLedger:
             self._trim_moments(moment)
         return moment
 
-    def _own_moment(
+    def _moment_of_call(
         self,
         call: str,
         transaction_item: Item | None,
@@ -291,7 +282,7 @@ class DynamoDbLedger:
         for table, group in groups.items():
             item = table_items[table]
             if item is not None and item["version"] >= group[0].version:
-                (commit,) = self.items.get((f"commits {item['epoch']}", _padded(group[0].version)))
+                (commit,) = self.items.get((f"commits {item['epoch']}", padded(group[0].version)))
                 if commit is not None and commit["call"] == call:
                     return int(commit["moment"])
             break
@@ -307,12 +298,12 @@ class DynamoDbLedger:
         return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
 
     def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
-        now = _now_ms()
-        if token_item is not None and token_item["time_ms"] >= now - _KEPT_TOKENS_MS:
+        now = now_ms()
+        if token_item is not None and token_item["time_ms"] >= now - KEPT_TOKENS_MS:
             what = f"The call with the token {token} was already carried out; nothing was done again."
             raise TokenUsedError(what, moment=token_item["moment"])
-        values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + _KEPT_TOKENS_MS) // 1000}
-        return self.items.put(_token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
+        values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + KEPT_TOKENS_MS) // 1000}
+        return self.items.put(token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()  # a lock item would have to be polled, and to be removed if its owner dies
@@ -326,7 +317,7 @@ class DynamoDbLedger:
             if self.items.write([self.items.update(("tables", table), {"published": version}, same)]):
                 break
         if table_item is not None and version > _KEPT_VERSIONS:
-            below = ("", _padded(version - _KEPT_VERSIONS - 1))
+            below = ("", padded(version - _KEPT_VERSIONS - 1))
             with self.items.clean_up():
                 old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
                 self.items.remove(itertools.islice(old_commits, _TRIMMED_AT_ONCE))
@@ -336,7 +327,7 @@ class DynamoDbLedger:
     def moment(self, time_ms: int | None = None) -> int | None:
         if time_ms is None:
             return int(self._ledger()["moment"])
-        moment_item = next(self.items.query("moments", between=("", f"{_padded(time_ms)}~"), newest_first=True, limit=1), None)
+        moment_item = next(self.items.query("moments", between=("", f"{padded(time_ms)}~"), newest_first=True, limit=1), None)
         return None if moment_item is None else int(moment_item["moment"])
 
     def version_at(self, table: str, moment: int) -> int | None:
@@ -369,169 +360,26 @@ class DynamoDbLedger:
             old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
             self.items.remove(item for item in old_moments if item["moment"] < moment - _KEPT_MOMENTS)
 
-    # ------------------------------------------------------------ transactions over tables
-
-    def begin(self, seconds: float) -> Begun:
-        now = _now_ms()
-        for item in self.items.query("open", between=("", f"{_padded(now - 1)}~")):
-            self._give_up(item, now)
-        identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
-        moment = int(self._ledger()["moment"])
-        values = {"moment": moment, "state": _OPEN, "ends_ms": ends_ms}
-        listed = self.items.put(_listed_key(ends_ms, identity), {"transaction": identity})
-        for _ in self.items.tries():
-            if self.items.write([self.items.put(_transaction_key(identity), values), listed]):
-                break
-            if self.items.get(_transaction_key(identity))[0] is not None:
-                break
-        return Begun(identity, moment)
-
-    def _give_up(self, listed: Item, now: int) -> None:
-        """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
-        KEPT_COMMITTED_MS; the transaction is listed again for that time."""
-        transaction = listed["transaction"]
-        key = _transaction_key(transaction)
-        (item,) = self.items.get(key)
-        if item is not None and item["state"] == _COMMITTED and item["ends_ms"] >= now - KEPT_COMMITTED_MS:
-            later = _listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
-            self.items.put_alone(keyed(later) | {"transaction": transaction})
-        elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
-            return  # it has ended in the meantime: the next call deletes it
-        self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
-        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
-
-    def find(self, transaction: str) -> Begun:
-        (item,) = self.items.get(_transaction_key(transaction))
-        return Begun(transaction, _check_open(transaction, item))
-
-    def propose(self, transaction: str, proposed: Proposed) -> None:
-        commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
-        key = (_transaction_key(transaction)[0], f"proposal {commit.table} {_padded(commit.version)}")
-        self.items.check_length("place of a table", commit.table, _LONGEST_RANGE_BYTES)
-        parts = self._put_parts(transaction, call, described)
-        values = _values(commit) | {"place": commit.table, "call": call, "parts": parts}
-        if not self._put_in(transaction, key, values):
-            raise taken(commit.table, commit.version, commit.version)
-
-    def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
-        """Write the data in parts; returns their number. Readers find them through an item with the same `call`."""
-        key = _transaction_key(transaction)
-        (transaction_item,) = self.items.get(key)
-        _check_open(transaction, transaction_item)
-        assert transaction_item is not None
-        expires = (transaction_item["ends_ms"] + _KEPT_TOKENS_MS) // 1000  # for parts written after the transaction's end
-        pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
-        for number, piece in enumerate(pieces):
-            self.items.put_alone({HASH: key[0], RANGE: f"part {call} {_padded(number)}", "bytes": piece, "expireTime": expires})
-        return len(pieces)
-
-    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
-        """Add an item to an open transaction; returns False if another item has that key."""
-        for _ in self.items.tries():
-            present_item, transaction_item = self.items.get(key, _transaction_key(transaction))
-            if present_item is not None and present_item["call"] == values["call"]:
-                return True
-            _check_open(transaction, transaction_item)
-            if present_item is not None:
-                return False
-            is_open = self.items.check(_transaction_key(transaction), {"state": _OPEN})
-            if self.items.write([is_open, self.items.put(key, values)]):
-                return True
-        raise AssertionError("unreachable")
-
-    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
-        headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
-        return _as_proposed(headers_and_data)
-
-    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
-        call = str(uuid.uuid4())
-        parts = self._put_parts(transaction, call, reads)
-        key = (_transaction_key(transaction)[0], f"reads {call}")
-        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
-
-    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
-        reads_by_place: dict[str, list[bytes]] = {}
-        hash_key = _transaction_key(transaction)[0]
-        for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
-            reads_by_place.setdefault(item["place"], []).append(reads)
-        return reads_by_place
-
-    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
-        """Items of an open transaction, with the content of their parts; empty if the transaction has ended."""
-        if self.state_of(transaction) != _OPEN:
-            return []
-        headers = find()
-        complete_items = self._complete_items(transaction, headers)
-        if self.state_of(transaction) != _OPEN:
-            return []
-        if len(complete_items) != len(headers):
-            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
-        return complete_items
-
-    def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
-        """The items whose parts all exist. After a transaction has ended, another process may have deleted some parts."""
-        complete_items = []
-        for item in headers:
-            parts = list(self.items.query(_transaction_key(transaction)[0], begins=f"part {item['call']} "))
-            if len(parts) == item["parts"]:
-                complete_items.append((item, b"".join(part["bytes"] for part in parts)))
-        return complete_items
-
-    def _headers(self, transaction: str, table: str | None) -> list[Item]:
-        items = self.items.query(_transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
-        return [item for item in items if table in (None, item["place"])]
-
-    def state_of(self, transaction: str) -> str | None:
-        (item,) = self.items.get(_transaction_key(transaction))
-        return None if item is None else str(item["state"])
-
-    def abort(self, transaction: str) -> list[Proposed]:
-        call = str(uuid.uuid4())
-        for _ in self.items.tries():
-            (item,) = self.items.get(_transaction_key(transaction))
-            if item is not None and item.get("call") == call:
-                break
-            if item is None or item["state"] != _OPEN:
-                return []
-            changes = {"state": _ABORTED, "call": call}
-            if self.items.write([self.items.update(_transaction_key(transaction), changes, {"state": _OPEN})]):
-                break
-        proposals = self._complete_items(transaction, self._headers(transaction, None))
-        with self.items.clean_up():
-            self._drop_proposals(transaction)
-        return _as_proposed(proposals)
-
-    def _drop_proposals(self, transaction: str) -> None:
-        for begins in ("proposal ", "reads ", "part "):
-            self.items.remove(self.items.query(_transaction_key(transaction)[0], begins=begins))
-
     def moment_of(self, token: str) -> int | None:
-        self.items.check_length("token", token, _LONGEST_HASH_BYTES)
-        (item,) = self.items.get(_token_key(token))
+        self.items.check_length("token", token, LONGEST_HASH_BYTES)
+        (item,) = self.items.get(token_key(token))
         return None if item is None else int(item["moment"])
 
     # ------------------------------------------------------------ items
 
-    def _ledger(self) -> Item:
-        return self._present(self.items.get(_LEDGER)[0])
-
-    def _present(self, ledger: Item | None) -> Item:
-        if ledger is None:
-            raise unavailable(self.shown, "the item that says which ledger it is was deleted")
-        return ledger
-
     def _step(self, ledger: Item, changes: Item) -> Item:
-        return self.items.update(_LEDGER, changes, {name: ledger[name] for name in _STEPS})
+        return self.items.update(LEDGER, changes, {name: ledger[name] for name in _STEPS})
 
     def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:
         """Whether a step that requires the ledger's earlier item can no longer succeed, even if it arrives late."""
         return any(tried_ledger[name] != ledger[name] for name in _STEPS)
 
     def _moment_item(self, moment: int, now: int) -> Item:
-        return self.items.put(("moments", f"{_padded(now)} {_padded(moment)}"), {"moment": moment})
+        return self.items.put(("moments", f"{padded(now)} {padded(moment)}"), {"moment": moment})
 
     def _commit_item(self, epoch: str, commit: Ratified, moment: int, call: str) -> Item:
-        return self.items.put((f"commits {epoch}", _padded(commit.version)), _values(commit) | {"moment": moment, "call": call})
+        values = commit_values(commit) | {"moment": moment, "call": call}
+        return self.items.put((f"commits {epoch}", padded(commit.version)), values)
 
 
 def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
@@ -548,7 +396,7 @@ def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
 
 def _is_too_long(table: str) -> bool:
     """Whether `register` refuses the place, so that no table is known there."""
-    return len(table.encode()) > _LONGEST_RANGE_BYTES
+    return len(table.encode()) > LONGEST_RANGE_BYTES
 
 
 def _changed(tables: int) -> Item:
@@ -556,42 +404,3 @@ def _changed(tables: int) -> Item:
     return {"tables": tables, "changed": str(uuid.uuid4())}
 
 
-def _values(commit: Ratified) -> Item:
-    return {"version": commit.version, "name": commit.name, "size_bytes": commit.size_bytes, "commit_ms": commit.time_ms}
-
-
-def _ratified(table: str, item: Item) -> Ratified:
-    return Ratified(table, item["version"], item["name"], item["size_bytes"], item["commit_ms"])
-
-
-def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
-    """Sorted by table and version."""
-    proposals = [Proposed(_ratified(item["place"], item), described) for item, described in items]
-    return sorted(proposals, key=lambda proposal: (proposal.commit.table, proposal.commit.version))
-
-
-def _check_open(transaction: str, item: Item | None) -> int:
-    """The moment of an open transaction."""
-    if item is None or item["state"] != _OPEN or item["ends_ms"] < _now_ms():
-        raise ended(transaction, item["state"] if item is not None and item["state"] != _OPEN else None)
-    return int(item["moment"])
-
-
-def _transaction_key(transaction: str) -> Key:
-    return f"transaction {transaction}", "transaction"
-
-
-def _listed_key(ends_ms: int, transaction: str) -> Key:
-    return "open", f"{_padded(ends_ms)} {transaction}"
-
-
-def _token_key(token: str) -> Key:
-    return f"token {token}", "token"
-
-
-def _padded(number: int) -> str:
-    return f"{number:020}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

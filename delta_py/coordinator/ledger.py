@@ -216,8 +216,8 @@ class Ledger(Protocol):
     # ------------------------------------------------------------ transactions over tables
 
     def begin(self, seconds: float) -> Begun:
-        """Begin a transaction that is given up if it has not ended after this time. This also gives up transactions of others
-        whose time is over. Committed transactions are remembered for KEPT_COMMITTED_MS after the end of their time."""
+        """Begin a transaction that is given up if it has not ended after this time. This also gives up other
+        transactions whose time is over. Committed transactions are remembered for KEPT_COMMITTED_MS after their time."""
 
     def find(self, transaction: str) -> Begun:
         """An open transaction. Raises TransactionEndedError."""

@@ -44,7 +44,7 @@ class PostgresLedger(SqlLedger):
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
         try:
             self._look_for_server()
-            with self._connections.one() as connection:
+            with self._connections.connection() as connection:
                 levels = self._psycopg.IsolationLevel
                 connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
                 with connection.pipeline() as pipeline:
@@ -61,7 +61,7 @@ class PostgresLedger(SqlLedger):
         """The server may have closed a pooled connection. Then all unused connections are closed, and new ones are opened."""
         is_lost = False
         try:
-            with self._connections.one() as connection, connection.pipeline():
+            with self._connections.connection() as connection, connection.pipeline():
                 try:
                     connection.execute("SELECT 1")
                     connection.rollback()

@@ -147,11 +147,12 @@ class SqlLedger:
                 raise not_remembered(self.shown, table, transaction)
             columns = "place, version, name, size_bytes, time_ms"
             where = "WHERE transaction_id = ? AND place = ? ORDER BY version"
-            own_commits = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
-            if own_commits and own_commits[0].version != base + 1:  # they belong to a table that was at this place before
+            proposed_commits = [Ratified(*row) for row in sql.run(f"SELECT {columns} FROM proposals {where}", transaction, table)]
+            # Otherwise they belong to a table that was at this place before.
+            if proposed_commits and proposed_commits[0].version != base + 1:
                 raise not_remembered(self.shown, table, transaction)
-        commits = (*(commit for commit in tail.commits if commit.version <= base), *own_commits)
-        return replace(tail, version=base + len(own_commits), commits=commits, base=base)
+        commits = (*(commit for commit in tail.commits if commit.version <= base), *proposed_commits)
+        return replace(tail, version=base + len(proposed_commits), commits=commits, base=base)
 
     # ------------------------------------------------------------ commits
 

@@ -33,7 +33,7 @@ class SqliteLedger(SqlLedger):
     @contextlib.contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
         try:
-            with self._connections.one() as connection, contextlib.closing(connection.cursor()) as cursor:
+            with self._connections.connection() as connection, contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield _Statements(cursor)  # if the block fails, closing the connection rolls back
                 connection.commit()

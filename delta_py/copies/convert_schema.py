@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.row_rules.conform import check_new_schema
 from delta_py.row_rules.evolution import STORED_AS_INT32, SchemaMerge
+from delta_py.row_rules.new_columns import check_new_schema
 from delta_py.row_rules.type_changes import is_widening
 from delta_py.types.schema import (
     DataType,

@@ -33,7 +33,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import STRING_PREFIX
+from delta_py.row_rules.write_state import STRING_PREFIX
 from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
@@ -227,7 +227,7 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
     damaged, unsupported = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
     if damaged.num_rows:
         raise DataFileError(
-            f"Could not read footer for file: {_some(damaged)}, below {store.root}: {damaged['no_footer'][0].as_py()}. Every "
+            f"Could not read footer for file: {_names_of(damaged)}, below {store.root}: {damaged['no_footer'][0].as_py()}. Every "
             "file whose name does not begin with _ or . must be Parquet. Nothing was changed. Move what is no data elsewhere; "
             "restore what is damaged.",
             error_class="DELTA_FAILED_READ_FILE_FOOTER",
@@ -236,7 +236,7 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
         )
     if unsupported.num_rows:
         raise UnsupportedOperationError(
-            f"Found columns using unsupported data types: in {_some(unsupported)}, below {store.root}, "
+            f"Found columns using unsupported data types: in {_names_of(unsupported)}, below {store.root}, "
             f"{unsupported['no_type'][0].as_py()}. Nothing was changed. Rewrite these files with other types.",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             sql_state="0AKDC",
@@ -244,7 +244,7 @@ def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
         )
 
 
-def _some(files: pa.Table) -> str:
+def _names_of(files: pa.Table) -> str:
     """The names of the files, or of the first ones."""
     names = ", ".join(files["path"].slice(0, _NAMED).to_pylist())
     return names if files.num_rows <= _NAMED else f"{names} and {files.num_rows - _NAMED} more"

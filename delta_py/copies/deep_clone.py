@@ -100,12 +100,12 @@ class DeepClone:
 
     def missing(self) -> pa.Table:
         """COPY_SCHEMA of the files that the target does not have yet, large ones first."""
-        copies = self._wanted()
+        copies = self._required_copies()
         return copies.filter(pc.invert(self._has(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
 
     def commit(self) -> dict[str, Any]:
         """Make the target the clone. Raises StorageError when a copy was deleted in the meantime, else as Transaction.commit."""
-        copies = self._wanted()
+        copies = self._required_copies()
         missing_copies = copies.filter(pc.invert(self._has(copies, None)))
         if missing_copies.num_rows:
             raise StorageError(
@@ -138,7 +138,7 @@ class DeepClone:
     def _id(self, *facts: Any) -> uuid.UUID:
         return uuid.uuid5(_NAMES, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
 
-    def _wanted(self) -> pa.Table:
+    def _required_copies(self) -> pa.Table:
         """COPY_SCHEMA of all files that the clone needs."""
         rows: list[tuple[str, str, int | None, int]] = []
         vectors: dict[str, tuple[str, int]] = {}

@@ -64,7 +64,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """By the reference's names. numMissingFiles, which the reference does not have, only if there are any."""
+        """The metrics under the reference's names. numMissingFiles, which the reference lacks, is added if files are missing."""
         missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
         return {
             **missing,
@@ -100,12 +100,12 @@ def restore(
     if past.version == present.version:
         files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
         return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
-    with _kept(store, past.version):
+    with _leased(store, past.version):
         return _restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
-def _kept(store: ObjectStore, version: int) -> Iterator[None]:
+def _leased(store: ObjectStore, version: int) -> Iterator[None]:
     """A lease of the version protects its files from each VACUUM that starts in the meantime, until the newest version has them.
     In a transaction over several tables that is when the transaction ends, so the lease then has the maximum duration.
     """

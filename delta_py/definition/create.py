@@ -22,12 +22,11 @@ from delta_py.errors import InvalidOptionError, SchemaMismatchError, Unsupported
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
-from delta_py.protocol.features import Properties, all_types
+from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.row_rules.conform import check_new_schema
-from delta_py.row_rules.new_rules import check_new_rules
+from delta_py.row_rules.new_columns import check_new_rules, check_new_schema
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns
 from delta_py.storage.store import ObjectStore
@@ -44,6 +43,7 @@ from delta_py.types.schema import (
     schema_to_json,
     type_name,
 )
+from delta_py.types.type_walk import all_types
 
 CHANGE_COLUMNS = tuple(f.name for f in CHANGE_FIELDS)
 
@@ -183,15 +183,16 @@ _ID_COLUMNS = {
 }
 
 
-def check_types(schema: StructType, known: StructType | None = None) -> None:
+def check_types(schema: StructType, table_schema: StructType | None = None) -> None:
     """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) for types that a table column cannot have, such as
     intervals.
-    known: schema of the existing table, which may have such types from other writers.
+    table_schema: schema of the existing table, which may have such types from other writers.
     """
-    present = set() if known is None else {type_name(kind) for kind in all_types(known) if not is_known_type(kind)}
+    present_types = () if table_schema is None else all_types(table_schema)
+    accepted = {type_name(kind) for kind in present_types if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
     unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
-    unsupported = {name: kind for name, kind in unsupported.items() if kind not in present}
+    unsupported = {name: kind for name, kind in unsupported.items() if kind not in accepted}
     if unsupported:
         raise UnsupportedOperationError(
             f"Found columns using unsupported data types: {', '.join(f'{name}: {kind}' for name, kind in unsupported.items())}. "

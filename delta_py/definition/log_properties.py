@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from delta_py.definition.properties import without_bookkeeping
-from delta_py.definition.timestamps import SINCE, stamped
+from delta_py.definition.timestamps import SINCE, timestamped_properties
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
 from delta_py.protocol.actions import Metadata, Protocol
@@ -70,9 +70,10 @@ def _physical_name(f: StructField) -> str:
 
 def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
     """The metadata that replaces the present table's, with the properties of its log: its coordinator, the version before which
-    checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as `stamped` gives it.
+    checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as timestamps.py
+    returns it.
     protocol: of the table after the commit.
     """
     metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
-    configuration, at_ms = stamped(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
+    configuration, at_ms = timestamped_properties(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
     return replace(metadata, configuration=configuration), at_ms

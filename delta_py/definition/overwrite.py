@@ -15,7 +15,7 @@ from delta_py.expressions.parse import parse_predicate
 from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import conjuncts
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import ScanOptions

@@ -292,8 +292,8 @@ def known_name(requested_name: str) -> str:
 
 
 def _stored_name(requested_name: str) -> str | None:
-    """Return None for an unknown name with the prefix `delta.`. Names of others, and those that tables may choose, are returned
-    unchanged.
+    """Return None for an unknown name with the prefix `delta.`. Names of other programs, and those that tables may choose, are
+    returned unchanged.
     """
     folded = requested_name.lower()
     if not folded.startswith("delta.") or folded.startswith(_OPEN_PREFIXES):

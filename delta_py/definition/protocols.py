@@ -10,15 +10,9 @@ from collections.abc import Iterable, Set
 from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Protocol
-from delta_py.protocol.features import (
-    FEATURES,
-    READER_FEATURES_VERSION,
-    WRITER_FEATURES_VERSION,
-    Properties,
-    all_types,
-    supported_features,
-)
+from delta_py.protocol.features import FEATURES, READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Properties, supported_features
 from delta_py.types.schema import TIMESTAMP_NTZ, VARIANT, StructType
+from delta_py.types.type_walk import all_types
 
 _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
@@ -62,7 +56,7 @@ def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
     legacy = None if current.writer_features is not None else _legacy(names)
     if legacy is not None:
         return legacy
-    return _listed(names, keeps_list=current.min_reader_version == READER_FEATURES_VERSION)
+    return _with_lists(names, has_reader_list=current.min_reader_version == READER_FEATURES_VERSION)
 
 
 def without_feature(current: Protocol, name: str) -> Protocol:
@@ -71,19 +65,19 @@ def without_feature(current: Protocol, name: str) -> Protocol:
     legacy = _legacy(names)
     if legacy is not None:
         return legacy
-    return _listed(names, (current.reader_features or frozenset()) - {name})
+    return _with_lists(names, (current.reader_features or frozenset()) - {name})
 
 
-def _listed(names: Set[str], more_readers: Set[str] = frozenset(), *, keeps_list: bool = False) -> Protocol:
-    """The features as a writer list, with the lowest reader version that supports them all. more_readers: additional reader
-    features.
-    keeps_list: readers have a list whatever it holds.
+def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_reader_list: bool = False) -> Protocol:
+    """A protocol that lists the features for writers, with the lowest reader version that supports them all. Readers get a list
+    if only a version with a list supports them. more_readers: additional reader features. has_reader_list: readers get a list
+    in any case, even an empty one.
     Protocol: Table Features for New and Existing Tables; Writer Requirements for Column Mapping.
     """
     readers = frozenset(name for name in names if name in FEATURES and FEATURES[name].reader) | more_readers
     versions = [FEATURES[name].legacy_reader if name in FEATURES else None for name in readers]
     legacy = [version for version in versions if version is not None]
-    if keeps_list or len(legacy) < len(versions):
+    if has_reader_list or len(legacy) < len(versions):
         return Protocol(READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, readers, frozenset(names))
     return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
 

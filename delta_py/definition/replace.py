@@ -31,7 +31,7 @@ from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import check_definition
+from delta_py.row_rules.write_state import check_definition
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

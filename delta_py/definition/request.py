@@ -14,7 +14,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import StructType
 
 if TYPE_CHECKING:
-    from delta_py.row_rules.conform import WriteState
+    from delta_py.row_rules.write_state import WriteState
 
 _LONGEST_TRANSACTION_VERSION = 2**63 - 1
 # As the history names them.
@@ -98,12 +98,13 @@ class WriteRequest:
 
     def with_file_settings(self, state: WriteState) -> WriteState:
         """The state with the request's file settings: rows, bytes, codec. Raises as compression_codec."""
-        return replace(
-            state,
+        layout = replace(
+            state.layout,
             max_records_per_file=self.max_records_per_file,
-            compression=state.compression if self.compression is None else compression_codec(self.compression),
-            target_file_bytes=self.target_file_bytes or state.target_file_bytes,
+            compression=state.layout.compression if self.compression is None else compression_codec(self.compression),
+            target_file_bytes=self.target_file_bytes or state.layout.target_file_bytes,
         )
+        return replace(state, layout=layout)
 
     def check(self) -> None:
         """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,

@@ -14,8 +14,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
+from delta_py.commit.action_rules import suspended_row_tracking
 from delta_py.commit.prepared import ROW_TRACKING_SUSPENDED, num_records
-from delta_py.commit.transaction import Transaction, suspended_row_tracking
+from delta_py.commit.transaction import Transaction
 from delta_py.definition.protocols import with_features
 from delta_py.errors import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_py.protocol.actions import AddFile

@@ -1,6 +1,6 @@
 """In-commit timestamps of an existing table: the version from which its commits carry them.
 
-    configuration, at_ms = stamped(snapshot, configuration)
+    configuration, at_ms = timestamped_properties(snapshot, configuration)
     transaction = transaction_at(snapshot, at_ms)
 
 Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
@@ -20,9 +20,11 @@ ENABLED = "delta.enableInCommitTimestamps"
 SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
-def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
-    """The properties that the table will get, with the required ones about earlier versions, and the time (ms) that the commit
-    must have; None for any time. With a time, the commit must be the version after the snapshot's.
+def timestamped_properties(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
+    """The table's new properties, and the time (ms) that the commit must have, or None for any time.
+
+    If the commit turns on in-commit timestamps, the properties say since which version and time commits have them. Then the
+    commit must have that time, and be the version after the snapshot's.
     """
     since = {name.lower() for name in SINCE}
     properties = {name: value for name, value in configuration.items() if name.lower() not in since}
@@ -36,7 +38,7 @@ def stamped(snapshot: Snapshot, configuration: Mapping[str, str]) -> tuple[dict[
 
 
 def transaction_at(snapshot: Snapshot, at_ms: int | None, isolation: IsolationLevel | None = None) -> Transaction:
-    """A transaction at the time that `stamped` returned."""
+    """A transaction at the time that `timestamped_properties` returned."""
     if at_ms is None:
         return Transaction(snapshot, isolation=isolation)
     return Transaction(snapshot, isolation=isolation, clock_ms=lambda: at_ms).must_be_next()

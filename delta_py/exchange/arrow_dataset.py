@@ -21,7 +21,6 @@ import pyarrow.fs as pa_fs
 from delta_py.exchange.arrow_file_system import StoreFileSystem
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.file_reader import read_files
-from delta_py.protocol.features import all_types
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts, typed_partition_values
@@ -40,6 +39,7 @@ from delta_py.types.schema import (
     StructField,
     to_arrow_schema,
 )
+from delta_py.types.type_walk import all_types
 
 # Bounds of floats say nothing about NaN, for which some filters are true; those of binary values are not recorded.
 _BOUNDED = ("byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
@@ -120,16 +120,16 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
     """For each file, an expression that is true for all of its rows."""
     columns = [f for f in config.schema.fields if _is_bounded(f) and f.name not in config.partition_columns]
     stats = parse_stats(files["stats"], {(f.name,): f.data_type for f in columns})
-    found: list[list[Any]] = [[] for _ in range(files.num_rows)]
+    facts_by_file: list[list[Any]] = [[] for _ in range(files.num_rows)]
     batch = files.combine_chunks().to_batches()
     for column in config.partition_fields if batch else ():
         values = typed_partition_values(partition_texts(batch[0], column.name), column, timezone)
         field = ds.field(column.name)
-        for facts, value in zip(found, values, strict=True):
+        for facts, value in zip(facts_by_file, values, strict=True):
             facts.append(field == value if value.is_valid else field.is_null())
     for column in columns:
-        _add_bounds(ds.field(column.name), stats, column, found)
-    return [_all(ds, facts) for facts in found]
+        _add_bounds(ds.field(column.name), stats, column, facts_by_file)
+    return [_all(ds, facts) for facts in facts_by_file]
 
 
 def _is_bounded(column: StructField) -> bool:
@@ -137,13 +137,13 @@ def _is_bounded(column: StructField) -> bool:
     return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
 
 
-def _add_bounds(field: Any, stats: FileStats, column: StructField, found: Sequence[list[Any]]) -> None:
+def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:
     path = (column.name,)
     unknown = pa.nulls(stats.file_count, pa.int64())
     minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
     null_counts = stats.null_count.get(path, unknown).to_pylist()
     row_counts = stats.num_records.to_pylist()
-    for number, facts in enumerate(found):
+    for number, facts in enumerate(facts_by_file):
         null_count, row_count = null_counts[number], row_counts[number]
         if null_count is not None and null_count == row_count:
             facts.append(field.is_null())

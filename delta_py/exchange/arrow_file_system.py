@@ -49,7 +49,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
     def _info(self, path: str) -> Any:
         name = _relative(path)
         directory, _, last = name.rpartition("/")
-        info = next((found for found in self.store.list_from(directory, last) if found.path == name), None) if last else None
+        info = next((info for info in self.store.list_from(directory, last) if info.path == name), None) if last else None
         if info is not None:
             return pa_fs.FileInfo(path, pa_fs.FileType.File, size=info.size_bytes, mtime=_time(info.modification_time_ms))
         is_directory = not name or next(iter(self.store.list_recursive(name)), None) is not None
@@ -63,13 +63,13 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
             raise FileNotFoundError(f"There is no directory {selector.base_dir}")
         infos: list[Any] = []
         directories: set[str] = set()
-        for found in files:
-            inner = found.path.removeprefix(prefix)
+        for info in files:
+            inner = info.path.removeprefix(prefix)
             *parents, _ = inner.split("/")
             directories |= {prefix + "/".join(parents[: depth + 1]) for depth in range(len(parents))}
             if selector.recursive or not parents:
-                mtime = _time(found.modification_time_ms)
-                infos.append(pa_fs.FileInfo(found.path, pa_fs.FileType.File, size=found.size_bytes, mtime=mtime))
+                mtime = _time(info.modification_time_ms)
+                infos.append(pa_fs.FileInfo(info.path, pa_fs.FileType.File, size=info.size_bytes, mtime=mtime))
         shown = directories if selector.recursive else {name for name in directories if "/" not in name.removeprefix(prefix)}
         return [*infos, *(pa_fs.FileInfo(name, pa_fs.FileType.Directory) for name in sorted(shown))]
 
@@ -94,8 +94,8 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         """Directories appear with their first file."""
 
     def delete_dir(self, path: str) -> None:
-        for found in list(self.store.list_recursive(_relative(path))):
-            self.store.delete(found.path)
+        for info in list(self.store.list_recursive(_relative(path))):
+            self.store.delete(info.path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
         self.delete_dir(path)

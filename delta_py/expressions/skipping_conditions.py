@@ -100,7 +100,7 @@ class _Files:
     """
 
     def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
-        self._partitions = {path: _whole(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
+        self._partitions = {path: _as_array(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
         self._bounds = FileBounds(stats, self._partitions)
         self._flat: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
         self._paths = {flat: path for path, flat in self._flat.items()}
@@ -299,7 +299,7 @@ class _Files:
         return self._surely(pc.starts_with, side, prefix)
 
 
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _as_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 

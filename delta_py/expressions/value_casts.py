@@ -284,7 +284,7 @@ def _decimal_to_fractional(values: Any, source: DataType, target: DataType) -> A
 
 
 def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
-    """By the shortest text of the double, as java.math does; infinities and NaN become null, as in Spark."""
+    """Cast the shortest text of each double, as java.math does; infinities and NaN become null, as in Spark."""
     assert isinstance(target, DecimalType)
     doubles = values.cast(pa.float64())
     doubles = pc.if_else(pc.is_finite(doubles), doubles, None)

@@ -55,11 +55,11 @@ class _Sought:
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
     store: ObjectStore
-    asked: tuple[tuple[IndexDefinition, Hashes], ...]
+    lookups: tuple[tuple[IndexDefinition, Hashes], ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
-        """Reads the domains of the log only if an index can apply to the predicate. Raises nothing of its own."""
+        """Reads the domains of the log only if an index can apply to the predicate. Raises only the errors of reading the log."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
         sought = list(_sought(snapshot.config, predicate))
@@ -81,7 +81,7 @@ class IndexLookup:
         mask = all_true(files.num_rows)
         if files.num_rows < 2:  # reading it is as fast as a lookup
             return mask
-        for definition, value_hashes in self.asked:
+        for definition, value_hashes in self.lookups:
             mask = pc.and_(mask, self._keeps(definition, value_hashes, files))
         return mask
 

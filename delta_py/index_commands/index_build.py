@@ -152,8 +152,9 @@ class IndexBuild:
             if opened_segment is not None
         ]
         small = [segment for segment, *_ in usable if segment.rows < self._limits.small_rows]
-        known = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
-        adds_segment = (pc.sum(covers(known, live)).as_py() or 0) < live.num_rows  # there will be a segment of the new files
+        covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
+        covered_count = pc.sum(covers(covered_files, live)).as_py() or 0
+        adds_segment = covered_count < live.num_rows  # there will be a segment of the new files
         merged = set(small) if small and len(small) + adds_segment >= self._limits.merge_count else set()
         merged |= {segment for segment, _, is_live in usable if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
         merged |= {segment for segment, *_ in usable if segment.files == 0}

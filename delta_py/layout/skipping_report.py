@@ -55,14 +55,14 @@ def table_layout(
     Raises SchemaMismatchError for a column that does not exist. Memory: the bounds of all files.
     """
     config = snapshot.config
-    paths = _wanted(config, columns)
+    paths = _requested_paths(config, columns)
     stats = concat_stats([batch.stats for batch in bounded_batches(snapshot, paths) if batch.stats is not None])
     return layout_of(snapshot, paths, stats, filtered)
 
 
 def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileBatch]:
-    """The live files with the numbers of their records and the bounds of columns, by logical paths here and in the batches.
-    Each batch has statistics, if only unknown ones.
+    """The live files, with their record counts and the bounds of these columns. Paths are logical, in the argument and in the
+    statistics. Each batch has statistics; those of a file without any are unknown.
     """
     config = snapshot.config
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
@@ -90,7 +90,7 @@ def layout_of(
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
-def _wanted(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
+def _requested_paths(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
     if columns is not None:
         return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
     return bounded_columns(config)

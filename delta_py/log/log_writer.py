@@ -19,9 +19,9 @@ import orjson
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError
 from delta_py.log.coordination import named_group, require_coordinator
+from delta_py.log.last_checkpoint import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, last_vacuum_text
 from delta_py.log.limits import beyond_limit, limit_bytes
-from delta_py.log.segment import LAST_CHECKPOINT_PATH, json_checksum, read_last_checkpoint
 from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.actions import Action, CommitInfo, action_to_line, parse_action
 from delta_py.protocol.paths import (

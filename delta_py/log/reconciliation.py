@@ -158,12 +158,12 @@ class CheckpointFiles:
             yield parsed.batch
 
     def _keep(self, raw: RawFiles, parsed: FileStats) -> None:
-        if raw.kept is None:
+        if raw.cache_entry is None:
             return
-        raw.kept.remember(parsed)
+        raw.cache_entry.remember(parsed)
         if raw.is_last:
-            raw.kept.finish()
-        self._keeping = None if raw.is_last else raw.kept
+            raw.cache_entry.finish()
+        self._keeping = None if raw.is_last else raw.cache_entry
 
     def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
         """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
@@ -265,7 +265,7 @@ def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
     """Parse first and then filter, because the numbers are much shorter than their text."""
     of_json = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
     of_struct = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
-    parts = [part for part in (raw.known, of_struct, of_json) if part is not None]
+    parts = [part for part in (raw.cached_stats, of_struct, of_json) if part is not None]
     batch = FileBatch(raw.files, _merged(parts) if parts else None)
     return _Parsed(batch if keep is None else batch.filter(keep), of_json)
 

@@ -2,20 +2,16 @@
 
 In: a store and a version (None for the newest). Out: a LogSegment, which names the files but has none of their content.
 `_last_checkpoint` only shortens the listing. If it is missing, damaged or wrong, the whole directory is listed.
-Protocol: Delta Log Entries; Checkpoints; Log Compaction Files; Last Checkpoint File.
+Protocol: Delta Log Entries; Checkpoints; Log Compaction Files.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
-from urllib.parse import quote
 
 from delta_py.errors import (
     LogFileNotFoundError,
@@ -23,14 +19,11 @@ from delta_py.errors import (
     TableNotFoundError,
     VersionNotFoundError,
     VersionsNotContiguousError,
-    shown,
 )
-from delta_py.log.limits import HINT_BYTES
+from delta_py.log.last_checkpoint import LastCheckpoint, load_last_checkpoint, warn_of_refusal
 from delta_py.object_stores.open_store import is_in_transaction
-from delta_py.protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
+from delta_py.protocol.paths import LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
-
-LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}"
 
 LONG_AGO = -math.inf
 _NAMED_CHECKPOINTS = 3
@@ -54,17 +47,6 @@ class LogFile:
     @property
     def info(self) -> ObjectInfo:
         return ObjectInfo(self.path, self.size_bytes, self.modification_time_ms, self.etag, self.file_id)
-
-
-@dataclass(frozen=True, slots=True)
-class LastCheckpoint:
-    """The content of `_last_checkpoint`. A count that it does not have is None. file_count: live files, the same for every writer
-    of the checkpoint. action_count: actions of this writer's checkpoint, including the tombstones that it kept.
-    Protocol: Last Checkpoint File Schema."""
-
-    version: int
-    action_count: int | None = None
-    file_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +166,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
             )
     listing = list_log(store, 0)  # a store that refuses this too has raised its only error
     if refusal is not None:
-        _warn_of_refusal(store, refusal)
+        warn_of_refusal(store, refusal)
     return _make_segment(store, listing, version, unusable, hint)
 
 
@@ -444,96 +426,3 @@ def _check_compacted(store: ObjectStore, listing: Listing, newest: int) -> None:
             version=newest + 1,
             path=beyond.path,
         )
-
-
-# ---------------------------------------------------------------- _last_checkpoint
-
-
-def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """As load_last_checkpoint. None, with a warning, if the store refuses to read the file."""
-    try:
-        return load_last_checkpoint(store)
-    except StorageError as error:
-        _warn_of_refusal(store, error)
-        return None
-
-
-def _warn_of_refusal(store: ObjectStore, error: StorageError) -> None:
-    _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
-
-
-def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged. Raises StorageError
-    if the store refuses to read it.
-
-    Protocol: Last Checkpoint File Schema.
-    """
-    try:
-        text = store.read_range(LAST_CHECKPOINT_PATH, 0, HINT_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    try:
-        if len(text) > HINT_BYTES:
-            raise ValueError(f"it has more than {HINT_BYTES} bytes")
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_Number, parse_float=_Number)
-        return _checked_hint(value)
-    except (ValueError, RecursionError) as error:
-        _log.warning("%s: _last_checkpoint is damaged (%s); listing the whole log", store.root, error)
-        return None
-
-
-class _Number(str):
-    """A JSON number as it is written, because the checksum covers its text."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return fields
-
-
-def _checked_hint(value: Any) -> LastCheckpoint:
-    if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
-    checksum = value.get("checksum")
-    if checksum is not None and checksum != json_checksum(value):
-        raise ValueError("its checksum is wrong")
-    version = _count(value.get("version"))
-    if version is None:
-        raise ValueError(f"its version is {shown(value.get('version'))}")
-    return LastCheckpoint(version, _count(value.get("size")), _count(value.get("numOfAddFiles")))
-
-
-def _count(value: Any) -> int | None:
-    """A count from its JSON text; None for any other value."""
-    is_count = isinstance(value, _Number) and value.isdecimal() and len(value) < 20 and int(value) < 2**63
-    return int(value) if is_count else None
-
-
-def json_checksum(value: Mapping[str, Any]) -> str:
-    """MD5 of the canonical form of a `_last_checkpoint` object without its `checksum`. Protocol: JSON checksum."""
-    return hashlib.md5(canonical_json(value).encode(), usedforsecurity=False).hexdigest()
-
-
-def canonical_json(value: Mapping[str, Any]) -> str:
-    """One `path=value` for each leaf, sorted by the bytes of the path, joined by commas. Protocol: JSON checksum."""
-    leaves = (leaf for name, item in value.items() if name != "checksum" for leaf in _canonical_leaves(_quoted(name), item))
-    return ",".join(f"{path}={text}" for path, text in sorted(leaves, key=lambda leaf: leaf[0].encode()))
-
-
-def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _canonical_leaves(f"{path}+{_quoted(name)}", item)
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _canonical_leaves(f"{path}+{position}", item)
-    elif isinstance(value, str) and not isinstance(value, _Number):
-        yield path, _quoted(value)
-    else:
-        yield path, value if isinstance(value, _Number) else json.dumps(value)
-
-
-def _quoted(text: str) -> str:
-    return f'"{quote(text, safe="-._~")}"'

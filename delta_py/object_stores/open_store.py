@@ -61,8 +61,8 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
 
 def coordination_of(store: ObjectStore) -> CoordinatedStore | None:
     """The store that asks a coordinator for the table's commits; None if no coordinator was named."""
-    own = store.own if isinstance(store, TableStore) else store
-    return own if isinstance(own, CoordinatedStore) else None
+    root_store = store.root_store if isinstance(store, TableStore) else store
+    return root_store if isinstance(root_store, CoordinatedStore) else None
 
 
 def named_coordination(store: ObjectStore) -> CoordinatedStore:
@@ -87,9 +87,11 @@ def refuse_in_transaction(store: ObjectStore, statement: str, undone: str) -> No
         )
 
 
-def _table_store(own: ObjectStore, options: StorageOptions) -> TableStore:
+def _table_store(root_store: ObjectStore, options: StorageOptions) -> TableStore:
     url = options.get("coordinator")
-    return TableStore(own if url is None else CoordinatedStore(own, url, options.get("coordinator.transaction")), options)
+    if url is not None:
+        root_store = CoordinatedStore(root_store, url, options.get("coordinator.transaction"))
+    return TableStore(root_store, options)
 
 
 def _path_of(file_url: str) -> str:

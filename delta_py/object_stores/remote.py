@@ -84,7 +84,7 @@ class RemoteStore:
             return address
         return replace(self._address, key=self._below(path))
 
-    def _locate_own(self, path: str) -> Address:
+    def _locate_below_root(self, path: str) -> Address:
         """The address of an object to write or delete: below the root. Raises StorageError."""
         if is_absolute(path) or any(part in ("", ".", "..") for part in path.split("/")):
             raise StorageError(
@@ -141,7 +141,7 @@ class RemoteStore:
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return AbortableFile.over(RemoteOutput(self._connection, self._locate_own(path), path))
+        return AbortableFile.over(RemoteOutput(self._connection, self._locate_below_root(path), path))
 
     def open_whole(self, path: str) -> pa.NativeFile:
         return self.open_output(path)
@@ -149,7 +149,7 @@ class RemoteStore:
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         if not isinstance(source, RemoteStore) or source._options != self._options:
             return False
-        address, connection = self._locate_own(path), self._connection
+        address, connection = self._locate_below_root(path), self._connection
         origin = source._locate(source_path)
         if origin.holder[:2] != address.holder[:2] or size_bytes > connection.client.copies_up_to:
             return False
@@ -163,11 +163,11 @@ class RemoteStore:
         return False
 
     def put(self, path: str, data: bytes) -> None:
-        address, connection = self._locate_own(path), self._connection
+        address, connection = self._locate_below_root(path), self._connection
         connection.run(f"write {path}", lambda: connection.client.put(address.container, address.key, data))
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        address, connection = self._locate_own(path), self._connection
+        address, connection = self._locate_below_root(path), self._connection
         connection.once(lambda: connection.client.put_new(address.container, address.key, data))
 
     def abort_uploads(self, part_of_name: str) -> None:
@@ -178,5 +178,5 @@ class RemoteStore:
         )
 
     def delete(self, path: str) -> None:
-        address, connection = self._locate_own(path), self._connection
+        address, connection = self._locate_below_root(path), self._connection
         connection.run(f"delete {path}", lambda: connection.client.delete(address.container, address.key))

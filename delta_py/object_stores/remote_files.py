@@ -78,7 +78,7 @@ class RemoteInput(io.RawIOBase):
         client, address = self._connection.client, self._address
         return self._connection.run(f"look for {self._name}", lambda: client.size(address.container, address.key))
 
-    # # ------------------------------------------------------------ Python's file methods
+    # ------------------------------------------------------------ Python's file methods
 
     def readable(self) -> bool:
         return True

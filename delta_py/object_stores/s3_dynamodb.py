@@ -147,7 +147,7 @@ class DynamoDbStore(RemoteStore):
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
     def _put_other(self, path: str, data: bytes) -> None:
-        """These files have a unique name, or the same content whoever writes them."""
+        """These files have a unique name, or the same content from every writer."""
         if self._exists(path):
             raise FileExistsError(17, "There is an object of that name", path)
         self.put(path, data)
@@ -196,7 +196,7 @@ class DynamoDbStore(RemoteStore):
             self._finish(entry)
         raise FileExistsError(17, "There is a commit of that name", ours.file_name)
 
-    # # ------------------------------------------------------------ complete commits of other writers
+    # ------------------------------------------------------------ complete commits of other writers
 
     def _finish_newest(self) -> None:
         newest = self._run("look for", self._commits.newest)
@@ -209,7 +209,7 @@ class DynamoDbStore(RemoteStore):
             _log.warning(text, self.root, newest.file_name, error.message)
 
     def _finish(self, entry: CommitEntry, ours: bytes | None = None) -> None:
-        """Put the commit to its place: the same bytes, whoever does it and however often.
+        """Put the commit to its place. Every writer puts the same bytes, so several may do it.
 
         ours: the bytes, if the commit is this store's own. Raises FileExistsError if another commit is at the place all the same:
         a writer that does not use DynamoDB, or uses it without the condition, was first. Raises StorageError if the bytes are

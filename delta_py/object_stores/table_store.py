@@ -14,37 +14,37 @@ from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
-    """The store of one table. It uses its own store, and another store for files that the log names by URLs of another kind of
-    store, or of another account. Shallow clones name the files of their source in this way. Nothing is written or deleted in
-    other stores."""
+    """The store of one table. root_store has the files below the table's root. Files that the log names by URLs of another kind
+    of store, or of another account, are read from there: shallow clones name the files of their source in this way. Nothing is
+    written or deleted in other stores."""
 
-    own: ObjectStore
+    root_store: ObjectStore
     options: StorageOptions = NO_OPTIONS
 
     @property
     def root(self) -> str:
-        return self.own.root
+        return self.root_store.root
 
     @property
     def is_remote(self) -> bool:
-        return self.own.is_remote
+        return self.root_store.is_remote
 
     def _holder(self, path: str) -> tuple[ObjectStore, str]:
         """The store of a file, and the file's name there."""
         if kind_of(path) is None:
-            return self.own, path
+            return self.root_store, path
         if kind_of(self.root) is not None and address_of(path).holder[:2] == address_of(self.root).holder[:2]:
-            return self.own, path
+            return self.root_store, path
         from delta_py.object_stores.remote import RemoteStore  # imported here because few tables name files elsewhere
 
         directory, _, name = path.rpartition("/")
         return RemoteStore(directory, self.options), name
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
-        return self.own.list_from(directory, start)
+        return self.root_store.list_from(directory, start)
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        return self.own.list_recursive(directory)
+        return self.root_store.list_recursive(directory)
 
     def read(self, path: str) -> bytes:
         store, name = self._holder(path)
@@ -59,27 +59,27 @@ class TableStore:
         return store.open_input(name, size_bytes, is_sure=is_sure)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return self.own.open_output(path)
+        return self.root_store.open_output(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        return self.own.open_whole(path)
+        return self.root_store.open_whole(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
         if isinstance(source, TableStore):
             source, source_path = source._holder(source_path)
-        return self.own.copy_from(source, source_path, path, size_bytes)
+        return self.root_store.copy_from(source, source_path, path, size_bytes)
 
     def link(self, path: str, new_path: str) -> bool:
-        return self.own.link(path, new_path)
+        return self.root_store.link(path, new_path)
 
     def put(self, path: str, data: bytes) -> None:
-        self.own.put(path, data)
+        self.root_store.put(path, data)
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        self.own.put_if_absent(path, data, durably=durably)
+        self.root_store.put_if_absent(path, data, durably=durably)
 
     def abort_uploads(self, part_of_name: str) -> None:
-        self.own.abort_uploads(part_of_name)
+        self.root_store.abort_uploads(part_of_name)
 
     def delete(self, path: str) -> None:
-        self.own.delete(path)
+        self.root_store.delete(path)

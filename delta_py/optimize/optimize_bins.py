@@ -33,7 +33,7 @@ from delta_py.layout.row_order import RowOrder
 from delta_py.optimize.optimize_metrics import counts, history_metrics
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import dv_file_bytes
-from delta_py.row_rules.conform import new_write_id, write_state
+from delta_py.row_rules.write_state import new_write_id, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts
 from delta_py.scan.packing import cut, equal_runs
@@ -108,7 +108,7 @@ class BinWriters(Protocol):
     """The work of tasks, for several bins in parallel. If a method raises, no files with the write's id remain."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> Sequence[WrittenFiles]:
-        """Run write.compaction.compact on each bin."""
+        """Run write.file_compaction.compact on each bin."""
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> Sequence[pa.Table]:
         """Run write.arranging.sample_columns on each bin."""

@@ -213,7 +213,7 @@ class ScanReader:
         for run in runs:
             for group in split_run(parquet.metadata, run):
                 decoded = self._decode(data, narrow, group, self._look_sizer)
-                if looker.found(any(self._may_match(columns, selection, rows) for rows in decoded)):
+                if looker.record_match(any(self._may_match(columns, selection, rows) for rows in decoded)):
                     yield group
 
     def _may_match(self, columns: FileColumns, selection: RowSelection, decoded: BatchRows) -> bool:
@@ -224,10 +224,10 @@ class ScanReader:
 
     def _make_batch(self, columns: FileColumns, decoded: BatchRows, pick: RowPick | None) -> pa.RecordBatch | None:
         """The output batch, None if no row remains. pick: the rows that are not deleted."""
-        rows, known = decoded.picked(pick), {}
+        rows, decoded_arrays = decoded.picked(pick), {}
         if self._row_filter is not None:
-            known = {place: columns.make(place, rows) for place in self._row_filter.columns}
-            mask = self._row_filter.mask(known, len(rows))
+            decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
+            mask = self._row_filter.mask(decoded_arrays, len(rows))
             kept_count = len(rows) if mask is None else int(mask.sum())
             if kept_count == 0:
                 return None
@@ -236,8 +236,10 @@ class ScanReader:
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
-                known = {place: inner.rows_of(array) for place, array in known.items() if place < len(self._schema)}
-        arrays = [known[place] if place in known else columns.make(place, rows) for place in range(len(self._schema))]
+                output_arrays = {place: array for place, array in decoded_arrays.items() if place < len(self._schema)}
+                decoded_arrays = {place: inner.rows_of(array) for place, array in output_arrays.items()}
+        places = range(len(self._schema))
+        arrays = [decoded_arrays[place] if place in decoded_arrays else columns.make(place, rows) for place in places]
         if not arrays:
             return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from delta_py.errors import CorruptTableError, UnsupportedOperationError
 from delta_py.parquet.file_schema import FileField, Shape, read_file_schema
-from delta_py.protocol.features import all_types
 from delta_py.types.schema import (
     BINARY,
     BOOLEAN,
@@ -43,6 +42,7 @@ from delta_py.types.schema import (
     StructType,
     parse_schema,
 )
+from delta_py.types.type_walk import all_types
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _COMMENT = "comment"

@@ -80,11 +80,11 @@ class LookAhead:
         if not needed or not other_leaves:
             return False
         group = footer.row_group(0)
-        own_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
-        return bool(own_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
+        predicate_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
+        return bool(predicate_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
-    def found(self, has_match: bool) -> bool:
-        """Records whether looking ahead found a match; returns its argument."""
+    def record_match(self, has_match: bool) -> bool:
+        """Record whether looking ahead found a match; returns its argument."""
         self._looked += 1
         self._missed += not has_match
         return has_match

@@ -25,11 +25,11 @@ _MATERIALIZED = ("delta.rowTracking.materializedRowIdColumnName", "delta.rowTrac
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumns:
-    """schema: with physical names. others: lower-case names of other known top-level columns."""
+    """schema: with physical names. materialized_names: lower-case names of other known top-level columns."""
 
     schema: StructType
     by_id: bool
-    others: frozenset[str]
+    materialized_names: frozenset[str]
 
     @classmethod
     def of(cls, config: TableConfig) -> Self:
@@ -43,18 +43,18 @@ class UnknownColumns:
 
     def are_in(self, file: pq.ParquetFile) -> bool:
         columns = read_file_schema(file)
-        fields = [field for field in columns.fields if field.name.lower() not in self.others]
+        fields = [field for field in columns.fields if field.name.lower() not in self.materialized_names]
         return self._beyond(fields, self.schema, columns)
 
     def _beyond(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
-        known_fields = self._known(struct, columns)
+        known_fields = self._types_by_key(struct, columns)
         for field in fields:
             data_type = known_fields.get(field.field_id if self._uses_ids(columns) else field.name.lower())
             if data_type is None or self._inside(field, data_type, columns):
                 return True
         return False
 
-    def _known(self, struct: StructType, columns: FileSchema) -> Mapping[object, DataType]:
+    def _types_by_key(self, struct: StructType, columns: FileSchema) -> Mapping[object, DataType]:
         if self._uses_ids(columns):
             return {f.metadata.get(ID): f.data_type for f in struct.fields}
         return {f.name.lower(): f.data_type for f in struct.fields}

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from delta_py.protocol.features import all_fields
 from delta_py.types.schema import StructField
+from delta_py.types.type_walk import all_fields
 
 _KEYS = ("__COLLATIONS", "collations")  # the key of Spark, and the key in the protocol proposal
 _BINARY = "UTF8_BINARY"

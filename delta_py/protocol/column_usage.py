@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from delta_py.protocol.actions import Metadata
 from delta_py.protocol.column_mapping import ID
-from delta_py.protocol.features import fields_with_paths
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import StructType
+from delta_py.types.type_walk import fields_with_paths
 
 _FEATURE = "columnMappingUsageTracking"
 FLAG = "delta.columnMapping.hasDroppedOrRenamed"

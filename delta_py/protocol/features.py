@@ -16,8 +16,9 @@ from delta_py.errors import CorruptTableError, UnsupportedOperationError, Unsupp
 from delta_py.protocol.actions import Protocol
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
-from delta_py.types.schema import VARIANT, ArrayType, DataType, GeospatialType, MapType, Path, StructField, StructType
+from delta_py.types.schema import VARIANT, DataType, GeospatialType, StructType
 from delta_py.types.sizes import parse_size
+from delta_py.types.type_walk import all_fields, all_types
 
 READER_FEATURES_VERSION = 3
 PROTECTION = "checkpointProtection"
@@ -98,48 +99,6 @@ class Feature:
     write: bool = False
     in_use: InUse | None = None
     stands_for: str | None = None
-
-
-def all_fields(data_type: DataType) -> Iterator[StructField]:
-    """Every struct field at any depth, outer before inner, also inside arrays and maps."""
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield f
-                yield from all_fields(f.data_type)
-        case ArrayType(element, _):
-            yield from all_fields(element)
-        case MapType(key, value, _):
-            yield from all_fields(key)
-            yield from all_fields(value)
-
-
-def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
-    """Every struct field at any depth, outer before inner, also inside arrays and maps, with its path."""
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield (*path, f.name), f
-                yield from fields_with_paths(f.data_type, (*path, f.name))
-        case ArrayType(element, _):
-            yield from fields_with_paths(element, (*path, "element"))
-        case MapType(key, value, _):
-            yield from fields_with_paths(key, (*path, "key"))
-            yield from fields_with_paths(value, (*path, "value"))
-
-
-def all_types(data_type: DataType) -> Iterator[DataType]:
-    """A type and every type inside it."""
-    yield data_type
-    match data_type:
-        case StructType(fields):
-            for f in fields:
-                yield from all_types(f.data_type)
-        case ArrayType(element, _):
-            yield from all_types(element)
-        case MapType(key, value, _):
-            yield from all_types(key)
-            yield from all_types(value)
 
 
 def _field_has(key: str) -> InUse:

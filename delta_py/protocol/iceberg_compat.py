@@ -14,7 +14,7 @@ from collections.abc import Iterator, Set
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol import column_mapping
-from delta_py.protocol.features import FEATURES, Properties, all_fields, all_types
+from delta_py.protocol.features import FEATURES, Properties
 from delta_py.types.column_rules import DEFAULT, TYPE_CHANGES
 from delta_py.types.schema import (
     BYTE,
@@ -29,6 +29,7 @@ from delta_py.types.schema import (
     StructType,
     type_name,
 )
+from delta_py.types.type_walk import all_fields, all_types
 
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)

@@ -78,7 +78,7 @@ class Identity:
             column=self.name,
         )
 
-    def further(self, first: int, second: int) -> int:
+    def later_of(self, first: int, second: int) -> int:
         return max(first, second) if self.step > 0 else min(first, second)
 
 
@@ -121,7 +121,7 @@ def with_marks(schema: StructType, assigned: Iterable[tuple[str, int]]) -> Struc
     columns = {column.name: column for column in identity_columns(schema)}
     for name, number in assigned:
         previous = furthest.get(name, columns[name].mark)
-        furthest[name] = number if previous is None else columns[name].further(previous, number)
+        furthest[name] = number if previous is None else columns[name].later_of(previous, number)
     return StructType(
         tuple(
             replace(f, metadata={**f.metadata, HIGH_WATER_MARK: furthest[f.name]}) if f.name in furthest else f

@@ -3,9 +3,9 @@
     faults = file_faults(Snapshot.load(store, version=3))      # FAULT_SCHEMA
     faults = file_faults(snapshot, check_data=True)            # reads all data files, too
 
-Many files are compared with a listing of the store. Files that do not match it are checked again one by one, as they may lie
-behind a link or in another store. Deletion vectors are read and compared with their checksums, and so are the pages of data files
-on request. A file that cannot be checked is reported too, and does not count as missing.
+Many files are compared with a listing of the store. Files that do not match it are checked again one by one, as a link may
+lead to them, or they may be in another store. Deletion vectors are read and compared with their checksums, and so are the pages
+of data files on request. A file that cannot be checked is reported too, and does not count as missing.
 Protocol: Add File and Remove File; Deletion Vectors.
 """
 

@@ -26,7 +26,8 @@ from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, damage_of, read_checksum
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.coordination import check_newest
-from delta_py.log.segment import LAST_CHECKPOINT_PATH, Checkpoint, LogFile, list_log, load_segment, read_last_checkpoint
+from delta_py.log.last_checkpoint import LAST_CHECKPOINT_PATH, read_last_checkpoint
+from delta_py.log.segment import Checkpoint, LogFile, list_log, load_segment
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name, commit_file_name, parse_log_name
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

@@ -93,7 +93,7 @@ class RebuildReport:
 
     @property
     def unknown(self) -> dict[str, list[str]]:
-        """By path, the staged commits that may or may not have been ratified: `take` decides about them."""
+        """The staged commits, by path, that may or may not have been ratified: `take` decides about them."""
         names_by_path = {
             table.path: [staged.names[0] for staged in table.staged if staged.standing == Standing.UNKNOWN.value]
             for table in self.tables

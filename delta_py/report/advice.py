@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
-from delta_py.report.facts import Advice, ColumnSkipping, TableFacts, Unknown
+from delta_py.report.facts import Advice, ColumnSkipping, Commands, TableFacts, Unknown
 from delta_py.report.words import bytes_text, count_text, percent_text
 from delta_py.types.names import quoted
 from delta_py.visible_text import is_visible
@@ -73,12 +73,15 @@ def _damage(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         reason = log.checksum_detail or ""
     yield Advice(
         title,
-        f"{reason} Check first: the command changes nothing yet.",
+        reason,
         log.source,
         commands.cli("fsck"),
         commands.sql("FSCK REPAIR TABLE {} DRY RUN"),
         commands.python("fsck()"),
         urgent=True,
+        after_dry_run=Commands(
+            commands.cli("fsck", "--repair"), commands.sql("FSCK REPAIR TABLE {}"), commands.python("fsck(dry_run=False)")
+        ),
     )
 
 
@@ -89,12 +92,12 @@ def _small_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     debt = files.optimize
     if debt.files < _MANY_FILES or debt.files <= debt.bins:
         return
-    title = f"{count_text(debt.files, 'file')} can become {debt.bins:,}"
+    title = f"OPTIMIZE can merge {count_text(debt.files, 'file')} into {debt.bins:,}"
     if clustering and not isinstance(clustering, Unknown):
-        title = f"{count_text(debt.files, 'file')} can be clustered"
+        title = f"OPTIMIZE can cluster {count_text(debt.files, 'file')}"
     yield Advice(
         title,
-        f"OPTIMIZE would rewrite {bytes_text(debt.bytes)}. Each file costs every query that reads it some time.",
+        f"It would rewrite {bytes_text(debt.bytes)}. Each file adds some time to every query that reads it.",
         f"{files.source}; the plan of OPTIMIZE",
         commands.cli("optimize"),
         commands.sql("OPTIMIZE {}"),
@@ -111,7 +114,7 @@ def _deleted_rows(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         return
     yield Advice(
         f"{percent_text(share)} of the rows in {count_text(vectors.files, 'file')} are deleted",
-        f"{vectors.deleted_rows:,} deleted rows are read and then dropped, until the files are rewritten.",
+        f"Queries read {vectors.deleted_rows:,} deleted rows and drop them, until the files are rewritten.",
         vectors.source,
         None,
         commands.sql("REORG TABLE {} APPLY (PURGE)"),
@@ -130,14 +133,16 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     clustering = facts.identity.clustering_columns
     is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
     if queried_columns:
-        yield _order(queried_columns, skipping.source, commands, is_clustered, "because queries of this process filter by them")
+        pronoun = "it" if len(queried_columns) == 1 else "them"
+        because = f"because queries of this process filter by {pronoun}"
+        yield _order(queried_columns, skipping.source, commands, is_clustered, because)
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
-        yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries are filtered by it")
+        yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries filter by it")
     if len(without) == len(skipping.columns) and without:
         yield Advice(
-            "Files have no minima and maxima",
-            "Queries cannot skip files without statistics of their values. Statistics are collected when files are written: of "
-            "the first 32 columns, or of those that delta.dataSkippingStatsColumns names.",
+            "Most files have no minima and maxima",
+            "Queries cannot skip files without statistics. Writers collect statistics of the first 32 columns, or of those that "
+            "delta.dataSkippingStatsColumns names. Files that OPTIMIZE rewrites get statistics.",
             skipping.source,
             commands.cli("optimize"),
             commands.sql("OPTIMIZE {}"),
@@ -148,7 +153,7 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
 def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str) -> Advice:
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
-    shares = [f"{column.column} reads {percent_text(column.point_share or 0)}" for column in columns]
+    shares = [f"{percent_text(column.point_share or 0)} for a value of {column.column}" for column in columns]
     name_list = ", ".join(names)
     if is_clustered:
         cli, sql = None, commands.sql(f"ALTER TABLE {{}} CLUSTER BY ({name_list})", *names)
@@ -158,7 +163,7 @@ def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, 
         python = commands.python(f"optimize.z_order({names!r})", *names)
     return Advice(
         f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",
-        f"A query for one value of {'; of '.join(shares)} of the files.",
+        f"Share of the files that a query reads now: {'; '.join(shares)}.",
         source,
         cli,
         sql,
@@ -194,11 +199,11 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         if isinstance(retention.expired, Unknown):
             return
         many, size = retention.expired, retention.expired_bytes
-        known_size = "a size that the log does not contain" if isinstance(size, Unknown) else bytes_text(size)
-        reason = f"They have {known_size}, and no retained version references them. Some may be deleted already."
+        size_note = "Their size is not in the log" if isinstance(size, Unknown) else f"They have {bytes_text(size)}"
+        reason = f"{size_note}. No retained version references them. Some may be deleted already."
     else:
         many = debt.files
-        reason = f"A dry run found {bytes_text(debt.bytes)}. Versions older than the retention time cannot be read afterwards."
+        reason = f"They have {bytes_text(debt.bytes)}. Afterwards, versions older than the retention time cannot be read."
     if many:
         yield Advice(
             f"VACUUM may delete {count_text(many, 'file')}",
@@ -207,6 +212,9 @@ def _removed_files(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
             commands.cli("vacuum"),
             commands.sql("VACUUM {} DRY RUN"),
             commands.python("vacuum()"),
+            after_dry_run=Commands(
+                commands.cli("vacuum", "--delete"), commands.sql("VACUUM {}"), commands.python("vacuum(dry_run=False)")
+            ),
         )
 
 
@@ -219,8 +227,8 @@ def _partitions(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     columns = ", ".join(partitions.columns)
     yield Advice(
         f"{count_text(partitions.count, 'partition')} are small",
-        f"Half of them have less than {bytes_text(partitions.median_bytes)}. OPTIMIZE merges no files across partitions. To "
-        f"replace {columns} by fewer partition columns, or by clustering, the table must be rewritten.",
+        f"Half of them have less than {bytes_text(partitions.median_bytes)}. OPTIMIZE merges files only within a partition. To "
+        f"have fewer partition columns than {columns}, or clustering instead, rewrite the table.",
         partitions.source,
         commands.cli("optimize"),
         commands.sql("OPTIMIZE {}"),

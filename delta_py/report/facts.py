@@ -370,8 +370,18 @@ class RetentionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """The same command for a shell, for SQL and for Python. None if there is no safe command of that kind."""
+
+    cli: str | None
+    sql: str | None
+    python: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
-    """urgent: something is damaged. commands: None if there is no safe command of that kind."""
+    """urgent: something is damaged. cli, sql, python: as Commands. after_dry_run: the commands that change the table, if the
+    others are only a dry run."""
 
     title: str
     reason: str
@@ -380,6 +390,7 @@ class Advice:
     sql: str | None
     python: str | None
     urgent: bool = False
+    after_dry_run: Commands | None = None
 
 
 @dataclass(frozen=True, slots=True)

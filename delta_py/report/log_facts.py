@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from delta_py.commit.post_commit import checkpoint_interval
 from delta_py.errors import DeltaError, LogIntegrityError, readable
 from delta_py.log.checksum import damage_of
+from delta_py.log.last_checkpoint import LAST_CHECKPOINT_PATH, read_last_checkpoint
 from delta_py.log.last_vacuum import LAST_VACUUM_PATH, read_last_vacuum
-from delta_py.log.segment import LAST_CHECKPOINT_PATH, available_versions, list_log, read_last_checkpoint
+from delta_py.log.segment import available_versions, list_log
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, LOG_RETENTION, retention_ms
 from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.repair.log_check import LogCheck

@@ -89,7 +89,7 @@ def _map(
     if len(ordered) >= 2:
         why = f"the first two columns of the {roles[x]}"
     elif ordered:
-        why = f"the column of the {roles[x]}, and the one that separates files best beside it"
+        why = f"the column of the {roles[x]}, and of the others the one that separates files best"
     elif usable[x].queries:
         why = "the columns that queries of this process filtered by most"
     low_x, high_x, low_y, high_y = stats.minimum[x], stats.maximum[x], stats.minimum[y], stats.maximum[y]

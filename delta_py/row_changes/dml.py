@@ -6,7 +6,7 @@ the rows, the changes that go back to them, and the commit.
     ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
     files = dml.touched_files(changes)               # rows accounted for
     ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
-    version = dml.commit(parameters, changes, taken)
+    version = dml.commit(parameters, changes, removals)
 
 The caller calls `abort` when anything before `commit` fails, and `close` after it.
 Protocol: Requirements for Writers; Deletion Vectors; Add CDC File; Row Tracking.
@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.commit.transaction import Transaction, append_only
+from delta_py.commit.action_rules import append_only
+from delta_py.commit.transaction import Transaction
 from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.overwrite import replace_metrics
 from delta_py.definition.request import WriteRequest
@@ -35,7 +36,7 @@ from delta_py.expressions.skipping_conditions import is_exact_on_partitions
 from delta_py.expressions.tree import Call, Cast, Column, Expression, IsNull, Literal, Not, Or, conjuncts, nodes_of
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.after_commit import after_commit
-from delta_py.row_rules.conform import WriteState, write_state
+from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import FilePruner
 from delta_py.scan.planning import NUMBERED_FILE_SCHEMA, ScanOptions
@@ -81,12 +82,12 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ChosenFiles:
-    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole: files whose rows are all deleted, without a
-    read.
+    """The files that an operation reads. candidates: NUMBERED_FILE_SCHEMA. whole_files: files whose rows are all deleted,
+    without a read.
     """
 
     candidates: pa.Table
-    whole: tuple[ScanFile, ...]
+    whole_files: tuple[ScanFile, ...]
 
 
 class Dml:
@@ -105,7 +106,7 @@ class Dml:
         self.only_inserts = False
         self._store = snapshot.store
         self._candidates = Candidates.numbered(NUMBERED_FILE_SCHEMA.empty_table().drop_columns(["number"]))
-        self._whole: tuple[ScanFile, ...] = ()
+        self._whole_files: tuple[ScanFile, ...] = ()
         self._started = time.time()  # not monotonic: another machine may carry out the commit
 
     @classmethod
@@ -163,22 +164,22 @@ class Dml:
         files = self._candidates.files
         is_whole = self._are_whole(files, predicate)
         whole_files = files.filter(is_whole)
-        self._whole = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
+        self._whole_files = tuple(file for batch in whole_files.to_batches() for file in scan_files(batch))
         self._candidates = Candidates.numbered(files.filter(pc.invert(is_whole)).drop_columns(["number"]))
         return self._candidates
 
     @property
     def chosen(self) -> ChosenFiles:
         """The result of candidates and take_whole_files."""
-        return ChosenFiles(self._candidates.files, self._whole)
+        return ChosenFiles(self._candidates.files, self._whole_files)
 
     def take_choice(self, predicate: Expression | None, chosen: ChosenFiles) -> None:
         """Apply the result of candidates and take_whole_files, which were called on a copy in another process. chosen: that
         result.
         """
-        self._candidates, self._whole = Candidates(chosen.candidates), chosen.whole
+        self._candidates, self._whole_files = Candidates(chosen.candidates), chosen.whole_files
         self.transaction.read_rows(predicate, self._scan_options.timezone)
-        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole)])
+        self.transaction.read_files([*chosen.candidates["path"].to_pylist(), *(file.path for file in chosen.whole_files)])
 
     @property
     def _scan_options(self) -> ScanOptions:
@@ -282,7 +283,7 @@ class Dml:
         self,
         parameters: Mapping[str, Any],
         changes: Sequence[TaskChanges],
-        taken: TakenOut,
+        removals: TakenOut,
         metrics: Mapping[str, int] | None = None,
         *,
         named: MetricNames | None = None,
@@ -294,17 +295,17 @@ class Dml:
         and from the row count of each clause of a MERGE. Raises as Transaction.commit, and RowCountMismatchError.
         """
         written = WrittenFiles.of_all(part.written for part in changes)
-        whole = WrittenFiles(removes=tuple(removed(file) for file in self._whole))
+        whole_removals = WrittenFiles(removes=tuple(removed(file) for file in self._whole_files))
         try:
-            self._check_rows(changes, taken)
+            self._check_rows(changes, removals)
         except RowCountMismatchError:
             self.abort()
             raise
-        all_metrics = {**self._metrics(written, taken), **(metrics or {})}
+        all_metrics = {**self._metrics(written, removals), **(metrics or {})}
         all_metrics["executionTimeMs"] = round((time.time() - self._started) * 1000)
         if named is not None:
             all_metrics = named(all_metrics, _by_clause(changes))
-        everything = WrittenFiles.of_all([written, taken.written, whole])
+        everything = WrittenFiles.of_all([written, removals.written, whole_removals])
         if not (everything.adds or everything.removes or self._changes_table() or self.transaction.is_named):
             delete_files(self._store, everything.new_paths)
             self.transaction.commit_nothing()
@@ -318,47 +319,48 @@ class Dml:
     def _changes_table(self) -> bool:
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
 
-    def _check_rows(self, changes: Sequence[TaskChanges], taken: TakenOut) -> None:
+    def _check_rows(self, changes: Sequence[TaskChanges], removals: TakenOut) -> None:
         touched = [rows for part in changes for rows in part.touched]
         updated = sum(rows.updated_count for rows in touched)
         deleted = sum(rows.deleted_count for rows in touched)
-        repeated = self.repeats is Repeats.IGNORED and taken.deleted <= deleted
-        if taken.updated != updated or (taken.deleted != deleted and not repeated):
+        repeated = self.repeats is Repeats.IGNORED and removals.deleted <= deleted
+        if removals.updated != updated or (removals.deleted != deleted and not repeated):
             raise RowCountMismatchError(
-                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {taken.deleted} and "
-                f"{taken.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
+                f"{self.operation} found {deleted} rows to delete and {updated} to update, and took {removals.deleted} and "
+                f"{removals.updated} out of their files. Nothing was committed. This is a bug in pydelta: please report it.",
                 deleted=deleted,
                 updated=updated,
             )
 
-    def _metrics(self, written: WrittenFiles, taken: TakenOut) -> dict[str, int]:
+    def _metrics(self, written: WrittenFiles, removals: TakenOut) -> dict[str, int]:
         """Metrics under the reference's names, counted as the reference counts: an UPDATE "removes" each file from which it takes
         rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
         of files that were removed as a whole are left out.
         """
         if self.operation == "WRITE":
-            return replace_metrics(written, taken)
-        rewritten_paths = {add.path for add in taken.written.adds}
-        removed_files = [remove for remove in taken.written.removes if remove.path not in rewritten_paths]
-        vectors = {add.path for add in taken.written.adds if add.deletion_vector is not None}
-        added = [*written.adds, *(add for add in taken.written.adds if add.path not in vectors)]
-        whole_row_count = row_count_of(self._whole)
-        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole)
+            return replace_metrics(written, removals)
+        rewritten_paths = {add.path for add in removals.written.adds}
+        removed_files = [remove for remove in removals.written.removes if remove.path not in rewritten_paths]
+        vectors = {add.path for add in removals.written.adds if add.deletion_vector is not None}
+        added = [*written.adds, *(add for add in removals.written.adds if add.path not in vectors)]
+        whole_row_count = row_count_of(self._whole_files)
+        vectors_of_whole = sum(file.deletion_vector is not None for file in self._whole_files)
         metrics = {
-            "numRemovedFiles": len(taken.written.removes if self.operation == "UPDATE" else removed_files) + len(self._whole),
-            "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole),
+            "numRemovedFiles": len(self._whole_files)
+            + len(removals.written.removes if self.operation == "UPDATE" else removed_files),
+            "numRemovedBytes": sum(r.size_bytes or 0 for r in removed_files) + sum(file.size_bytes for file in self._whole_files),
             "numAddedFiles": len(added),
             "numAddedBytes": sum(add.size_bytes for add in added),
-            "numAddedChangeFiles": len(written.cdc) + len(taken.written.cdc),
-            "numCopiedRows": taken.copied,
-            "numDeletionVectorsAdded": taken.vectors_added + taken.vectors_updated,
-            "numDeletionVectorsRemoved": taken.vectors_removed + taken.vectors_updated + vectors_of_whole,
-            "numDeletionVectorsUpdated": taken.vectors_updated,
+            "numAddedChangeFiles": len(written.cdc) + len(removals.written.cdc),
+            "numCopiedRows": removals.copied,
+            "numDeletionVectorsAdded": removals.vectors_added + removals.vectors_updated,
+            "numDeletionVectorsRemoved": removals.vectors_removed + removals.vectors_updated + vectors_of_whole,
+            "numDeletionVectorsUpdated": removals.vectors_updated,
         }
         if self.operation != "DELETE":
-            metrics["numUpdatedRows"] = taken.updated
+            metrics["numUpdatedRows"] = removals.updated
         if self.operation != "UPDATE" and whole_row_count is not None:
-            metrics["numDeletedRows"] = taken.deleted + whole_row_count
+            metrics["numDeletedRows"] = removals.deleted + whole_row_count
         return metrics
 
     def abort(self) -> None:

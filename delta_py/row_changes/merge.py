@@ -47,7 +47,7 @@ from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
-from delta_py.row_rules.conform import check_duplicates
+from delta_py.row_rules.new_columns import check_duplicates
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.row_rules.store_assignment_casts import TimeRules, assign
 from delta_py.scan.planning import ROW_ADDRESS

@@ -73,19 +73,19 @@ class Sided:
 class JoinCondition:
     """The condition, whose parts all have to be true. keys: equalities that pair rows; comparisons: all parts that compare the
     sides;
-    of_target, of_source: parts about one side; rest: parts that are evaluated on pairs.
+    of_target, of_source: parts about one side; other_parts: parts that are evaluated on pairs.
     """
 
     keys: tuple[Sided, ...]
     comparisons: tuple[Sided, ...]
     of_target: tuple[Expression, ...]
     of_source: tuple[Expression, ...]
-    rest: tuple[Expression, ...]
+    other_parts: tuple[Expression, ...]
 
     @classmethod
     def of(cls, condition: Expression, rows: StructType) -> JoinCondition:
         """rows: the columns of both sides."""
-        keys, comparisons, of_target, of_source, rest = [], [], [], [], []
+        keys, comparisons, of_target, of_source, other_parts = [], [], [], [], []
         for part in conjuncts(condition):
             sides = _sides(part)
             comparison = _compared(part, rows) if sides == {TARGET, SOURCE} else None
@@ -98,13 +98,13 @@ class JoinCondition:
             elif sides == {SOURCE}:
                 of_source.append(part)
             else:
-                rest.append(part)
-        return cls(tuple(keys), tuple(comparisons), tuple(of_target), tuple(of_source), tuple(rest))
+                other_parts.append(part)
+        return cls(tuple(keys), tuple(comparisons), tuple(of_target), tuple(of_source), tuple(other_parts))
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns of both sides that are needed to find matches."""
-        parts = [*self.of_target, *self.of_source, *self.rest]
+        parts = [*self.of_target, *self.of_source, *self.other_parts]
         parts += [value for key in self.keys for value in (key.target, key.source)]
         return frozenset(path[0] for part in parts for path in columns_of(part))
 
@@ -116,10 +116,10 @@ class JoinCondition:
         parts = [*self.of_target, *(part for sided in self.comparisons for part in _bounds(sided, matching_source))]
         if matching_source.num_rows == 0:
             return FALSE
-        return transform_columns(conjunction(tuple(parts)), _own) if parts else None
+        return transform_columns(conjunction(tuple(parts)), _without_side) if parts else None
 
 
-def _own(path: tuple[str, ...]) -> Expression:
+def _without_side(path: tuple[str, ...]) -> Expression:
     return Column((path[0].removeprefix(TARGET), *path[1:]))
 
 
@@ -171,7 +171,7 @@ def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
     if kind in (PrimitiveType("float"), PrimitiveType("double")):
         if pc.any(pc.is_nan(known_values)).as_py():
             return None  # NaN is greater than all other values
-        known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))
+        known_values = pc.add(known_values, pa.scalar(0.0, known_values.type))  # makes -0.0 0.0: they are equal
     elif sided.op in ("=", "<=>"):
         distinct = known_values.unique()
         if len(distinct) <= _FEW_KEYS:
@@ -221,7 +221,7 @@ class _Numbers:
         return bits
 
 
-def _taken(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
+def _rows_at(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
     return rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers))
 
 
@@ -271,18 +271,18 @@ class SourceIndex:
         """source: its columns with their prefix."""
         self._source, self._condition = source, condition
         allowed_rows = np.flatnonzero(_true(condition.of_source, source))
-        self._rows = _RowNumbers(condition.keys, _taken(source, allowed_rows))
+        self._rows = _RowNumbers(condition.keys, _rows_at(source, allowed_rows))
         numbers = self._rows.of_source
         self._order = allowed_rows[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
         self._counts = np.bincount(numbers[numbers >= 0], minlength=1)
         self._starts = np.cumsum(self._counts) - self._counts
-        column_names = {path[0] for part in condition.rest for path in columns_of(part)}
+        column_names = {path[0] for part in condition.other_parts for path in columns_of(part)}
         self._needed = sorted(column_names)
 
     def matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Ndarray, Ndarray]]:
         """Row numbers of the batch, and of the source rows that they match, in the order of the batch."""
         candidate_rows = np.flatnonzero(_true(self._condition.of_target, rows))
-        numbers = self._rows.of_target(_taken(rows, candidate_rows))
+        numbers = self._rows.of_target(_rows_at(rows, candidate_rows))
         candidate_rows, numbers = candidate_rows[numbers >= 0], numbers[numbers >= 0]
         counts = self._counts[numbers]
         ends = np.cumsum(counts)
@@ -294,7 +294,7 @@ class SourceIndex:
             yield self._holding(rows, candidate_rows[row_of_pair], source)
 
     def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
-        rest = self._condition.rest
+        rest = self._condition.other_parts
         if not rest:
             return target, source
         is_match = _true(rest, beside(rows, target, self._source, source, self._needed))

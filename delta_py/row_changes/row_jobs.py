@@ -68,9 +68,9 @@ def change_rows(
     """
     start = time.monotonic()
     try:
-        changes = _made(dml, scan, make, after)
+        changes = _changed_rows(dml, scan, make, after)
         scan_end = time.monotonic()
-        taken_out = _taken(dml, changes)
+        taken_out = _removals(dml, changes)
     except BaseException:
         dml.abort()
         raise
@@ -82,7 +82,7 @@ def change_rows(
     return metrics
 
 
-def _made(
+def _changed_rows(
     dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
 ) -> list[TaskChanges]:
     state = dml.change_state()
@@ -101,7 +101,7 @@ def _made(
     return changes
 
 
-def _taken(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
+def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files

@@ -104,7 +104,7 @@ class Scope:
         return Column((side.prefix + fields[0].name, *(f.name for f in fields[1:])))
 
     def _unresolved(self, path: Path) -> SchemaMismatchError:
-        name, known_names = ".".join(path), ", ".join(self._known())
+        name, known_names = ".".join(path), ", ".join(self._all_names())
         return SchemaMismatchError(
             f"Cannot resolve {name} in {self.where} given columns {known_names}. Nothing was changed. Correct the name or "
             "its alias.",
@@ -124,5 +124,5 @@ class Scope:
             name=name,
         )
 
-    def _known(self) -> list[str]:
+    def _all_names(self) -> list[str]:
         return [name if side.alias is None else f"{side.alias}.{name}" for side in self.sides for name in side.schema.names]

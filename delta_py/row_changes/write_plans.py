@@ -25,10 +25,11 @@ from delta_py.protocol.actions import DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves, logical_clustering_paths
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import Conformer, WriteState, write_state
+from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.evolution import FOREIGN_METADATA
 from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.rule_columns import HiddenColumns
+from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
 from delta_py.statistics.stats_columns import with_paths

@@ -17,8 +17,8 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.expressions.coercion import may_assign
 from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import check_new_schema
 from delta_py.row_rules.dependents import rules_naming
+from delta_py.row_rules.new_columns import check_new_schema
 from delta_py.row_rules.type_changes import is_widening, type_change
 from delta_py.types.column_rules import DEFAULT, EXISTS_DEFAULT, GENERATION, TYPE_CHANGES
 from delta_py.types.schema import (
@@ -64,9 +64,9 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     return merged
 
 
-def takes_type(table: TableConfig, present: DataType, given: DataType) -> bool:
+def takes_type(table: TableConfig, present: DataType, data_type: DataType) -> bool:
     """Whether merged_schema with `widen` gives a column of the table the data's wider type."""
-    return _may_widen(table) and is_widening(present, given, like_iceberg=_follows_iceberg(table))
+    return _may_widen(table) and is_widening(present, data_type, like_iceberg=_follows_iceberg(table))
 
 
 def keeps_type(field: StructField) -> bool:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_py.errors import SchemaMismatchError
-from delta_py.protocol.features import all_types, has_geospatial
+from delta_py.protocol.features import has_geospatial
 from delta_py.types.column_rules import DEFAULT
 from delta_py.types.schema import (
     ANY_CRS,
@@ -31,6 +31,7 @@ from delta_py.types.schema import (
     StructType,
     type_name,
 )
+from delta_py.types.type_walk import all_types
 
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 

@@ -41,7 +41,7 @@ class IdentityValues:
             )
         self._columns = {column.name: column for column in columns}
         self._task, self._tasks = task, tasks
-        self._runs = {column.name: self._own_runs() for column in columns}
+        self._runs = {column.name: self._runs_of_task() for column in columns}
         self._rest: dict[str, tuple[int, int]] = {}
         self._furthest: dict[str, int] = {}
 
@@ -59,14 +59,14 @@ class IdentityValues:
             used_count = min(length, missing_count)
             low, high = column.number(first), column.number(first + (used_count - 1) * stride)
             parts.append(low + np.arange(used_count, dtype=np.int64) * (column.step * stride))
-            self._furthest[name] = column.further(high, self._furthest.get(name, high))
+            self._furthest[name] = column.later_of(high, self._furthest.get(name, high))
             self._rest[name] = (first + used_count * stride, length - used_count)
             if length == used_count:
                 del self._rest[name]
             missing_count -= used_count
         return pa.array(np.concatenate(parts))
 
-    def _own_runs(self) -> Iterator[tuple[int, int]]:
+    def _runs_of_task(self) -> Iterator[tuple[int, int]]:
         """The task's places in the sequence, as first places and lengths. If the number of tasks is known, this is one endless
         run, whose places are `tasks` apart."""
         if self._tasks is not None:

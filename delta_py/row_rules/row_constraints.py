@@ -74,7 +74,7 @@ class Clock:
         return at_time(expression, now, self.time_zone)
 
 
-# # ---------------------------------------------------------------- rules of a table
+# ---------------------------------------------------------------- rules of a table
 
 
 def table_rules(config: TableConfig) -> tuple[RowRule, ...]:

@@ -161,7 +161,7 @@ def _check_needs_no_generated(rule: RowRule, columns: Iterable[Path], schema: St
         raise not_supported(f"The generation expression on column {rule.name}, which needs a generated column,")
 
 
-# # ---------------------------------------------------------------- the Conformer
+# ---------------------------------------------------------------- the Conformer
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Partial rows: what a read task returns if Spark only aggregates its rows.
 
-    partial_batches(batches, wanted, schema) -> batches with a row for each group of rows in them
+    partial_batches(batches, aggregates, schema) -> batches with a row for each group of rows in them
 
 A row has the values of the group columns, the number of its rows, and the requested aggregates of their columns: the number of
 values, the smallest, the largest, the sum. The same group may occur more than once, because Spark merges partial rows. So a
@@ -41,17 +41,17 @@ class PartialRows:
         return frozenset(self.valued) - used
 
 
-def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def partial_batches(batches: Iterable[pa.RecordBatch], aggregates: PartialRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """schema: of the partial rows. A sum is int64 for integers, and for decimals stored without their point. Other sums are
     decimals with room for 10^10 rows, or with 38 digits. Raises DeltaError for a value with more digits
     (NUMERIC_VALUE_OUT_OF_RANGE)."""
-    adding = _Adding(wanted, schema)
+    adding = _Adding(aggregates, schema)
     pending_groups: list[pa.Table] = []
     is_worth_it = True
     for batch in batches:
         if not batch.num_rows:
             continue
-        numbers = [summand.numbers(batch) for summand in wanted.sums]
+        numbers = [summand.numbers(batch) for summand in aggregates.sums]
         rows = adding.rows(batch, numbers) if is_worth_it else None
         if rows is None:
             yield from adding.row_by_row(batch, numbers).to_batches()
@@ -62,24 +62,24 @@ def partial_batches(batches: Iterable[pa.RecordBatch], wanted: PartialRows, sche
         if sum(part.num_rows for part in pending_groups) > _MOST_HELD or not is_worth_it:
             pending_groups = [adding.together(pending_groups)]
             if pending_groups[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
-                yield from adding.given(pending_groups.pop()).to_batches()
+                yield from adding.in_output_form(pending_groups.pop()).to_batches()
     if pending_groups:
-        yield from adding.given(adding.together(pending_groups)).to_batches()
+        yield from adding.in_output_form(adding.together(pending_groups)).to_batches()
 
 
 class _Adding:
     """Aggregates rows, and groups of rows: both are tables whose columns are identified by position, with sums as
     whole numbers."""
 
-    def __init__(self, wanted: PartialRows, schema: pa.Schema) -> None:
-        self._wanted, self._given = wanted, schema
-        self._keys = [str(place) for place in range(len(wanted.by))]
-        kinds = ["sum", *("sum" for _ in wanted.valued), *("min" for _ in wanted.minima), *("max" for _ in wanted.maxima)]
-        kinds += ["sum" for _ in wanted.sums]
-        self._added = [(str(place), kind) for place, kind in enumerate(kinds, len(wanted.by))]
+    def __init__(self, aggregates: PartialRows, schema: pa.Schema) -> None:
+        self._aggregates, self._output_schema = aggregates, schema
+        self._keys = [str(place) for place in range(len(aggregates.by))]
+        kinds = ["sum", *("sum" for _ in aggregates.valued)]
+        kinds += [*("min" for _ in aggregates.minima), *("max" for _ in aggregates.maxima), *("sum" for _ in aggregates.sums)]
+        self._added = [(str(place), kind) for place, kind in enumerate(kinds, len(aggregates.by))]
         self._names = [str(place) for place in range(len(schema))]
-        assert len(self._names) == len(self._keys) + len(self._added), f"{schema} is not of {wanted}"
-        self._sums = range(len(schema) - len(wanted.sums), len(schema))
+        assert len(self._names) == len(self._keys) + len(self._added), f"{schema} is not of {aggregates}"
+        self._sums = range(len(schema) - len(aggregates.sums), len(schema))
         self._schema = schema
         for place in self._sums:
             self._schema = self._schema.set(place, schema.field(place).with_type(pa.int64()))
@@ -90,23 +90,24 @@ class _Adding:
         present_numbers = [number for number in numbers if number is not None]
         if len(present_numbers) < len(numbers) or not all(_fits(number.bounds, batch.num_rows) for number in present_numbers):
             return None
-        return pa.table([*self._others(batch), *(_whole(number, batch) for number in present_numbers)], schema=self._schema)
+        sums = [_as_array(number, batch) for number in present_numbers]
+        return pa.table([*self._other_columns(batch), *sums], schema=self._schema)
 
-    def _others(self, batch: pa.RecordBatch) -> list[pa.Array]:
+    def _other_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """All columns except the sums."""
-        wanted = self._wanted
-        columns = [batch[name] for name in wanted.by]
+        aggregates = self._aggregates
+        columns = [batch[name] for name in aggregates.by]
         columns.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
-        columns += [batch[name].is_valid() for name in wanted.valued]
-        columns += [batch[name] for name in (*wanted.minima, *wanted.maxima)]
+        columns += [batch[name].is_valid() for name in aggregates.valued]
+        columns += [batch[name] for name in (*aggregates.minima, *aggregates.maxima)]
         return [_as(column, kind) for column, kind in zip(columns, self._schema.types, strict=False)]
 
     def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
-        columns = self._others(batch)
-        for place, summand, number in zip(self._sums, self._wanted.sums, numbers, strict=True):
-            kind = self._given.field(place).type
-            columns.append(_wide(summand, batch, kind) if number is None else _in_form(_whole(number, batch), kind))
-        return pa.table(columns, schema=self._given)
+        columns = self._other_columns(batch)
+        for place, summand, number in zip(self._sums, self._aggregates.sums, numbers, strict=True):
+            kind = self._output_schema.field(place).type
+            columns.append(_wide(summand, batch, kind) if number is None else _in_form(_as_array(number, batch), kind))
+        return pa.table(columns, schema=self._output_schema)
 
     def grouped(self, rows: pa.Table) -> pa.Table:
         added = pa.TableGroupBy(rows.rename_columns(self._names), self._keys, use_threads=False).aggregate(self._added)
@@ -125,10 +126,10 @@ class _Adding:
                 return False
         return True
 
-    def given(self, groups: pa.Table) -> pa.Table:
+    def in_output_form(self, groups: pa.Table) -> pa.Table:
         """The groups with sums in the requested form."""
         for place in self._sums:
-            field = self._given.field(place)
+            field = self._output_schema.field(place)
             if field.type != pa.int64():
                 groups = groups.set_column(place, field, _in_form(groups.column(place).combine_chunks(), field.type))
         return groups
@@ -138,7 +139,7 @@ def _fits(bounds: tuple[int, int], count: int) -> bool:
     return max(-bounds[0], bounds[1]) * count <= LONG_MAX
 
 
-def _whole(number: Numbers, batch: pa.RecordBatch) -> pa.Array:
+def _as_array(number: Numbers, batch: pa.RecordBatch) -> pa.Array:
     return pa.repeat(number.values, batch.num_rows) if isinstance(number.values, pa.Scalar) else number.values
 
 

@@ -20,7 +20,7 @@ _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 
 
 def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezone: str) -> dict[str, dict[str, int]]:
-    """By name: how many distinct values the files have, and the smallest and largest one as a number (in days for dates).
+    """For each column, by name: how many distinct values the files have, and the least and greatest as a number (days for dates).
 
     files: with their partition values. columns: partition columns. Spark treats a column with a number of values but without
     bounds as empty, unless it holds texts. So other columns without bounds are left out, and columns with an invalid value in a

@@ -330,12 +330,12 @@ def _wanted_fields(
     return [find_path(everything, (name,))[0] for name in columns]
 
 
-def cut_to(schema: StructType, wanted: StructType) -> StructType:
-    """`schema` with only the columns and struct fields that `wanted` has, at any depth, in `wanted`'s order.
+def cut_to(schema: StructType, requested: StructType) -> StructType:
+    """`schema` with only the columns and struct fields that `requested` has, at any depth, in `requested`'s order.
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that does not exist.
     """
-    return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in wanted.fields))
+    return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in requested.fields))
 
 
 def _prune(column: StructField, requested_column: StructField) -> StructField:

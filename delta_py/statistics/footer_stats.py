@@ -51,8 +51,8 @@ def footer_stats(
         footer.num_rows,
         {path: sum(n for n in counts if n) for path, counts in nulls.items() if None not in counts}
         | dict.fromkeys(absent, footer.num_rows),
-        {path: bound for path in bounded if (bound := _whole(groups.minimum[path], with_values[path], "min")) is not None},
-        {path: bound for path in no_floats if (bound := _whole(groups.maximum[path], with_values[path], "max")) is not None},
+        {path: bound for path in bounded if (bound := _file_bound(groups.minimum[path], with_values[path], "min")) is not None},
+        {path: bound for path in no_floats if (bound := _file_bound(groups.maximum[path], with_values[path], "max")) is not None},
     )
     return collector.to_json()
 
@@ -62,7 +62,7 @@ def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]
     return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
 
 
-def _whole(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
+def _file_bound(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
     """The bound of all row groups together; None if a row group with values has no bound."""
     if bounds.null_count and any(has and not bound.is_valid for has, bound in zip(with_values, bounds, strict=True)):
         return None

@@ -78,18 +78,18 @@ def root_of(place: str) -> str:
 
 
 class CoordinatedStore:
-    """own: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the table
-    is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
+    """file_store: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the
+    table is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
 
-    __slots__ = ("_own", "_tail", "_url", "_was_asked", "place", "transaction")
+    __slots__ = ("_file_store", "_tail", "_url", "_was_asked", "place", "transaction")
 
-    def __init__(self, own: ObjectStore, url: str, transaction: str | None = None) -> None:
-        self._own, self._url, self.place, self.transaction = own, url, place_of(own.root), transaction
+    def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
+        self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
         self._was_asked = False
         self._tail: Tail | None = None  # the last answer of the ledger
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CoordinatedStore, (self._own, self._url, self.transaction)
+        return CoordinatedStore, (self._file_store, self._url, self.transaction)
 
     @property
     def ledger(self) -> Ledger:
@@ -97,17 +97,17 @@ class CoordinatedStore:
 
     @property
     def root(self) -> str:
-        return self._own.root
+        return self._file_store.root
 
     @property
     def options(self) -> StorageOptions:
-        return self._own.options
+        return self._file_store.options
 
     @property
     def is_remote(self) -> bool:
-        return self._own.is_remote
+        return self._file_store.is_remote
 
-    # # ------------------------------------------------------------ the ledger's answers
+    # ------------------------------------------------------------ the ledger's answers
 
     def tail(self) -> Tail | None:
         """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
@@ -131,7 +131,7 @@ class CoordinatedStore:
             self.ledger.forget(self.place)
 
     def _has_no_log(self) -> bool:
-        return next(self._own.list_from(LOG_DIRECTORY), None) is None
+        return next(self._file_store.list_from(LOG_DIRECTORY), None) is None
 
     def _staged_path(self, path: str) -> str | None:
         """The path of the staged commit of that name, if it is in the ledger's last answer."""
@@ -140,26 +140,27 @@ class CoordinatedStore:
         staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
         return None if staged_commit is None else f"{STAGED_DIRECTORY}/{staged_commit.name}"
 
-    # # ------------------------------------------------------------ read the log
+    # ------------------------------------------------------------ read the log
 
     def list_from(self, directory: str, start: str = "") -> Iterator[ObjectInfo]:
         if directory != LOG_DIRECTORY:
-            return self._own.list_from(directory, start)
+            return self._file_store.list_from(directory, start)
         tail = self.tail()  # before the listing: a commit that is published in the meantime is in both
         if tail is None:
-            return self._own.list_from(directory, start)
+            return self._file_store.list_from(directory, start)
         staged = [_as_published(commit) for commit in tail.commits if commit_file_name(commit.version) >= start]
-        return _merged(self._own.list_from(directory, start), staged, tail.version, tail.base)
+        return _merged(self._file_store.list_from(directory, start), staged, tail.version, tail.base)
 
     def read(self, path: str) -> bytes:
-        return self._from_either(path, self._own.read)
+        return self._from_either(path, self._file_store.read)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self._from_either(path, lambda where: self._own.read_range(where, offset, length))
+        return self._from_either(path, lambda where: self._file_store.read_range(where, offset, length))
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         is_commit = _commit(path) is not None  # it may have been published since it was listed
-        return self._from_either(path, lambda where: self._own.open_input(where, size_bytes, is_sure=is_sure and not is_commit))
+        is_sure = is_sure and not is_commit
+        return self._from_either(path, lambda where: self._file_store.open_input(where, size_bytes, is_sure=is_sure))
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
@@ -197,7 +198,7 @@ class CoordinatedStore:
             self._check_published(path)
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
             is_ordinary = self._was_asked and self._tail is None
-            self._own.put_if_absent(path, data, durably=durably or not is_ordinary)
+            self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
             return
         if name.version == 0 and self._has_no_log():
             raise StorageError(
@@ -245,7 +246,7 @@ class CoordinatedStore:
         stands is not mistaken for a failed one, and before files are deleted which that commit may need."""
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
-            self._own.read_range(place, 0, 1)
+            self._file_store.read_range(place, 0, 1)
         except FileNotFoundError:
             return
         newest = self.tail()
@@ -283,13 +284,13 @@ class CoordinatedStore:
         if self.transaction is None:
             self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
-        self._own.put(f"{STAGED_DIRECTORY}/{name}", data)
+        self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
         return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
 
     def drop_staged(self, staged: Ratified) -> None:
         """Delete a commit that was not ratified, or is published. If the deletion fails, the file does no harm."""
         try:
-            self._own.delete(f"{STAGED_DIRECTORY}/{staged.name}")
+            self._file_store.delete(f"{STAGED_DIRECTORY}/{staged.name}")
         except (OSError, StorageError) as error:
             _log.warning("%s: the staged commit %s is not needed and was not deleted: %s", self.root, staged.name, error)
 
@@ -313,10 +314,10 @@ class CoordinatedStore:
     def _publish(self, commit: Ratified) -> None:
         staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
-            if not self._own.link(staged, place):
-                self._own.put_if_absent(place, self._own.read(staged))
+            if not self._file_store.link(staged, place):
+                self._file_store.put_if_absent(place, self._file_store.read(staged))
         except FileNotFoundError:
-            self._own.read_range(place, 0, 1)  # another process has published it
+            self._file_store.read_range(place, 0, 1)  # another process has published it
         except FileExistsError:
             if not self._is_same(staged, place):
                 raise CorruptTableError(
@@ -327,7 +328,7 @@ class CoordinatedStore:
 
     def _is_same(self, staged: str, place: str) -> bool:
         try:
-            return self._own.read(staged) == self._own.read(place)
+            return self._file_store.read(staged) == self._file_store.read(place)
         except FileNotFoundError:
             return True  # another process has published it, and has deleted the staged file
 
@@ -368,30 +369,30 @@ class CoordinatedStore:
 
     def put(self, path: str, data: bytes) -> None:
         self._check_published(path)
-        self._own.put(path, data)
+        self._file_store.put(path, data)
 
     def list_recursive(self, directory: str) -> Iterator[ObjectInfo]:
-        return self._own.list_recursive(directory)
+        return self._file_store.list_recursive(directory)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return self._own.open_output(path)
+        return self._file_store.open_output(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
         self._check_published(path)
-        return self._own.open_whole(path)
+        return self._file_store.open_whole(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
-        return self._own.copy_from(source, source_path, path, size_bytes)
+        return self._file_store.copy_from(source, source_path, path, size_bytes)
 
     def link(self, path: str, new_path: str) -> bool:
-        return self._own.link(path, new_path)
+        return self._file_store.link(path, new_path)
 
     def abort_uploads(self, part_of_name: str) -> None:
-        self._own.abort_uploads(part_of_name)
+        self._file_store.abort_uploads(part_of_name)
 
     def delete(self, path: str) -> None:
         self._refuse_in_transaction(path)
-        self._own.delete(path)
+        self._file_store.delete(path)
 
 
 def _commit(path: str) -> LogName | None:

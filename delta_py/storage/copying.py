@@ -20,11 +20,11 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 
 
 class OtherSizeError(OSError):
-    """The source does not have the expected size. found: bytes."""
+    """The source does not have the expected size. actual: bytes."""
 
-    def __init__(self, path: str, expected: int, found: int) -> None:
-        super().__init__(f"{path} has {found} bytes, and should have {expected}")
-        self.found = found
+    def __init__(self, path: str, expected: int, actual: int) -> None:
+        super().__init__(f"{path} has {actual} bytes, and should have {expected}")
+        self.actual = actual
 
 
 def copy_object(source: ObjectStore, source_path: str, target: ObjectStore, path: str, size_bytes: int | None = None) -> int:

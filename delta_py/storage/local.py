@@ -87,7 +87,7 @@ class LocalStore:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return os.path.join(self._root, path)
 
-    def _locate_own(self, path: str) -> str:
+    def _locate_below_root(self, path: str) -> str:
         """The absolute name of a file to write or delete: below the root, in directories that are not links.
 
         Raises StorageError.
@@ -163,7 +163,7 @@ class LocalStore:
         with _missing_if_impossible(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
-            return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as it is asked for
+            return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as its argument says
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         # Not memory-mapped: if a mapped file is truncated, the process is killed with SIGBUS.
@@ -175,7 +175,7 @@ class LocalStore:
     # ------------------------------------------------------------ writing
 
     def open_output(self, path: str) -> pa.NativeFile:
-        name = self._locate_own(path)
+        name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         try:
             return pa.BufferedOutputStream(pa.PythonFile(_DurableFile(name), mode="w"), _WRITE_BYTES)
@@ -185,7 +185,7 @@ class LocalStore:
             raise _not_written(name, error) from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        name = self._locate_own(path)
+        name = self._locate_below_root(path)
         _make_directory(os.path.dirname(name))
         return AbortableFile.over(_WholeFile(name))
 
@@ -193,7 +193,7 @@ class LocalStore:
         return False
 
     def link(self, path: str, new_path: str) -> bool:
-        name, new_name = self._locate_own(path), self._locate_own(new_path)
+        name, new_name = self._locate_below_root(path), self._locate_below_root(new_path)
         os.lstat(name)  # before a directory is created in vain
         _make_directory(os.path.dirname(new_name))
         try:
@@ -206,7 +206,7 @@ class LocalStore:
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        name = self._locate_own(path)
+        name = self._locate_below_root(path)
         temporary = _write_temporary(name, data)
         try:
             _remove_hadoop_sum(name)
@@ -220,7 +220,7 @@ class LocalStore:
         _sync_directory(os.path.dirname(name))
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        name = self._locate_own(path)
+        name = self._locate_below_root(path)
         if os.path.lexists(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         try:
@@ -238,7 +238,7 @@ class LocalStore:
         """Nothing to do: unfinished files are listed and deleted like others."""
 
     def delete(self, path: str) -> None:
-        _remove(self._locate_own(path))
+        _remove(self._locate_below_root(path))
 
     def _link(self, temporary: str, name: str) -> None:
         try:

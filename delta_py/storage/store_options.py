@@ -93,10 +93,10 @@ class StorageOptions:
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
-        """given: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """options: by pydelta's names or by those of option_aliases.py, in any case of letters. Raises InvalidOptionError
         (DELTA_UNKNOWN_OPTION) for a name that no store knows, and as renamed_options."""
-        folded = renamed_options(given)
+        folded = renamed_options(options)
         for name in folded:
             if name not in _BY_NAME:
                 raise InvalidOptionError(
@@ -109,7 +109,7 @@ class StorageOptions:
 
     def get(self, name: str) -> str | None:
         assert name in _BY_NAME, name
-        return next((value for known, value in self.values if known == name), None)
+        return next((value for stored_name, value in self.values if stored_name == name), None)
 
     def flag(self, name: str) -> bool:
         """False if the option is not set. Raises InvalidOptionError."""

@@ -54,7 +54,7 @@ class Admission:
                 if budget.has_taken:
                     return end
                 raise
-            place = budget.take(files.places(first), whole=files.is_whole)
+            place = budget.take(files.places(first), all_or_none=files.is_whole)
             if by_time:
                 place = self._initial.end_of_ties(version, place)
             if place is not None:

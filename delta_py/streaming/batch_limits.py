@@ -35,13 +35,13 @@ class Budget:
     def is_spent(self) -> bool:
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
-    def take(self, pieces: Iterator[tuple[Any, Any]], *, whole: bool = False) -> int | None:
+    def take(self, pieces: Iterator[tuple[Any, Any]], *, all_or_none: bool = False) -> int | None:
         """Take files while the limits allow it. Returns the index of the last taken file if more files follow, None if all were
         taken.
 
-        whole: take all or none; BEFORE_FIRST for none, which is only possible after other files were taken."""
-        if whole:
-            return self._take_whole([sizes for _, sizes in pieces])
+        all_or_none: take all or none; BEFORE_FIRST for none, which is only possible after other files were taken."""
+        if all_or_none:
+            return self._take_all_or_none([sizes for _, sizes in pieces])
         last: int | None = None
         for places, sizes in pieces:
             if len(places) == 0:
@@ -55,7 +55,7 @@ class Budget:
                 return last
         return None
 
-    def _take_whole(self, sizes: list[Any]) -> int | None:
+    def _take_all_or_none(self, sizes: list[Any]) -> int | None:
         count, size = sum(map(len, sizes)), sum(int(part.sum()) for part in sizes)
         fits = (self._files is None or count <= self._files) and (self._bytes is None or size <= self._bytes)
         if count and self.has_taken and not fits:

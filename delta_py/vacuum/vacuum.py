@@ -8,7 +8,7 @@
 VACUUM retains a file if the newest version has it, if a version of `keep_versions` has it, if it was removed within the retention
 time, or if it is younger than that: a writer may be about to commit it. The deletion vectors of these files are retained too.
 VACUUM also retains what it cannot judge: hidden files and directories (names that begin with `_` or `.`), everything in a
-directory that is a table itself, names that are not valid text, links to directories and the files behind them, and files and
+directory that is a table itself, names that are not valid text, links to directories and the files in them, and files and
 directories below the root that are targets of links.
 
 LITE lists nothing. It deletes files that were removed before the retention time, by commits after the one that the last VACUUM
@@ -32,7 +32,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +78,7 @@ from delta_py.vacuum.vacuum_paths import (
     tables_around,
     vector_files,
 )
+from delta_py.vacuum.vacuum_request import VacuumKind, VacuumRequest, quarantine_ms_of, retention_ms_of
 
 __all__ = [
     "CHANGE_DATA",
@@ -94,36 +94,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger("delta_py")
-
-_HOUR_MS = 3_600_000
-
-
-class VacuumKind(Enum):
-    """FULL lists the table's directories, LITE reads only the log."""
-
-    FULL = "FULL"
-    LITE = "LITE"
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumRequest:
-    """retention_hours: None for the table's delta.deletedFileRetentionDuration. check_retention: refuse a time shorter than that.
-    keep_versions: versions that stay readable whatever their age. logs: commit the start and the end, for the history.
-    inventory: replaces the listing; a stream of Arrow batches with the columns path (the full path), length (bytes), isDir,
-    modificationTime (ms).
-    quarantine: move files to quarantine instead of deleting them. quarantine_hours: how long they stay there; None for the
-    table's delta.deletedFileRetentionDuration. keep_clones: retain the files that shallow clones read.
-    """
-
-    retention_hours: float | None = None
-    check_retention: bool = True
-    keep_versions: tuple[int, ...] = ()
-    logs: bool = True
-    kind: VacuumKind = VacuumKind.FULL
-    inventory: Any = None
-    quarantine: bool = False
-    quarantine_hours: float | None = None
-    keep_clones: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +152,7 @@ class Vacuum:
     def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention_time_ms: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
         self._cutoff_ms, self._retention_ms = cutoff_ms, retention_time_ms
-        self._now_ms, self._quarantine_ms = cutoff_ms + retention_time_ms, _quarantine_of(request, snapshot)
+        self._now_ms, self._quarantine_ms = cutoff_ms + retention_time_ms, quarantine_ms_of(request, snapshot)
         self._leased_versions: list[int] = []  # files that commits after these versions removed are retained
         self._leases = self._read_leases()
         self._clones = Clones.read(self._store, self._now_ms)
@@ -202,7 +172,7 @@ class Vacuum:
         if coordinated is not None and coordinated.last_tail is not None:
             coordinated.check_place(snapshot.version + 1)
         table_retention_ms = retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
-        retention = table_retention_ms if request.retention_hours is None else _retention_of(request, table_retention_ms)
+        retention = table_retention_ms if request.retention_hours is None else retention_ms_of(request, table_retention_ms)
         now_ms = time.time_ns() // 1_000_000 if clock_ms is None else clock_ms()
         return cls(snapshot, request, now_ms - retention, retention)
 
@@ -474,38 +444,3 @@ def _once(candidates: pa.Table) -> pa.Table:
     """Keep one row per file; a file may come more than once."""
     unique_files = candidates.group_by("path").aggregate([("size", "max"), ("modification_time", "max"), ("reason", "min")])
     return unique_files.select(["path", "size_max", "modification_time_max", "reason_min"]).rename_columns(FOUND_SCHEMA.names)
-
-
-def _quarantine_of(request: VacuumRequest, snapshot: Snapshot) -> int:
-    if request.quarantine_hours is None:
-        return retention_ms(snapshot.config.properties, DELETED_FILE_RETENTION)
-    return _in_ms(request.quarantine_hours, "quarantine", "quarantineHours")
-
-
-def _in_ms(hours: float, what: str, option: str) -> int:
-    if not 0 <= hours < 2**40:
-        raise InvalidOptionError(
-            f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.",
-            option=option,
-            **({"error_class": "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "sql_state": "22003"} if hours < 0 else {}),
-        )
-    return int(hours * _HOUR_MS)
-
-
-def _retention_of(request: VacuumRequest, table_retention_ms: int) -> int:
-    hours = request.retention_hours
-    assert hours is not None
-    retention = _in_ms(hours, "retention", "retentionHours")
-    if request.check_retention and retention < table_retention_ms:
-        raise InvalidOptionError(
-            f"A retention of {hours} hours is shorter than the {table_retention_ms / _HOUR_MS:g} hours of the table "
-            "(delta.deletedFileRetentionDuration). Readers and writers that are at work may need the files, and versions of that "
-            "time could not be read any more. Nothing was deleted. If you are sure that nobody does, switch the check off "
-            "(spark.databricks.delta.retentionDurationCheck.enabled=false, or enforce_retention_duration=False), or change the "
-            "property.",
-            error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
-            sql_state="22003",
-            hours=hours,
-            kept_hours=table_retention_ms / _HOUR_MS,
-        )
-    return retention

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from delta_py.layout.row_order import RowOrder, column_at
 from delta_py.parquet.file_reader import read_files
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.table_config import TableConfig
+from delta_py.row_rules.write_state import rearranging
 from delta_py.scan.packing import equal_runs
 from delta_py.scan.planning import ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
@@ -50,8 +51,7 @@ class Arrangement:
     @classmethod
     def of(cls, config: TableConfig, rewrite: Rewrite, paths: Sequence[Path], target_bytes: int) -> Arrangement:
         """paths: of columns that are not partition columns, as the schema spells them. rewrite: for rows that are only moved."""
-        size = int(target_bytes * _LARGER_BY)
-        state = replace(rewrite.state, data_change=False, target_file_bytes=size, max_records_per_file=None)
+        state = rearranging(rewrite.state, target_file_bytes=int(target_bytes * _LARGER_BY))
         options = ScanOptions(timezone=state.time_zone)
         columns = make_state(config, state.store, _narrowed(config.schema, paths), None, options)
         return cls(replace(rewrite, state=state), tuple(paths), columns)
@@ -113,7 +113,7 @@ def _beginnings(values: pa.Array) -> pa.Array:
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
     """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _HELD_BYTES, and two
     batches."""
-    batches = ahead(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
+    batches = prefetch(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
     for rows in gathered(batches, _HELD_BYTES, _HELD_ROWS):
         numbers = order.pieces(rows)
         by_piece = np.argsort(numbers, kind="stable")

@@ -29,8 +29,9 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.row_rules.conform import Conformer, LawfulBatch, WriteState, unchanged
+from delta_py.row_rules.conform import Conformer, LawfulBatch, unchanged
 from delta_py.row_rules.identity_numbers import IdentityValues
+from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import CHANGE_TYPE
 from delta_py.statistics.stats_collector import StatsCollector
 from delta_py.storage.arrow_files import discard
@@ -89,15 +90,15 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: i
 
     batches: any number and size; their schema may differ in order and case of columns (see Conformer). task: its number; it
     becomes part of the files' names, and the numbers of identity columns depend on it.
-    Memory is bounded by state.buffer_bytes and one batch, open files by state.max_open_files. No file is written if there are no
-    rows.
+    Memory is bounded by the layout's buffer_bytes and one batch, open files by its max_open_files. No file is written if there
+    are no rows.
     Raises as Conformer, and StorageError if the store fails. Then all new files are deleted.
     """
     writers = [FileSetWriter(state, task)]
     if state.insert_changes:
         writers.append(FileSetWriter(state, task, change_type="insert"))
     gate = Gate(state, task)
-    enough = gathered(batches, min(_SLICE_BYTES, state.row_group_bytes))
+    enough = gathered(batches, min(_SLICE_BYTES, state.layout.row_group_bytes))
     written = _write_all((lawful for batch in enough for lawful in gate.lawful(batch)), writers)
     return replace(written, identity_marks=gate.identity_marks)
 
@@ -264,7 +265,7 @@ class FileSetWriter:
 
     def __init__(self, state: WriteState, task: int, change_type: str | None = None) -> None:
         self._state, self._task, self._change_type = state, task, change_type
-        self.store = state.store
+        self.store, self._layout = state.store, state.layout
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = file_fields(state)
@@ -280,7 +281,7 @@ class FileSetWriter:
         self._finished: list[AddFile] = []
         self._row_count = 0
 
-    # # ------------------------------------------------------------ add rows
+    # ------------------------------------------------------------ add rows
 
     def add(self, lawful: LawfulBatch) -> None:
         """The batch may have more columns than the state's schema; these are ignored."""
@@ -291,13 +292,13 @@ class FileSetWriter:
             if self._change_type is not None:
                 arrays.append(pa.repeat(self._change_type, rows.num_rows))
             self._hold(key, pa.RecordBatch.from_arrays(arrays, schema=self._parquet_schema))
-        if self._waiting_bytes > self._state.buffer_bytes:
+        if self._waiting_bytes > self._layout.buffer_bytes:
             self._make_room()
 
     def _make_room(self) -> None:
         """Write the largest partitions until half of the buffer is free, so that one sort serves many writes."""
         for partition in sorted(self._partitions.values(), key=lambda p: p.waiting_bytes, reverse=True):
-            if self._waiting_bytes <= self._state.buffer_bytes // 2:
+            if self._waiting_bytes <= self._layout.buffer_bytes // 2:
                 break
             self._write(partition)
 
@@ -307,10 +308,10 @@ class FileSetWriter:
         partition.waiting_rows += rows.num_rows
         partition.waiting_bytes += size_bytes
         self._waiting_bytes += size_bytes
-        if partition.waiting_bytes >= self._state.row_group_bytes or partition.waiting_rows >= self._state.row_group_rows:
+        if partition.waiting_bytes >= self._layout.row_group_bytes or partition.waiting_rows >= self._layout.row_group_rows:
             self._write(partition)
 
-    # # ------------------------------------------------------------ write row groups
+    # ------------------------------------------------------------ write row groups
 
     def _write(self, partition: _Partition) -> None:
         """Write the buffered rows as row groups of the partition's file, and of more files if a file has reached its row
@@ -318,23 +319,23 @@ class FileSetWriter:
         rows = _as_one(partition.waiting)
         self._waiting_bytes -= partition.waiting_bytes
         partition.waiting, partition.waiting_rows, partition.waiting_bytes = [], 0, 0
-        limit, start = self._state.max_records_per_file, 0
+        limit, start = self._layout.max_records_per_file, 0
         while start < rows.num_rows:
             file = partition.file or self._start(partition)
             room = rows.num_rows if limit is None else limit - file.row_count
             part = rows.slice(start, room)
-            file.parquet.write_table(pa.Table.from_batches([part]), row_group_size=self._state.row_group_rows)
+            file.parquet.write_table(pa.Table.from_batches([part]), row_group_size=self._layout.row_group_rows)
             file.stats.update(part)
             file.row_count += part.num_rows
             start += part.num_rows
             self._open.move_to_end(partition.key)
-            if file.sink.tell() >= self._state.target_file_bytes or file.row_count == limit:
+            if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
                 self._close(partition)
-        if len(self._open) > self._state.max_open_files:
+        if len(self._open) > self._layout.max_open_files:
             self._close(next(iter(self._open.values())))
 
     def _start(self, partition: _Partition) -> _OpenFile:
-        codec = self._state.compression
+        codec = self._layout.compression
         is_change = self._change_type is not None
         name = data_file_name(
             self._task, self._unique, len(self._started), codec=_FILE_CODECS.get(codec, codec), change_data=is_change
@@ -342,8 +343,8 @@ class FileSetWriter:
         directory = partition_directory(self._physical_partition(partition.key).items())
         if is_change:
             directory = f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
-        if self._state.random_prefix:
-            prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._state.random_prefix))
+        if self._layout.random_prefix:
+            prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(self._layout.random_prefix))
             directory = f"{CHANGE_DATA_DIRECTORY}/{prefix}" if is_change else prefix
         if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in directory.split("/")):
             # The log says which partition a file belongs to; its directory is only for human readers.
@@ -356,7 +357,7 @@ class FileSetWriter:
             self._parquet_schema,
             compression=codec,
             version="2.6",
-            data_page_version=self._state.page_version,
+            data_page_version=self._layout.page_version,
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
@@ -373,8 +374,8 @@ class FileSetWriter:
 
     @property
     def _file_options(self) -> dict[str, Any]:
-        filters = {"bloom_filter_options": self._state.bloom_filters} if self._state.bloom_filters else {}
-        return {**filters, **self._state.parquet_options}
+        filters = {"bloom_filter_options": self._layout.bloom_filters} if self._layout.bloom_filters else {}
+        return {**filters, **self._layout.parquet_options}
 
     def _close(self, partition: _Partition) -> None:
         file = partition.file
@@ -401,7 +402,7 @@ class FileSetWriter:
         mode = self._state.column_mapping_mode
         return {column_mapping.to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 
-    # # ------------------------------------------------------------ finish or abandon
+    # ------------------------------------------------------------ finish or abandon
 
     def finish(self) -> WrittenFiles:
         for partition in self._partitions.values():

@@ -17,8 +17,9 @@ import numpy as np
 from pyroaring import BitMap64
 
 from delta_py.parquet.row_counts import stored_row_count
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.deletion_vectors import from_row_indexes, read_deletion_vector, row_indexes
+from delta_py.row_rules.write_state import rearranging
 from delta_py.scan.scan_state import ScanFile
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, write_unchanged
@@ -31,7 +32,7 @@ def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> Wr
     rewrite: of a table state whose target_file_bytes no file reaches. Memory: two batches and a row group. Raises
     RowCountMismatchError if the files do not have as many rows as their statistics say. Then the new file is deleted.
     """
-    batches = ahead(live_batches(files, rewrite))  # one core decodes, another encodes
+    batches = prefetch(live_batches(files, rewrite))  # one core decodes, another encodes
     written = write_unchanged(rewrite.state, batches, task=task)
     mismatch = wrong_row_count(files, written.row_count)
     if mismatch is not None:
@@ -73,5 +74,4 @@ def _within(rows: BitMap64, row_count: int) -> np.ndarray[tuple[int], np.dtype[n
 
 def for_compaction(rewrite: Rewrite) -> Rewrite:
     """The same rewrite for rows that are only rearranged, with one file for each bin."""
-    state = replace(rewrite.state, data_change=False, target_file_bytes=2**62, max_records_per_file=None)
-    return replace(rewrite, state=state)
+    return replace(rewrite, state=rearranging(rewrite.state, target_file_bytes=2**62))

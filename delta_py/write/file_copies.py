@@ -58,7 +58,7 @@ def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:
         ) from error
     except OtherSizeError as error:
         raise DataFileError(
-            f"The file {path} of the table at {source.root} has {error.found} bytes, and by the log it has {expected}: it was "
+            f"The file {path} of the table at {source.root} has {error.actual} bytes, and by the log it has {expected}: it was "
             f"cut short or replaced. {_KEPT} Restore it from a backup.",
             error_class="FAILED_READ_FILE.NO_HINT",
             sql_state="KD001",

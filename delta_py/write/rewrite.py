@@ -33,7 +33,7 @@ from delta_py.protocol.deletion_vectors import (
     read_deletion_vector,
 )
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, make_state
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.statistics.stats import parse_stats
@@ -57,8 +57,8 @@ _BYTES_A_ROW = 2  # the most bytes that a row's position takes in a deletion vec
 
 
 class Repeats(Enum):
-    """What it means if the same row is passed more than once. FORBIDDEN: a mistake of ours. AMBIGUOUS: several source rows of a
-    MERGE matched it. IGNORED: it is deleted, however often it is passed."""
+    """What it means if the same row is passed more than once. FORBIDDEN: a bug. AMBIGUOUS: several source rows of a MERGE
+    matched it. IGNORED: it is deleted, however often it is passed."""
 
     FORBIDDEN = "forbidden"
     AMBIGUOUS = "ambiguous"
@@ -234,7 +234,7 @@ class _Rows:
     updated: BitMap64
 
     @property
-    def gone(self) -> BitMap64:
+    def all_deleted(self) -> BitMap64:
         return self.present | self.deleted | self.updated
 
     @property
@@ -305,7 +305,7 @@ class _Taker:
         if not self._waiting:
             return
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
-        data, vectors = dv_file_bytes([rows.gone for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
+        data, vectors = dv_file_bytes([rows.all_deleted for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
         path = vectors[0].path
         assert path is not None
         self.parts.append(TakenOut(WrittenFiles(new_paths=(path,))))  # first: a reply may be lost although the file was written
@@ -340,7 +340,7 @@ class _Taker:
     def _kept_rows(self, file: ScanFile, rows: _Rows) -> Iterator[pa.RecordBatch]:
         """Raises RowCountMismatchError, after the last batch, for a file that has other rows than expected."""
         count = 0
-        for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.gone))):
+        for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.all_deleted))):
             count += batch.num_rows
             yield batch
         if count != rows.kept_count:

@@ -29,7 +29,7 @@ from delta_py.protocol.deletion_vectors import (
     from_row_indexes,
     inline_descriptor,
 )
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns
@@ -173,15 +173,18 @@ def _checked_rows(structs: pa.Array) -> pa.Array:
     return structs
 
 
-# # ---------------------------------------------------------------- positions of old rows
+# ---------------------------------------------------------------- positions of old rows
 
 
 class _Places:
-    """Sets of row positions by file and kind of change. Positions are buffered and added to the sets many at a time."""
+    """Sets of row positions by file and kind of change. Positions are buffered and added to the sets many at a time.
+
+    A key is 2 * (number of the file) + (kind of the change).
+    """
 
     def __init__(self) -> None:
-        self._held: list[tuple[Ndarray, Ndarray]] = []
-        self._held_count = 0
+        self._buffered: list[tuple[Ndarray, Ndarray]] = []
+        self._buffered_count = 0
         self._sets: dict[tuple[int, int], BitMap64] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
@@ -191,16 +194,16 @@ class _Places:
             has_file = pc.is_valid(files)
             files, rows, changes = files.filter(has_file), rows.filter(has_file), changes[has_file.to_numpy(zero_copy_only=False)]
         keys = files.to_numpy(zero_copy_only=False).astype(np.int64) * 2 + changes
-        self._held.append((keys, rows.to_numpy(zero_copy_only=False).astype(np.uint64)))
-        self._held_count += len(keys)
-        if self._held_count >= _HELD_ROWS:
+        self._buffered.append((keys, rows.to_numpy(zero_copy_only=False).astype(np.uint64)))
+        self._buffered_count += len(keys)
+        if self._buffered_count >= _HELD_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        if not self._held_count:
+        if not self._buffered_count:
             return
-        keys, rows = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
-        self._held, self._held_count = [], 0
+        keys, rows = (np.concatenate(parts) for parts in zip(*self._buffered, strict=True))
+        self._buffered, self._buffered_count = [], 0
         order = np.argsort(keys, kind="stable")
         keys, rows = keys[order], rows[order]
         bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_py.errors import CorruptTableError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import MATERIALIZED, WriteState
+from delta_py.row_rules.write_state import MATERIALIZED, WriteState
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.schema import LONG, StructField, StructType
 

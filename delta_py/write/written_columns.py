@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.protocol import column_mapping
-from delta_py.row_rules.conform import MATERIALIZED, WriteState
 from delta_py.row_rules.geospatial import parquet_type
+from delta_py.row_rules.write_state import MATERIALIZED, WriteState
 from delta_py.types.nested_arrays import with_elements, with_entries
 from delta_py.types.schema import (
     VARIANT_ARROW,

@@ -132,7 +132,7 @@ class Save:
 
         table = self.table_path(path or self.option("path") or "")
         other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
-        request = write_options({**other_options, "path": table.url, **self._own_options(table.url)}, overwrite=True).request
+        request = write_options({**other_options, "path": table.url, **self._private_options(table.url)}, overwrite=True).request
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
@@ -164,7 +164,8 @@ class Save:
     def table_path(self, path: str) -> TablePath:
         return TablePath(path, {name: str(value) for name, (_, value) in self.options.items() if is_storage_option(name)})
 
-    def _own_options(self, path: str | None) -> dict[str, str]:
+    def _private_options(self, path: str | None) -> dict[str, str]:
+        """Return the options that pydelta adds to those of the caller: mode, partitioning and the session's settings."""
         private_options = {MODE: self.mode, SESSION: write_settings(self.spark, path)}
         for name, columns in ((PARTITION_BY, self.partition_by), (CLUSTER_BY, self.cluster_by)):
             if columns is not None:
@@ -176,7 +177,7 @@ class Save:
         writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
             writer = writer.option(key, value)
-        private_options = self._own_options(target)
+        private_options = self._private_options(target)
         if self.rule_nonce is not None:
             private_options[RULE_NONCE] = self.rule_nonce
         if self.as_select is not None:

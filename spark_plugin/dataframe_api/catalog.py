@@ -118,7 +118,7 @@ class Entry:
 def is_ours(spark: Any, name: str) -> bool:
     """Return whether the name stands for a table of pydelta. Without our catalog no command runs for other tables: their columns
     show what they are."""
-    if own_path(spark, name) is not None:
+    if handled_path(spark, name) is not None:
         return True
     try:
         if has_catalogs(spark):
@@ -155,7 +155,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
 
     Raises UnsupportedOperationError for a name outside of the session catalog.
     """
-    path = own_path(spark, name)
+    path = handled_path(spark, name)
     if path is not None:
         return Entry(name, FORMAT, path, external=True)
     namespace, table = _namespace_and_table(spark, name)
@@ -234,7 +234,7 @@ def path_in_name(name: str) -> str | None:
     return named[1] if named is not None and named[0] in (DELTA, FORMAT) else None
 
 
-def own_path(spark: Any, name: str) -> str | None:
+def handled_path(spark: Any, name: str) -> str | None:
     """Return the path in pydelta.`/path`, and in delta.`/path` if pydelta handles it; None for any other name."""
     named = format_and_path(name)
     if named is None or named[0] not in (DELTA, FORMAT):
@@ -307,13 +307,13 @@ def new_provider(spark: Any, stated: str | None = None) -> str:
     return DELTA if provider.lower() == DELTA and delta_is_ours(spark) else FORMAT
 
 
-def enter(spark: Any, name: str, path: str, provider: str, *, again: bool = False) -> None:
+def enter(spark: Any, name: str, path: str, provider: str, *, if_absent: bool = False) -> None:
     """Enter an existing table with its present columns. provider: pydelta or delta. Raises Spark's error if the name already
-    exists, unless `again`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
+    exists, unless `if_absent`: then another session has entered it in the meantime. Raises InvalidOptionError for a path in which
     Spark would replace variables."""
     check_enterable(name, path)
     text = path.replace("\\", "\\\\").replace("'", "\\'")
-    unless = "IF NOT EXISTS " if again else ""
+    unless = "IF NOT EXISTS " if if_absent else ""
     spark_sql(spark, f"CREATE TABLE {unless}{quoted_name(name)} USING {provider} LOCATION '{text}'")
 
 
@@ -353,7 +353,7 @@ def refresh(spark: Any, entry: Entry) -> None:
     deleted with the name. A session with our catalogs has the log's columns in any case, and does this for other sessions."""
     if not entry.is_ours or not entry.external:
         return
-    if own_path(spark, entry.name) is not None:
+    if handled_path(spark, entry.name) is not None:
         return
     path = entry.writable_path()
     if _is_old(entry, spark, spark.read.format(FORMAT).load(path).schema):
@@ -379,7 +379,7 @@ def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
             f"{name} has become a managed table meanwhile, whose files would go with the name: it stays as it is.", table=name
         )
     spark_sql(spark, f"DROP TABLE IF EXISTS {quoted_name(name)}")
-    enter(spark, name, path, provider, again=True)
+    enter(spark, name, path, provider, if_absent=True)
 
 
 # ---------------------------------------------------------------- names

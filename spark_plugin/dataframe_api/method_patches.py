@@ -170,23 +170,24 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         with as_spark_raises():
             admitted(called, nonce_of(spark))
             check_condition_text(spark, "filter", _option(called, "filter"))
-        own = {}
+        private_options = {}
         user_schema = calls.schema if schema is None else schema
         if is_stream:
-            own[STREAM] = "true"
+            private_options[STREAM] = "true"
         elif user_schema is not None and is_driver:
-            own[ASKED_SCHEMA] = _schema_text(user_schema)
+            private_options[ASKED_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
             settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
             with active(spark):
-                frame = original(self, path, new_format, schema, **{**options, **private(spark, {SESSION: settings, **own})})
+                signed_options = private(spark, {SESSION: settings, **private_options})
+                frame = original(self, path, new_format, schema, **{**options, **signed_options})
             calls.options = {key: pair for key, pair in calls.options.items() if not is_private(key)}  # the reader may load again
             return with_columns_of_batches(frame) if is_stream else with_metadata_column(frame)
 
         if is_stream or not is_driver:
             return by_worker()
-        return driver_load(spark, lambda: _told(self, new_format, schema, options), path, own, by_worker)
+        return driver_load(spark, lambda: _with_arguments(self, new_format, schema, options), path, private_options, by_worker)
 
     return load
 
@@ -206,7 +207,7 @@ def _table(original: Method) -> Method:
     return table
 
 
-def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
+def _with_arguments(reader: Any, format: str | None, schema: Any, options: dict[str, Any]) -> Any:
     """Return a DataFrameReader that has the arguments of `load`."""
     if format is not None:
         reader.format(format)
@@ -217,8 +218,8 @@ def _told(reader: Any, format: str | None, schema: Any, options: dict[str, Any])
 
 def _path_of(path: Any, options: Mapping[str, Any]) -> str | None:
     """Return the path of a load, from its argument or an option."""
-    given = path if path is not None else _option(options, "path")
-    return given if isinstance(given, str) else None
+    path_or_option = path if path is not None else _option(options, "path")
+    return path_or_option if isinstance(path_or_option, str) else None
 
 
 def _option(options: Mapping[str, Any], lowercase_name: str) -> Any:

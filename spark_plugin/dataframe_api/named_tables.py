@@ -34,7 +34,7 @@ def save_as_table(save: Save, name: str) -> None:
 
     Columns are matched by name. Raises the same as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
     """
-    path = catalog.own_path(save.spark, name)
+    path = catalog.handled_path(save.spark, name)
     if path is not None:
         save.to(path)
         return
@@ -194,7 +194,7 @@ def _place(names: Sequence[str], name: str) -> int | None:
 
 def _existing(spark: Any, name: str) -> Entry:
     entry = catalog.find(spark, name)
-    path = catalog.own_path(spark, name)
+    path = catalog.handled_path(spark, name)
     if path is not None:
         spark.read.format(FORMAT).load(path)  # reports the error of a path without a table
     if entry is None:

@@ -131,7 +131,7 @@ def _request(definition: ParsedDefinition) -> TableRequest:
 
 def _properties(definition: ParsedDefinition) -> dict[str, str]:
     """A new table has no rows that could break its constraints."""
-    checks = {f"{_CONSTRAINT}{one.name.lower()}": str(one.condition) for one in definition.constraints}
+    checks = {f"{_CONSTRAINT}{constraint.name.lower()}": str(constraint.condition) for constraint in definition.constraints}
     return {**definition.properties, **checks}
 
 

@@ -4,7 +4,7 @@
 
 It has everything that CREATE TABLE can express: columns with their rules and comments, constraints, partitioning, clustering, the
 table's comment, properties and features, and the location of an external table. Each text from the log is exactly one value or
-one expression in it, whoever wrote the text.
+one expression in it, even if it was written to be more than that.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 _AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "GROUP_BY_AGGREGATE")
 
-_Known: TypeAlias = Callable[[], Sequence[str]]
+_ListColumns: TypeAlias = Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ def selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     return selected
 
 
-def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, known: _Known) -> DataFrame:
-    """Do the same as `selected`, with the errors of a MERGE. known: returns the frame's columns, for messages."""
+def selected_for_merge(frame: DataFrame, columns: Sequence[Column], where: str, list_columns: _ListColumns) -> DataFrame:
+    """Do the same as `selected`, with the errors of a MERGE. list_columns: returns the frame's columns, for messages."""
     try:
         return selected(frame, columns)
     except AnalysisException as error:
-        explained = _explained(error, where, known)
+        explained = _explained(error, where, list_columns)
         if explained is None:
             raise
         raise explained from error
@@ -161,9 +161,10 @@ def aggregates(where: str) -> UnsupportedOperationError:
     )
 
 
-def unresolved(name: str, where: str, known: Sequence[str]) -> SchemaMismatchError:
+def unresolved(name: str, where: str, column_names: Sequence[str]) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"Cannot resolve {name} in {where} given columns {', '.join(known)}. Nothing was changed. Correct the name or its alias.",
+        f"Cannot resolve {name} in {where} given columns {', '.join(column_names)}. Nothing was changed. Correct the name or its "
+        "alias.",
         error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
         sql_state="42601",
         name=name,
@@ -190,12 +191,12 @@ def no_field(name: str) -> UnsupportedOperationError:
     )
 
 
-def _explained(error: AnalysisException, where: str, known: _Known) -> DeltaError | None:
+def _explained(error: AnalysisException, where: str, list_columns: _ListColumns) -> DeltaError | None:
     """Return Spark's error in the words of a MERGE, or None for an error that is clear enough."""
     condition = error.getCondition() or ""
     if condition.startswith(_UNRESOLVED):
         name = (error.getMessageParameters() or {}).get("objectName", "a column")
-        return hidden_column(where) if quoted(METADATA_COLUMN) in name else unresolved(name, where, known())
+        return hidden_column(where) if quoted(METADATA_COLUMN) in name else unresolved(name, where, list_columns())
     if condition.startswith(_OF_ANOTHER_FRAME):
         return SchemaMismatchError(
             f"The {where} names a column of a DataFrame that is neither the source nor the target: {first_line(error)} Name "

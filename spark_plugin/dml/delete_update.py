@@ -43,14 +43,14 @@ def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
     """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
         target.dml.transaction.only_taken_rows_matter()
-        target.choose_files(None, whole=True)
+        target.choose_files(None, is_exact=True)
         return PlannedChange(None, _parameters(None))
     target.offer_metadata([condition])
     text = analyzer_of(target.spark).filter_text(target.shape, condition, "DELETE")
     _note_what_is_read(target, [condition])
     matched = target.frame.where(condition)
-    needed_rows = target.wanted(matched, condition)
-    count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, whole=needed_rows.exact)
+    needed_rows = target.needed_rows(matched, condition)
+    count = 0 if needed_rows.none else target.choose_files(needed_rows.predicate, is_exact=needed_rows.exact)
     return PlannedChange(matched.select(*target.address(DELETED)) if count else None, _parameters(text))
 
 
@@ -92,7 +92,7 @@ def planned_update(target: Target, condition: Column | None, assignments: Mappin
     matched = target.frame if condition is None else target.frame.where(condition)
     row = new_row(schema, matched, paths)
     _note_what_is_read(target, [*paths.values(), *([] if condition is None else [condition])])
-    needed_rows = target.wanted(matched, condition)
+    needed_rows = target.needed_rows(matched, condition)
     count = 0 if needed_rows.none or not assignments else target.choose_files(needed_rows.predicate)
     changed = matched.select(*target.address(UPDATED), row)
     return PlannedChange(changed if count else None, _parameters(text))

@@ -118,17 +118,18 @@ class Target:
         columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
-    def wanted(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
+    def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
         """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
         frame, if the frame is only a filter. No job runs."""
         schema = self.dml.snapshot.schema
         needed_rows = analyzer_of(self.spark).needed_rows(frame, condition, listed=self.listed, schema=schema, alias=self.alias)
         return needed_rows.without(METADATA_COLUMN) if self.has_metadata else needed_rows
 
-    def choose_files(self, predicate: Expression | None, *, whole: bool = False) -> int:
-        """Choose the files to read: those that may contain such rows. whole: the predicate describes exactly the rows to delete,
-        so files whose rows are all deleted need not be read. Returns how many files are to be read."""
-        chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, whole, self.listed))
+    def choose_files(self, predicate: Expression | None, *, is_exact: bool = False) -> int:
+        """Choose the files to read: those that may contain rows for which the predicate is true. is_exact: the predicate is true
+        for exactly the rows to delete, so files in which it is true for all rows need not be read. Returns the number of files to
+        read."""
+        chosen = at_table(self.spark, partial(_choose_files, self.dml, predicate, is_exact, self.listed))
         if not adapter_of(self.spark).is_driver:  # a copy of the DML chose the files
             self.dml.take_choice(predicate, chosen)
         return int(chosen.candidates.num_rows)
@@ -226,21 +227,21 @@ def run_changes(
         if changed is not None:
             changes = _make_rows(target.spark, changed, dml.change_state())
         scanned = time.monotonic()
-        taken = _take_out(target.spark, dml, dml.touched_files(changes))
+        removals = _take_out(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
     times = {"scanTimeMs": round((scanned - started) * 1000), "rewriteTimeMs": round((time.monotonic() - scanned) * 1000)}
     try:
-        commit = partial(dml.commit, parameters, changes, taken, times, named=named)
-        version, done = at_table(target.spark, commit, once=True)
+        commit = partial(dml.commit, parameters, changes, removals, times, named=named)
+        version, metrics = at_table(target.spark, commit, once=True)
     finally:
         if any(part.scratch for part in changes):
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
         reset_transaction(target.spark)
     read_anew(target.spark, target.table.name, target.table.url)
-    return DmlResult(version, done)
+    return DmlResult(version, metrics)
 
 
 # ---------------------------------------------------------------- job 1: the changed rows

@@ -61,21 +61,23 @@ class Names:
 
     def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         """Return the type of the column by the number of leading qualifiers in the path; None for one of several columns."""
-        counts = [0, *counts_of_qualifiers(path, self.alias, self._same)]
-        return {count: kind for qualifiers in counts for count, kind in self._found(self.target, path, qualifiers).items()}
+        counts = [0, *counts_of_qualifiers(path, self.alias, self._is_same_name)]
+        types_by_count = (self._matching_types(self.target, path, count) for count in counts)
+        return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
         counts = range(_MOST_QUALIFIERS + 1)
-        return {count: kind for qualifiers in counts for count, kind in self._found(self.source, path, qualifiers).items()}
+        types_by_count = (self._matching_types(self.source, path, count) for count in counts)
+        return {count: kind for types in types_by_count for count, kind in types.items()}
 
-    def _found(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
+    def _matching_types(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
         if len(path) <= qualifiers:
             return {}
         columns = self._columns_of_target if schema is self.target else self._columns_of_source
         kinds = [column.dataType for column in columns.get(self._key(path[qualifiers]), ())]
         for part in path[qualifiers + 1 :]:
             structs = [kind for kind in kinds if isinstance(kind, StructType)]
-            kinds = [field.dataType for kind in structs for field in kind.fields if self._same(field.name, part)]
+            kinds = [field.dataType for kind in structs for field in kind.fields if self._is_same_name(field.name, part)]
         if not kinds:
             return {}
         return {qualifiers: kinds[0] if len(kinds) == 1 else None}
@@ -97,5 +99,5 @@ class Names:
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
-    def _same(self, one: str, other: str) -> bool:
-        return one == other or (not self.case_sensitive and one.lower() == other.lower())
+    def _is_same_name(self, first: str, second: str) -> bool:
+        return first == second or (not self.case_sensitive and first.lower() == second.lower())

@@ -185,9 +185,9 @@ def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> li
 
 def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
     path = split_name(name)
-    behind = without_alias(path, alias)
-    if columns.find(behind[0]) is not None:
-        path = behind
+    path_without_alias = without_alias(path, alias)
+    if columns.find(path_without_alias[0]) is not None:
+        path = path_without_alias
     field = columns.find(path[0])
     names = []
     for part in path[1:]:

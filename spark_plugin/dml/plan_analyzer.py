@@ -125,10 +125,10 @@ class PlanAnalyzer:
         column = F.col(condition) if isinstance(condition, str) else condition
         text = expression_sql(self._internals.filter_condition(frame, column))
         try:
-            again = self._internals.filter_condition(frame, F.expr(text))
+            condition_from_text = self._internals.filter_condition(frame, F.expr(text))
         except PySparkException:  # for example, a Python function has no SQL
             return None
-        return text if expression_sql(again) == text else None
+        return text if expression_sql(condition_from_text) == text else None
 
     def _columns_of(self, frame: DataFrame) -> list[str]:
         return [expression_sql(attribute) for attribute in self._internals.attributes(frame)]

@@ -87,16 +87,16 @@ class Assigning:
         self,
         schema: StructType,
         current: Callable[[str], Typed | None],
-        given: Mapping[Path, Given],
+        assigned: Mapping[Path, Given],
         absent: Set[str] = frozenset(),
     ) -> list[Column]:
         """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
 
-        given: by path in the schema; no path is a prefix of another. absent: columns that are left out of the result.
+        assigned: by path in the schema; no path is a prefix of another. absent: columns that are left out of the result.
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
-        columns, given_by_name = [], _by_folded_name(given)
+        columns, given_by_name = [], _by_folded_name(assigned)
         for field in schema.fields:
             if field.name not in absent:
                 inside = given_by_name.get(field.name.lower(), {})
@@ -106,10 +106,10 @@ class Assigning:
     def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, Given], path: Path) -> Column:
         if not inside:
             return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
-        whole = inside.get(())
-        if whole is not None:
-            present = current if whole.keeps_own else None
-            return self.cast(whole.value, field.dataType, ".".join(path), kept=present)
+        whole_value = inside.get(())
+        if whole_value is not None:
+            present = current if whole_value.keeps_own else None
+            return self.cast(whole_value.value, field.dataType, ".".join(path), current=present)
         if not isinstance(field.dataType, StructType):
             raise UnsupportedOperationError(
                 f"Updating nested fields is only supported for StructType, and {'.'.join(path)} is of type "
@@ -131,20 +131,20 @@ class Assigning:
 
     # ------------------------------------------------------------ values
 
-    def cast(self, value: Typed, target_type: DataType, name: str, *, kept: Typed | None = None) -> Column:
-        """Return the value in the type `target_type`. name: of the column, for messages. kept: supplies the fields of structs
+    def cast(self, value: Typed, target_type: DataType, name: str, *, current: Typed | None = None) -> Column:
+        """Return the value in the type `target_type`. name: of the column, for messages. current: supplies the fields of structs
         that the value lacks; None: they are null.
 
         Structs are matched by the names of their fields, in any case, and null structs stay null. A value that the type cannot
         represent is an error when the row is made, unless spark.sql.storeAssignmentPolicy is LEGACY.
         """
         column, source = value.column, value.data_type
-        if source.simpleString() == target_type.simpleString() and kept is None:
+        if source.simpleString() == target_type.simpleString() and current is None:
             return column
         if isinstance(source, NullType):
             return self._null(target_type)
         if isinstance(source, StructType) and isinstance(target_type, StructType):
-            return self._struct(value, target_type, name, kept)
+            return self._struct(value, target_type, name, current)
         if (
             isinstance(source, ArrayType)
             and isinstance(target_type, ArrayType)
@@ -179,14 +179,14 @@ class Assigning:
         for field in target_type.fields:
             part = self._part(given_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
             parts.append(part.alias(field.name))
-        there = value.column.isNotNull()
+        is_present = value.column.isNotNull()
         if present is not None and _has_own_fields(present.data_type, source):
-            there = there | present.column.isNotNull()
-        return F.when(there, F.struct(*parts))
+            is_present = is_present | present.column.isNotNull()
+        return F.when(is_present, F.struct(*parts))
 
     def _part(self, value: Typed | None, old: Typed | None, field: StructField, name: str) -> Column:
         if value is not None:
-            return self.cast(value, field.dataType, name, kept=old if isinstance(field.dataType, StructType) else None)
+            return self.cast(value, field.dataType, name, current=old if isinstance(field.dataType, StructType) else None)
         return self._null(field.dataType) if old is None else self._evolving.cast(old, field.dataType, name)
 
     def _map(self, column: Column, source: MapType, target_type: MapType, name: str) -> Column:

@@ -23,7 +23,7 @@ def called(frame: DataFrame, alias: Alias) -> DataFrame:
     """Return the frame under this name."""
     if len(alias) < 2:
         return frame.alias(alias[0]) if alias else frame
-    return adapter_of(frame.sparkSession).called(frame, alias)
+    return adapter_of(frame.sparkSession).alias_frame(frame, alias)
 
 
 def without_alias(path: tuple[str, ...], alias: Alias) -> tuple[str, ...]:

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 
 def load(
-    spark: SparkSession, reader: Callable[[], Any], path: Any, own: Mapping[str, str], by_worker: Callable[[], DataFrame]
+    spark: SparkSession,
+    reader: Callable[[], Any],
+    path: Any,
+    private_options: Mapping[str, str],
+    by_worker: Callable[[], DataFrame],
 ) -> DataFrame:
     """Return the result of `by_worker`, computed by the driver's own Python if possible. The session is a classic one.
 
-    reader: returns a DataFrameReader with the format, schema and options of this load. own: private options in addition to the
+    reader: returns a DataFrameReader with the format, schema and options of this load. private_options: in addition to the
     session's settings. Raises the errors of `by_worker`, and no others.
     """
     loads = loads_of(spark) if path is None or isinstance(path, str) else None
     if loads is None:
         return by_worker()
     try:
-        frame, error = _load(spark, loads, reader(), path, own), None
+        frame, error = _load(spark, loads, reader(), path, private_options), None
     except Exception as raised:  # any error: if the user caused it, a worker raises it too
         frame, error = None, raised
     if frame is None:
@@ -41,13 +45,13 @@ def load(
     return frame
 
 
-def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, own: Mapping[str, str]) -> DataFrame | None:
+def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, private_options: Mapping[str, str]) -> DataFrame | None:
     """Return None if only Spark can load."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
     load_facts = internals.told_of_load(loads, reader, path)
-    source = None if load_facts is None else source_here({**load_facts["options"], **own}, load_facts["directory"])
+    source = None if load_facts is None else source_here({**load_facts["options"], **private_options}, load_facts["directory"])
     if source is None:
         return None
     schema = source.schema().json()
-    settings = {SESSION: source.options[SESSION], **own}
+    settings = {SESSION: source.options[SESSION], **private_options}
     return internals.loaded(loads, reader, FORMAT, path, pickled_whole(source), schema, signed(settings, nonce))

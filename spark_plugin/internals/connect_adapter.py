@@ -80,7 +80,7 @@ class ConnectAdapter:
     def pruning_rule(self) -> None:
         return None
 
-    def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
+    def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         return frame.alias(parts[-1])
 
     def explained(self, frame: DataFrame, mode: str) -> str:
@@ -111,7 +111,7 @@ class ConnectAdapter:
     # ------------------------------------------------------------ casts
 
     def can_up_cast(self, source_type: DataType, target_type: DataType) -> bool | None:
-        # Of these casts a client knows that they are up-casts; for other types only the server knows.
+        # A client knows that these casts are up-casts; for other types only the server knows.
         is_simple = isinstance(source_type, AtomicType) and not isinstance(source_type, VariantType)
         return True if is_simple and target_type == StringType() else None
 

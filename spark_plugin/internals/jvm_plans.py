@@ -139,7 +139,7 @@ def nodes_repeat(plan: Any, source: str) -> bool:
 def read_paths(plan: Any) -> set[str]:
     """Return the paths of the tables of Python data sources that a plan reads, also in subqueries."""
     plans = [plan, *listed(plan.subqueriesAll())]
-    leaves = [leaf for one in plans for leaf in listed(one.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
+    leaves = [leaf for plan in plans for leaf in listed(plan.collectLeaves()) if class_of(leaf) == "DataSourceV2Relation"]
     paths = {_path_of(leaf) for leaf in leaves if class_of(leaf.table()) in (*_PYTHON_TABLES, "SourceTable")}
     return {str(path) for path in paths if path is not None}
 

@@ -90,7 +90,7 @@ class SessionAdapter(Protocol):
     def pruning_rule(self) -> Any | None:
         """Return the session's PruneScans; None if it is not installed, as over Spark Connect."""
 
-    def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
+    def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         """Return the frame under a name of several parts. Over Spark Connect only the last part is a name of its columns."""
 
     def explained(self, frame: DataFrame, mode: str) -> str:

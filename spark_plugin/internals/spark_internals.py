@@ -129,14 +129,14 @@ class SparkInternals:
         Spark's own way would first start a process that imports each module `pyspark_*` on Python's path, to warn of a source of
         this name; it takes 1 to 2 seconds. Spark does that later if it needs one of them.
         """
-        made = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
+        java_source = self._jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
             _wrap_function(self._spark.sparkContext, source)
         )
         rule = self.pruning_rule()
         if rule is not None:
-            made = rule.askingDriver(made)
+            java_source = rule.askingDriver(java_source)
         try:
-            self._known_sources().put(source.name().lower(), made)
+            self._known_sources().put(source.name().lower(), java_source)
         except Py4JError:  # a build of Spark that stores them elsewhere
             self._spark.dataSource.register(source)
 
@@ -204,12 +204,12 @@ class SparkInternals:
     def _once(self, name: str, load: Callable[[], Any]) -> Any:
         """Return the result of `load` for this name, computed once in this JVM."""
         gateway = self._gateway
-        for known, kept, loaded in _loaded:
-            if known is gateway and kept == name:
+        for loaded_gateway, loaded_name, loaded in _loaded:
+            if loaded_gateway is gateway and loaded_name == name:
                 return loaded
-        found = load()
-        _loaded.append((gateway, name, found))
-        return found
+        result = load()
+        _loaded.append((gateway, name, result))
+        return result
 
     def loads_by_name(self, instance: Any) -> bool:
         """Whether Spark, given the name of the instance's class, finds this very class, and so also those loaded with it."""
@@ -359,11 +359,18 @@ class SparkInternals:
         return None if answer is None else orjson.loads(answer)
 
     def loaded(
-        self, loads: Any, reader: Any, format: str, path: str | None, made: bytes, schema: str, own: Mapping[str, str]
+        self,
+        loads: Any,
+        reader: Any,
+        format: str,
+        path: str | None,
+        pickled_source: bytes,
+        schema: str,
+        private_options: Mapping[str, str],
     ) -> DataFrame:
         """Return the frame that `load` of a DataFrameReader returns, made by DriverLoads.java."""
-        options = orjson.dumps(own).decode()
-        java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, made, schema, options)
+        options = orjson.dumps(private_options).decode()
+        java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, pickled_source, schema, options)
         return DataFrame(java, self._spark)
 
     def changed(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
@@ -371,7 +378,7 @@ class SparkInternals:
         java: Any = frame
         return type(frame)(change(java._jdf), self._spark)
 
-    def called(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
+    def alias_frame(self, frame: DataFrame, parts: Sequence[str]) -> DataFrame:
         """Return the frame under a name of several parts, such as tables of a catalog have."""
         *qualifiers, name = parts
         sql, java = self._jvm.org.apache.spark.sql, frame._jdf
@@ -414,7 +421,7 @@ class SparkInternals:
             return NotRowByRow.AGGREGATE
         if name == "Project" and str(plan.child().nodeName()) == "Generate":
             return NotRowByRow.GENERATOR
-        if name == "Project" and any(column_metadata(one, HIDDEN_COLUMN) for one in listed(plan.projectList())):
+        if name == "Project" and any(column_metadata(expression, HIDDEN_COLUMN) for expression in listed(plan.projectList())):
             return NotRowByRow.HIDDEN
         return NotRowByRow.WINDOW
 

@@ -212,7 +212,7 @@ class MergeRun:
     def run(self) -> DmlResult:
         conditional = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
         facts = source_facts(self.merge, self.source, ask_unique=conditional)
-        target_rows = self._near(facts)
+        target_rows = self._matching_rows(facts)
         if target_rows is not None and conditional and not facts.unique:
             self._check_matches(target_rows)
         dml = self.target.dml
@@ -227,7 +227,7 @@ class MergeRun:
     def planned(self) -> PlannedChange:
         """Return the plan for the case that nothing is known about the source's rows. No job runs."""
         facts = facts_without_rows(self.merge, self.source)
-        return PlannedChange(self._changed_rows(self._near(facts), facts), self._parameters())
+        return PlannedChange(self._changed_rows(self._matching_rows(facts), facts), self._parameters())
 
     def _changed_rows(self, target_rows: DataFrame | None, facts: SourceFacts) -> DataFrame | None:
         """Return the rows in the form that run_changes takes."""
@@ -252,7 +252,7 @@ class MergeRun:
         places = [F.col(ROW_ADDRESS)] if matched else []
         return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
-    def _near(self, facts: SourceFacts) -> DataFrame | None:
+    def _matching_rows(self, facts: SourceFacts) -> DataFrame | None:
         """Return the target's rows that matter, from the files that may contain some; None if there are none. Chooses the files
         to read."""
         clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
@@ -261,7 +261,7 @@ class MergeRun:
             conditions = [condition.column for condition in clauses if condition is not None]
             limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
-        needed_rows = self.target.wanted(frame, limits)
+        needed_rows = self.target.needed_rows(frame, limits)
         if needed_rows.none or not self.target.choose_files(needed_rows.predicate):
             return None
         return frame

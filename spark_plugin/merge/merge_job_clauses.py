@@ -168,10 +168,10 @@ class _ClauseReader:
         may_be_new = self.evolves and clause.kind != "not matched by source"
         new_names = [name for name in names if may_be_new and self._is_new(split_name(name))]
         is_new = frozenset(new_names)
-        own_names = [name for name in names if name not in is_new]
-        of_table = self.analyzer.resolve_assigned(self.target, own_names, self.names.alias, clause.where)
+        table_names = [name for name in names if name not in is_new]
+        of_table = self.analyzer.resolve_assigned(self.target, table_names, self.names.alias, clause.where)
         of_source = self.analyzer.resolve_assigned(self.source, new_names, (), clause.where)
-        paths = dict(zip([*own_names, *new_names], [*of_table, *of_source], strict=True))
+        paths = dict(zip([*table_names, *new_names], [*of_table, *of_source], strict=True))
         return [self._in_the_tables_spelling(paths[name], name, clause) for name in names]
 
     def _in_the_tables_spelling(self, path: Path, name: str, clause: Clause[Column]) -> Path:

@@ -43,7 +43,7 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
         return target_rows.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
     matched = bool(merge.of_kind("matched"))
     how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
-    if not source.held or facts.key_bytes > limit:
+    if not source.is_cached or facts.key_bytes > limit:
         return rows.join(target_rows, condition, how)
     matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))
     return rows.join(matches, F.col(SOURCE_ROW) == F.col(_MATCH), how)

@@ -121,8 +121,8 @@ class MergeRows:
             lacking = [number for number, clause in clauses if clause.action != "delete" and (name,) not in clause.given]
             computed = self._computed(name).cast(self.schema[name].dataType)
             row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
-        made = F.struct(*(value.alias(name) for name, value in row.items()))
-        return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, made).alias(NEW))
+        new_row = F.struct(*(value.alias(name) for name, value in row.items()))
+        return flat.select(*beside, F.when(F.col(CHANGE) != DELETED, new_row).alias(NEW))
 
     def _computed(self, name: str) -> Column:
         """Return the value of a generated column, from the other columns of the new row."""

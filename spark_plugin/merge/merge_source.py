@@ -56,11 +56,11 @@ _MANY_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """frame: the columns that the MERGE names, and SOURCE_ROW. held: whether its rows were cached, so that each read returns the
-    same rows with the same numbers. elapsed_ms: how long that took."""
+    """frame: the columns that the MERGE names, and SOURCE_ROW. is_cached: whether its rows were cached, so that each read returns
+    the same rows with the same numbers. elapsed_ms: how long that took."""
 
     frame: DataFrame
-    held: bool
+    is_cached: bool
     elapsed_ms: int = 0
 
 

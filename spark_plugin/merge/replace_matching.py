@@ -98,8 +98,8 @@ class _Request:
 
     def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return the changes that an overwrite with the same options would make, after its checks."""
-        given = self.source.schema.toNullable()
-        fields = [StructField(name, given[column].dataType) for name, column in self._values().items()]
+        source_schema = self.source.schema.toNullable()
+        fields = [StructField(name, source_schema[column].dataType) for name, column in self._values().items()]
         schema = from_spark_schema(StructType(fields))
         return at_table(self.spark, partial(_checked_changes, snapshot, schema, self.request, self.same_types))
 

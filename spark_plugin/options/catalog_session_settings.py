@@ -62,8 +62,8 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
 
 
 def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
-    said = {name: value for name, value in confs.items() if name in WRITE_SETTINGS or name.startswith(PROPERTY_DEFAULTS)}
-    return {"timeZone": confs.get(TIME_ZONE), CONFS: said or None}
+    write_confs = {name: value for name, value in confs.items() if name in WRITE_SETTINGS or name.startswith(PROPERTY_DEFAULTS)}
+    return {"timeZone": confs.get(TIME_ZONE), CONFS: write_confs or None}
 
 
 def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
@@ -93,9 +93,9 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:
-    wanted = confs.get(LEAST_PARTITIONS)
-    if wanted is not None:
-        return int(wanted)
+    least_partitions = confs.get(LEAST_PARTITIONS)
+    if least_partitions is not None:
+        return int(least_partitions)
     cores = confs.get(PARALLELISM) or default_parallelism
     return None if cores is None else per_core * int(cores)
 

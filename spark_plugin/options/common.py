@@ -136,19 +136,19 @@ def whole_number(text: str, largest: int) -> int | None:
     return None if number is None or number > largest else number
 
 
-def known(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
+def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
     """Return the options in the spelling of `names`.
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not in `names`.
     """
     spelling = {name.lower(): name for name in names}
-    known: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for key, value in options.items():
         folded = key.lower()
         if folded not in spelling:
             raise _unknown(key, names, verb)
-        known[spelling[folded]] = value
-    return known
+        renamed[spelling[folded]] = value
+    return renamed
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:

@@ -27,8 +27,8 @@ from spark_plugin.options.common import (
     SessionSettings,
     flag,
     has_path,
+    in_our_spelling,
     json_or_none,
-    known,
     session_of,
     single_path,
     storage_of_session,
@@ -148,7 +148,7 @@ class ReadOptions:
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other."""
     options = _without_catalog(options)
-    known_options = known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
+    known_options = in_our_spelling(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read")
     session = session_of(known_options)
     parsed = ReadOptions(
         path=single_path(known_options),
@@ -195,7 +195,7 @@ def catalog_options(entry: str) -> dict[str, str]:
     """Return the options that `catalog_entry` stored, each in its proper spelling."""
     options = _options_in(entry)
     storage = {name: value for name, value in options.items() if is_storage_option(name)}
-    return {**known(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read"), **storage}
+    return {**in_our_spelling(without_storage(options), (*_READ_NAMES, *_STREAM_NAMES), "read"), **storage}
 
 
 def _is_catalog(options: Mapping[str, str]) -> bool:

@@ -62,30 +62,30 @@ class _Settings:
         self._adapter = adapter_of(spark)
 
     @cached_property
-    def given(self) -> dict[str, str]:
+    def explicit(self) -> dict[str, str]:
         """Return all settings that were set in the session or its context, without Spark's defaults."""
         return self._adapter.settings()
 
     def beginning_with(self, prefix: str) -> dict[str, str]:
-        return {name: value for name, value in self.given.items() if name.startswith(prefix)}
+        return {name: value for name, value in self.explicit.items() if name.startswith(prefix)}
 
-    def said(self, names: Iterable[str]) -> dict[str, str]:
-        """Return for each name the session's value, or Spark's own default; defaults of others, such as delta-spark, do not
-        count.
+    def values_of(self, names: Iterable[str]) -> dict[str, str]:
+        """Return for each name the session's value, or Spark's own default; defaults of other libraries, such as
+        delta-spark, do not count.
         Over Spark Connect each name is a separate call: a server may hide a setting."""
-        values = ((name, self._said(name)) for name in names)
+        values = ((name, self._value_of(name)) for name in names)
         return {name: value for name, value in values if value is not None}
 
-    def _said(self, name: str) -> str | None:
-        if not self._adapter.has_local_settings or (name.startswith(_OF_SPARK) and name not in self.given):
+    def _value_of(self, name: str) -> str | None:
+        if not self._adapter.has_local_settings or (name.startswith(_OF_SPARK) and name not in self.explicit):
             return conf(self._spark, name)
-        return self.given.get(name)
+        return self.explicit.get(name)
 
     def storage(self, path: str | None) -> dict[str, str]:
         """Return the settings for the store of a path."""
         if path is None or kind_of(path) is None:
-            return storage_part(self.said((COORDINATOR, TRANSACTION)), {}, path or "")
-        return storage_part(self.given, self._adapter.hadoop_settings("fs."), path)
+            return storage_part(self.values_of((COORDINATOR, TRANSACTION)), {}, path or "")
+        return storage_part(self.explicit, self._adapter.hadoop_settings("fs."), path)
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
@@ -98,14 +98,14 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
     stream with a log of schemas, whose settings have names that end in a number of the stream."""
     settings = _Settings(spark)
     allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
-    parts = read_part(settings.said(READ_SETTINGS), adapter_of(spark).default_parallelism())
+    parts = read_part(settings.values_of(READ_SETTINGS), adapter_of(spark).default_parallelism())
     return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path) or None})
 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """Return the option SESSION of a write to a path."""
     settings = _Settings(spark)
-    parts = write_part({**settings.said((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
+    parts = write_part({**settings.values_of((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
     return as_option({**parts, STORAGE: settings.storage(path) or None})
 
 

@@ -40,8 +40,8 @@ def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> S
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
     """
-    own_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
-    return StorageOptions.of({**session, **own_options})
+    call_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
+    return StorageOptions.of({**session, **call_options})
 
 
 def without_storage(options: Mapping[str, str]) -> dict[str, str]:
@@ -121,8 +121,8 @@ def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
     hosts = [azure_host(address.account, service) for service in ("dfs", "blob")]
 
     def setting(name: str) -> str | None:
-        found = (settings.get(f"{name}.{host}") for host in hosts)
-        return next((value for value in found if value), None) or settings.get(name) or None
+        values = (settings.get(f"{name}.{host}") for host in hosts)
+        return next((value for value in values if value), None) or settings.get(name) or None
 
     token = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{address.container}")
     tenant = urlsplit(setting("fs.azure.account.oauth2.client.endpoint") or "").path.strip("/").partition("/")[0]

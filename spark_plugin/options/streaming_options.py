@@ -23,7 +23,7 @@ from spark_plugin.options.common import (
     STREAM,
     WRITE_CONFS,
     flag,
-    known,
+    in_our_spelling,
     session_of,
     version,
     whole_number,
@@ -184,7 +184,7 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Raises InvalidOptionError for an unknown name, an invalid value, or options that contradict each other;
     UnsupportedOperationError for an option that streams do not have."""
-    known_options = known(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
+    known_options = in_our_spelling(without_storage(options), (*_OWN_NAMES, *_AS_IN_BATCHES, *_REFUSED), "streaming read")
     for name, instead in _REFUSED.items():
         if name in known_options and known_options[name].lower() != "false":
             raise UnsupportedOperationError(

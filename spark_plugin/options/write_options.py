@@ -34,7 +34,7 @@ from spark_plugin.options.common import (
     WRITE_CONFS,
     confs_of_session,
     flag,
-    known,
+    in_our_spelling,
     property_defaults,
     session_of,
     single_path,
@@ -101,7 +101,7 @@ def write_options(options: Mapping[str, str], *, overwrite: bool) -> WriteOption
     Raises InvalidOptionError for an unknown name and for a text that is no value of its option; the errors of WriteRequest.check;
     UnsupportedOperationError for replaceUsing and replaceOn, which saves of registered sessions handle themselves.
     """
-    known_options = known(
+    known_options = in_our_spelling(
         {key: value for key, value in without_storage(options).items() if not _is_property(key)}, _NAMES, "write"
     )
     if save_mode(known_options.get(MODE, "overwrite" if overwrite else "append")) == "overwrite":

@@ -117,14 +117,14 @@ def _cluster_by(store: ObjectStore, *, columns: list[str]) -> int:
     return cluster_by(store, columns)
 
 
-def _new_column(*, name: Any, schema: str, **told: Any) -> Any:
+def _new_column(*, name: Any, schema: str, **attributes: Any) -> Any:
     from delta_py.alter.column_changes import COMMENT, NewColumn
     from delta_py.types.schema import parse_schema
 
     (field,) = parse_schema(schema).fields
     metadata = {key: value for key, value in field.metadata.items() if key != COMMENT}
-    told = {"comment": field.metadata.get(COMMENT), "metadata": metadata, **told}
-    return NewColumn(name, field.data_type, field.nullable, **told)
+    attributes = {"comment": field.metadata.get(COMMENT), "metadata": metadata, **attributes}
+    return NewColumn(name, field.data_type, field.nullable, **attributes)
 
 
 def _add_columns(store: ObjectStore, *, columns: list[Mapping[str, Any]]) -> int:

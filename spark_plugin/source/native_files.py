@@ -220,23 +220,24 @@ def _is_narrow(scan: Scan) -> bool:
     data = [column.logical for column in scan.state.columns if column.source is ColumnSource.DATA]
     stored = {column.name for column in data if _is_one_of(_COMPARED_TYPES, column.data_type)}
     parts = [part for part in conjuncts(scan.state.predicate) if not _asks_for_nulls(part)]
-    return len(parts) > 0 and all(_is_told(part, stored) for part in parts)
+    return len(parts) > 0 and all(_pages_decide(part, stored) for part in parts)
 
 
 def _asks_for_nulls(part: Expression) -> bool:
     return isinstance(part.operand if isinstance(part, Not) else part, IsNull)
 
 
-def _is_told(part: Expression, stored: Container[str]) -> bool:
+def _pages_decide(part: Expression, stored: Container[str]) -> bool:
+    """Return whether Spark's reader compares the part with the bounds of pages. stored: columns whose bounds it can compare."""
     match part:
         case Comparison(_, Column((name,)), Literal()) | Comparison(_, Literal(), Column((name,))) | In(Column((name,))):
             return name in stored
         case StringMatch("startswith", Column((name,))):
             return name in stored
         case And(operands) | Or(operands):
-            return all(_is_told(operand, stored) for operand in operands)
+            return all(_pages_decide(operand, stored) for operand in operands)
         case Not(operand):
-            return _is_told(operand, stored)
+            return _pages_decide(operand, stored)
     return False
 
 
@@ -262,7 +263,7 @@ def _is_simple(column: ScanColumn) -> bool:
         return False
     if column.source is ColumnSource.PARTITION:
         return _is_one_of(_PARTITION_TYPES, logical.data_type)
-    return _is_read_alike(logical.data_type)
+    return _spark_reads_the_same(logical.data_type)
 
 
 def _is_plain(field: StructField) -> bool:
@@ -279,18 +280,19 @@ def _is_nested(kind: DataType) -> bool:
     return isinstance(kind, StructType | ArrayType | MapType)
 
 
-def _is_read_alike(kind: DataType) -> bool:
+def _spark_reads_the_same(kind: DataType) -> bool:
+    """Return whether Spark's Parquet reader returns the same values of this type as Python's."""
     match kind:
         case DecimalType():
             return True
         case PrimitiveType(name):
             return name in _TYPES
         case StructType(fields):
-            return len(fields) > 0 and all(_is_plain(field) and _is_read_alike(field.data_type) for field in fields)
+            return len(fields) > 0 and all(_is_plain(field) and _spark_reads_the_same(field.data_type) for field in fields)
         case ArrayType(element):
-            return _is_read_alike(element)
+            return _spark_reads_the_same(element)
         case MapType(key, value):
-            return _is_read_alike(key) and _is_read_alike(value)
+            return _spark_reads_the_same(key) and _spark_reads_the_same(value)
     return False
 
 

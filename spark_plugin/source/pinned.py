@@ -83,7 +83,7 @@ class PinnedTable:
     ) -> Scan:
         """limit: this many rows are enough, whichever they are. count_rows: the report must contain the row count, as it does for
         tables with a small log. is_exact: rows for which the predicate is not true are left out. counted: as in ScanState."""
-        snapshot, full_predicate = self._asked(predicate)
+        snapshot, full_predicate = self._version_and_predicate(predicate)
         if self.options.files is not None:
             return self._plan_files(self.options.files, columns, full_predicate)
         settings = scan_options(self.options)
@@ -103,14 +103,14 @@ class PinnedTable:
             return None
         from delta_py.scan.log_answers import answer_from_log  # few scans need it
 
-        snapshot, full_predicate = self._asked(predicate)
+        snapshot, full_predicate = self._version_and_predicate(predicate)
         return answer_from_log(snapshot, question, full_predicate, scan_options(self.options))
 
     def has_few_groups(self, by: Sequence[str], predicate: Expression | None) -> bool:
         """Return whether it likely pays to aggregate rows by these columns where they are read."""
         from delta_py.scan.group_estimate import has_few_groups  # few scans need it
 
-        snapshot, full_predicate = self._asked(predicate)
+        snapshot, full_predicate = self._version_and_predicate(predicate)
         return has_few_groups(snapshot, by, full_predicate, scan_options(self.options).timezone)
 
     def keeping(self) -> PinnedTable:
@@ -126,12 +126,12 @@ class PinnedTable:
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
         """Plan the files that a DML operation has chosen."""
         settings = replace(scan_options(self.options), row_address=True, metadata_column=self.options.metadata_column)
-        here = os.path.isabs(listed)
-        with pa.OSFile(listed, "rb") if here else self.snapshot.store.open_input(listed) as source:
+        is_local = os.path.isabs(listed)
+        with pa.OSFile(listed, "rb") if is_local else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
             return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
-    def _asked(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
+    def _version_and_predicate(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
         """Return the version to read, and the predicate combined with the filter of the options."""
         snapshot = self._newest() if self.options.follow_latest else self.snapshot
         return snapshot, with_filter(self.options, _columns_on_offer(self.options, snapshot), predicate)

@@ -167,12 +167,12 @@ def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
     """Return why tasks must read the rows, or None if the driver's own Python may. JVMs do not accept texts with a collation from
     an Arrow stream."""
     state, files, limit = scan.state, scan.files.num_rows, request.limit
-    known = scan.report.rows_kept if state.predicate is None and limit is None else limit
+    row_count = scan.report.rows_kept if state.predicate is None and limit is None else limit
     most_files = read_limits.DRIVER_REMOTE_FILES if state.store.is_remote else read_limits.DRIVER_FILES
     if files > most_files:
         return f"{files:,} files, and the driver reads at most {most_files:,}"
-    if known is not None and known > read_limits.DRIVER_ROWS:
-        return f"{known:,} rows, and the driver reads at most {read_limits.DRIVER_ROWS:,}"
+    if row_count is not None and row_count > read_limits.DRIVER_ROWS:
+        return f"{row_count:,} rows, and the driver reads at most {read_limits.DRIVER_ROWS:,}"
     if not request.columns.fields:
         return "no column is read"
     if any(is_collated(column.logical) for column in state.columns):

@@ -69,24 +69,24 @@ def partitions_of(
 ) -> list[DeltaPartition]:
     """Return the tasks of a scan; empty if there is no file. message: for the first one. native: which files are packed
     separately, for Spark's own Parquet reader."""
-    wanted = settings.wanted_partitions if native is None else settings.native_partitions
-    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, wanted)
+    task_count = settings.wanted_partitions if native is None else settings.native_partitions
+    files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, task_count)
     if native is None:
-        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, wanted)]
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, task_count)]
     else:
-        simple, others, share = native.split(files)
+        simple, other_files, share = native.split(files)
         in_python = settings.wanted_partitions * (1.0 - share)
-        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(others, settings, in_python)]
-        tasks += [NativePartition(native.stream_of(group)) for group in _packed(simple, settings, wanted * share)]
+        tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(other_files, settings, in_python)]
+        tasks += [NativePartition(native.stream_of(group)) for group in _packed(simple, settings, task_count * share)]
     for first in tasks[:1]:
         first.messages.update(message)
     return tasks
 
 
-def _packed(files: pa.Table, settings: SessionSettings, wanted: float) -> list[pa.Table]:
+def _packed(files: pa.Table, settings: SessionSettings, task_count: float) -> list[pa.Table]:
     from delta_py.scan.packing import pack_files  # tasks, which import this too, plan nothing
 
-    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(wanted)))
+    return pack_files(files, settings.max_partition_bytes, settings.open_cost_bytes, max(1, round(task_count)))
 
 
 # ---------------------------------------------------------------- Arrow types
@@ -118,13 +118,13 @@ def check_layout(ours: pa.Schema, target_schema: pa.Schema) -> None:
     assert _same_layout(pa.struct(list(ours)), pa.struct(list(target_schema))), f"{ours} has not the layout of {target_schema}"
 
 
-def _same_layout(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether arrays of the types have the same buffers: the same types except for names, nullability and metadata. other:
-    a type of Spark, in which a shape is a struct of SRID and WKB; relabelled makes that struct from WKB."""
-    if is_shape(other):
-        return bool(pa.types.is_binary(one))
-    if one.num_fields != other.num_fields or one.id != other.id:
+def _same_layout(first: pa.DataType, second: pa.DataType) -> bool:
+    """Return whether arrays of the types have the same buffers: the same types except for names, nullability and metadata.
+    second: a type of Spark, in which a shape is a struct of SRID and WKB; relabelled makes that struct from WKB."""
+    if is_shape(second):
+        return bool(pa.types.is_binary(first))
+    if first.num_fields != second.num_fields or first.id != second.id:
         return False
-    if one.num_fields == 0:
-        return bool(one == other)
-    return all(_same_layout(one.field(i).type, other.field(i).type) for i in range(one.num_fields))
+    if first.num_fields == 0:
+        return bool(first == second)
+    return all(_same_layout(first.field(i).type, second.field(i).type) for i in range(first.num_fields))

@@ -109,7 +109,7 @@ class Words:
             self._tokens = tokens(text)
         except ExpressionError as error:
             raise SyntaxFault(text, len(text), None, error.message) from error
-        self._words = tuple(None if _is_quoted(one) else text[one.start : one.end + 1].upper() for one in self._tokens)
+        self._words = tuple(None if _is_quoted(token) else text[token.start : token.end + 1].upper() for token in self._tokens)
 
     # ------------------------------------------------------------ words
 
@@ -250,14 +250,14 @@ class Words:
         return self.number_value()
 
     def whole_number(self) -> int:
-        return self._whole(self.number)
+        return self._integer(self.number)
 
     def whole_number_or_text(self) -> int:
         """Parse a whole number, also from a text of digits."""
         is_text = self.at_text() and not self._at_parameter()
-        return self._whole(self.string if is_text else self.number)
+        return self._integer(self.string if is_text else self.number)
 
-    def _whole(self, read: Callable[[], str]) -> int:
+    def _integer(self, read: Callable[[], str]) -> int:
         place, text = self._next, read()
         if not text.isdecimal() or len(text) > _MOST_DIGITS:
             self._next = place

@@ -77,10 +77,12 @@ def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
         if parameter is None or parameter.name in arguments:
             words.fault("expected an argument of the procedure")
         arguments[parameter.name] = _argument(words, parameter)
-    missing = [one.name for one in procedure.parameters if one.name not in arguments and one.default is None]
+    required_names = [parameter.name for parameter in procedure.parameters if parameter.default is None]
+    missing = [name for name in required_names if name not in arguments]
     if missing:
         words.fault(f"expected the argument {missing[0]}")
-    return {one.name: arguments.get(one.name, _DEFAULTS[one.default or "NULL"]) for one in procedure.parameters}
+    defaults = {parameter.name: _DEFAULTS[parameter.default or "NULL"] for parameter in procedure.parameters}
+    return {name: arguments.get(name, default) for name, default in defaults.items()}
 
 
 _DEFAULTS = {"NULL": None, "false": False, "'symlink_format_manifest'": "symlink_format_manifest"}

@@ -19,10 +19,10 @@ from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.dataframe_api.spark_rule_columns import asks_for_saves
 from spark_plugin.options.settings import conf, is_on, resets_transaction
 from spark_plugin.sql.grammar import properties_of
+from spark_plugin.sql.parsed_inserts import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql.syntax import Words
 from spark_plugin.sql.targets import find_target
 from spark_plugin.sql_catalog.install import catalog_conf
-from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql_internals import ParsedTarget
 from spark_plugin.statements.insert import may_evolve, write_insert
 from spark_plugin.statements.row_change_statements import short_alias
@@ -103,7 +103,7 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     query = _aliased_query(spark, words) if using or on is not None else _query(spark, words)
     return ParsedInsert(
         ParsedTarget(parts, alias),
-        _behind(query, text_before),
+        _with_text_before(query, text_before),
         options=options,
         columns=columns,
         values=values,
@@ -152,10 +152,10 @@ def _partition_value(words: Words) -> str | None:
         return None
     kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)
     if not words.at_text():
-        whole = _WHOLE.fullmatch(words.number())
-        if whole is None:
+        number = _WHOLE.fullmatch(words.number())
+        if number is None:
             words.fault("expected a whole number")
-        return str(int(whole[1]))
+        return str(int(number[1]))
     value = words.literal()
     if isinstance(value, bool):
         return str(value).lower()
@@ -200,7 +200,7 @@ def _before(words: Words) -> str:
     return "" if word is None else f"{word} {words.text_until(*_INSERTS)}"
 
 
-def _behind(query: WrittenQuery, text_before: str) -> WrittenQuery:
+def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
     """Return the query with the text that stood before INSERT."""
     if not text_before:
         return query

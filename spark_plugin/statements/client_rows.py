@@ -30,7 +30,7 @@ class WrittenChange:
     """A statement on a Delta table, as far as a client can read it. alias: the names that its conditions and values may use for
     it."""
 
-    asked: Change
+    statement: Change
     target: Target
     alias: Alias
 
@@ -58,7 +58,7 @@ def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
     if change is None:
         return None
     place, alias = change.target.place, change.alias
-    match change.asked:
+    match change.statement:
         case DeleteRows(where=where):
             result = delete_update.delete(spark, place, as_condition(where), alias=alias)
             return counted(spark, result.metrics.get("numDeletedRows", 0))
@@ -73,12 +73,12 @@ def merge_builder(spark: SparkSession, merge: MergeRows, change: WrittenChange) 
     """Return the builder of the MERGE in a text."""
     clauses = tuple(
         Clause(
-            one.kind,
-            one.action,
-            as_condition(one.condition),
-            None if one.assignments is None else values_of(one.assignments, one.action.upper()),
+            clause.kind,
+            clause.action,
+            as_condition(clause.condition),
+            None if clause.assignments is None else values_of(clause.assignments, clause.action.upper()),
         )
-        for one in merge.clauses
+        for clause in merge.clauses
     )
     source, condition = spark_sql(spark, f"SELECT * FROM {merge.source}"), as_condition(merge.condition)
     assert condition is not None

@@ -300,8 +300,8 @@ def _table_source(source: Target, request: grammar.Clone) -> TablePath:
 
 
 def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSource:
-    found = None if request.source.path is not None else parquet_source(spark, shown(request.source), request.partitions)
-    if found is None:
+    source = None if request.source.path is not None else parquet_source(spark, shown(request.source), request.partitions)
+    if source is None:
         raise NotOurs(request.source)
     if request.of != Version():
         raise UnsupportedOperationError(
@@ -317,7 +317,7 @@ def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSourc
             error_class="DELTA_UNSUPPORTED_DEEP_CLONE",
             sql_state="0A000",
         )
-    return found
+    return source
 
 
 _CLONE_METRICS = {

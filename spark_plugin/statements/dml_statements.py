@@ -74,11 +74,11 @@ def merge_builder(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) ->
     merge = plan.merged()
     clauses = tuple(
         Clause(
-            one.kind,
-            one.action,
-            one.condition,
-            None if one.assignments is None else by_name(one.assignments, one.action.upper()),
+            clause.kind,
+            clause.action,
+            clause.condition,
+            None if clause.assignments is None else by_name(clause.assignments, clause.action.upper()),
         )
-        for one in merge.clauses
+        for clause in merge.clauses
     )
     return DeltaMergeBuilder(spark, table.target.place, table.alias, merge.source, merge.condition, clauses, merge.evolves)

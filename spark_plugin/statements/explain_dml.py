@@ -42,7 +42,7 @@ def explain_change(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFram
     explained, mode = plan.explained()
     if explained.kind not in STATEMENTS:
         return None
-    with _told() as lines:
+    with _error_as_lines() as lines:
         table = changed_table(spark, explained, text)
         if table is None:
             return None
@@ -59,7 +59,7 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
         return None
     words.take("EXPLAIN")
     mode = next((mode for mode in _MODES if words.take(mode)), "SIMPLE").lower()
-    with _told() as lines:
+    with _error_as_lines() as lines:
         change = WrittenChange.of(spark, words)
         if change is None:
             return None
@@ -69,7 +69,7 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
 
 
 @contextmanager
-def _told() -> Iterator[list[str]]:
+def _error_as_lines() -> Iterator[list[str]]:
     """Yield the lines of an explanation; the lines of the error if there is one."""
     lines: list[str] = []
     try:
@@ -100,7 +100,7 @@ def _planned(spark: SparkSession, plan: ParsedPlan, table: ChangedTable) -> Iter
 @contextmanager
 def _planned_by_text(spark: SparkSession, change: WrittenChange) -> Iterator[tuple[Target, PlannedChange]]:
     place, alias = change.target.place, change.alias
-    match change.asked:
+    match change.statement:
         case DeleteRows(where=where):
             with open_target(spark, place, "DELETE", alias=alias) as target:
                 yield target, planned_delete(target, as_condition(where))
@@ -123,8 +123,8 @@ def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
     dml, chosen = target.dml, target.dml.chosen
     rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"
-    if chosen.whole:
-        files += f", {len(chosen.whole)} are removed without being read"
+    if chosen.whole_files:
+        files += f", {len(chosen.whole_files)} are removed without being read"
     facts = {
         "Table": f"{target.table.url}, version {dml.snapshot.version}",
         **{name: _shown(value) for name, value in planned.parameters.items() if value},
@@ -138,5 +138,5 @@ def _shown(value: Any) -> str:
     """Format a parameter of the history: a text, or the clauses, each as a mapping."""
     parts = [value] if isinstance(value, str) else value
     return "; ".join(
-        ", ".join(f"{name} {text}" for name, text in one.items()) if isinstance(one, Mapping) else str(one) for one in parts
+        ", ".join(f"{name} {text}" for name, text in part.items()) if isinstance(part, Mapping) else str(part) for part in parts
     )

@@ -39,9 +39,9 @@ from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
+from spark_plugin.sql.parsed_inserts import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
 from spark_plugin.sql.results import nothing
 from spark_plugin.sql.targets import Target, find_target
-from spark_plugin.sql_definitions import ParsedInsert, ParsedReplaceOn, WrittenReplaceOn, parsed_insert
 from spark_plugin.sql_internals import ParsedPlan, ParsedTarget
 from spark_plugin.statements.row_change_statements import alias_of, among
 
@@ -157,9 +157,9 @@ def _check_listed(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> 
 
 def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
     """Return whether columns that only the query has are added to the table."""
-    said = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
-    said = said or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
-    return insert.evolves or (said is not None and said.lower() == "true")
+    setting = next((value for name, value in insert.options.items() if name.lower() == "mergeschema"), None)
+    setting = setting or conf(spark, "spark.databricks.delta.schema.autoMerge.enabled")
+    return insert.evolves or (setting is not None and setting.lower() == "true")
 
 
 # ---------------------------------------------------------------- replaced rows
@@ -177,8 +177,8 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
         return named_tables.overwriting_where(save, path, F.expr(where) if isinstance(where, str) else where)
     if not insert.overwrites:
         return save
-    said = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
-    if said.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
+    setting = save.option(_PARTITION_MODE) or conf(spark, "spark.sql.sources.partitionOverwriteMode") or "static"
+    if setting.lower() == "dynamic" and len(insert.values) < len(table.partition_columns):
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="dynamic")
     if not insert.values:
         return replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
@@ -235,7 +235,7 @@ def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Ite
 
 def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple[DataFrame, list[tuple[str, Column]]]:
     """Return the query, and the table's columns that it fills, including those of PARTITION, with values in their types."""
-    target_names, query, evolves = _wanted(table, insert), insert.query, may_evolve(spark, insert)
+    target_names, query, evolves = _filled_columns(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
     if width is not None and width <= len(target_names) and not insert.by_name:
         query = query.with_defaults(lambda number: _default_text(spark, table, target_names[number]))
@@ -274,12 +274,12 @@ def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[st
     saved DataFrame may not. filled_names: names in lower case."""
     for field in table.fields:
         if field.name in table.partition_columns and field.name.lower() not in filled_names and not has_own_value(field):
-            wanted = table.columns.find(field.name)
-            assert wanted is not None
-            yield field.name, F.lit(None).cast(wanted.dataType)
+            column = table.columns.find(field.name)
+            assert column is not None
+            yield field.name, F.lit(None).cast(column.dataType)
 
 
-def _wanted(table: _Table, insert: ParsedInsert) -> list[str]:
+def _filled_columns(table: _Table, insert: ParsedInsert) -> list[str]:
     """Return the table's columns that the query's columns fill, by position."""
     static = {name.lower() for name in insert.values}
     return list(insert.columns) or [name for name in table.schema.names if name.lower() not in static]

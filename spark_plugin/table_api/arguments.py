@@ -66,14 +66,14 @@ def as_condition(condition: Any, name: str = "'condition'") -> Column | None:
     return F.expr(condition)
 
 
-def as_assignments(given: Any, name: str) -> dict[str, Column]:
+def as_assignments(new_values: Any, name: str) -> dict[str, Column]:
     """Return column names and their new values. name: of the argument, for messages."""
-    if given is None:
+    if new_values is None:
         raise ValueError(f"{name} cannot be None")
-    if not isinstance(given, dict):
-        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
+    if not isinstance(new_values, dict):
+        raise TypeError(f"{name} must be a dict, found to be {type(new_values)}")
     assignments = {}
-    for column, value in given.items():
+    for column, value in new_values.items():
         if not isinstance(column, str):
             raise TypeError(f"Keys of dict in {name} must contain only strings with column names, found {column!r}")
         if value is None or not isinstance(value, str | Column):

@@ -47,7 +47,7 @@ class DefinitionMethods:
         run_command(self._spark, self._table, "unsetProperties", {"names": list(names), "if_exists": ifExists})
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol's versions. Raises InvalidOptionError (DELTA_INVALID_PROTOCOL_DOWNGRADE) for lower ones."""
+        """Raise the protocol's versions. Lower ones than the table's change nothing."""
         check_number(readerVersion, "The readerVersion", "an integer")
         check_number(writerVersion, "The writerVersion", "an integer")
         versions = {"reader_version": readerVersion, "writer_version": writerVersion}

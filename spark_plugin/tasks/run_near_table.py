@@ -75,9 +75,9 @@ def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
 
 def tasks_worth_while(spark: Any) -> int:
     """Return how many tasks a job should have at least. A Spark Connect server does not say how many cores it has."""
-    known = adapter_of(spark).default_parallelism()
-    if known is not None:
-        return known
+    parallelism = adapter_of(spark).default_parallelism()
+    if parallelism is not None:
+        return parallelism
     return int(conf(spark, "spark.sql.leafNodeDefaultParallelism") or conf(spark, "spark.default.parallelism") or 8)
 
 

@@ -30,7 +30,7 @@ _MODULES = {
     "ChosenBins": "delta_py.optimize.optimize_bins",
     "VersionChecksum": "delta_py.log.checksum",
     "Checkpoint": "delta_py.log.segment",
-    "LastCheckpoint": "delta_py.log.segment",
+    "LastCheckpoint": "delta_py.log.last_checkpoint",
     "LogFile": "delta_py.log.segment",
     "LogSegment": "delta_py.log.segment",
     "AddCDCFile": "delta_py.protocol.actions",

@@ -105,27 +105,27 @@ def _listed_before_the_ledger_is_asked(patch: pytest.MonkeyPatch) -> None:
     list_from = CoordinatedStore.list_from
 
     def changed(self: CoordinatedStore, directory: str, start: str = "") -> Any:
-        listed = list(self._own.list_from(directory, start))
+        listed = list(self._file_store.list_from(directory, start))
         if directory != coordinated.LOG_DIRECTORY:
             return iter(listed)
-        inner_ledger, self._own = self._own, _Listed(self._own, listed)
+        inner_ledger, self._file_store = self._file_store, _Listed(self._file_store, listed)
         try:
             return iter(list(list_from(self, directory, start)))
         finally:
-            self._own = inner_ledger
+            self._file_store = inner_ledger
 
     patch.setattr(CoordinatedStore, "list_from", changed)
 
 
 class _Listed:
     def __init__(self, ledger: Any, listed: list[Any]) -> None:
-        self._own, self._listed = ledger, listed
+        self._file_store, self._listed = ledger, listed
 
     def list_from(self, directory: str, start: str = "") -> Any:
         return iter(self._listed)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
+        return getattr(self._file_store, name)
 
 
 def _checkpoints_of_what_waits(patch: pytest.MonkeyPatch) -> None:

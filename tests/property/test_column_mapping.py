@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_py.protocol import column_mapping
-from delta_py.protocol.features import Properties, all_fields
+from delta_py.protocol.features import Properties
 from delta_py.types.schema import (
     LONG,
     STRING,
@@ -21,6 +21,7 @@ from delta_py.types.schema import (
     parse_schema,
     schema_to_json,
 )
+from delta_py.types.type_walk import all_fields
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 

@@ -14,9 +14,10 @@ from delta_py.expressions.coercion import may_assign
 from delta_py.expressions.value_casts import cast_values
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import Conformer, WriteState
+from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.evolution import merged_schema
 from delta_py.row_rules.row_constraints import RowRule
+from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     BYTE,
@@ -160,7 +161,7 @@ def widened(schema: StructType) -> TableConfig:
 
 
 @given(schemas(), schemas(), st.booleans())
-def test_merged_schema_keeps_every_column_in_order_and_merging_again_changes_nothing(
+def test_merged_schema_keeps_columns_in_order_and_merging_is_idempotent(
     old_schema: StructType, data: StructType, widen: bool
 ) -> None:
     try:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from delta_py.row_changes.write import WriteRequest, commit_write, plan_write
 from delta_py.row_changes.write_plans import NothingToDo
+from delta_py.row_rules.write_state import FileLayout
 from delta_py.storage.local import LocalStore
 from delta_py.table import DeltaTable
 from delta_py.types.schema import from_arrow_schema
@@ -71,7 +72,8 @@ def test_rows_written_in_any_layout_read_back_as_they_were(
         request = WriteRequest("append", partitions, configuration={"delta.columnMapping.mode": "name"} if mapped else None)
         plan = plan_write(store, from_arrow_schema(SCHEMA), request)
         assert not isinstance(plan, NothingToDo)
-        state = replace(plan.state, buffer_bytes=limit, row_group_bytes=limit, target_file_bytes=limit, max_open_files=2)
+        layout = FileLayout(buffer_bytes=limit, row_group_bytes=limit, target_file_bytes=limit, max_open_files=2)
+        state = replace(plan.state, layout=layout)
         batches = pa.Table.from_pylist(rows, schema=SCHEMA).to_batches(max_chunksize=batch_rows)
         written = write_files(state, batches)
         assert written.row_count == len(rows)

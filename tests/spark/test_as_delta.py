@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from delta_py.release import own_version
 from tests.support.spark.spark_script import run_script
 
 MODULES = """
 import json, sys
 import spark_plugin.as_delta
-import delta, delta.tables, delta.exceptions
+import delta, delta.tables, delta.exceptions, delta.connect
+from delta.connect.exceptions import DeltaConcurrentModificationException
+from delta.connect.tables import DeltaTable as ConnectDeltaTable
+from delta.version import __version__
 from delta import DeltaTable, configure_spark_with_delta_pip
 from delta.exceptions import *
 from delta.tables import *
@@ -30,6 +34,8 @@ print(json.dumps({
     "builder": [configure_spark_with_delta_pip(builder) is builder, again is configure_spark_with_delta_pip],
     "packages": again(SparkSession.builder, extra_packages=["a:b:1", "c:d:2"])._options["spark.jars.packages"],
     "spec": find_spec("delta") is not None,
+    "connect": ConnectDeltaTable is delta.connect.DeltaTable is delta.DeltaTable,
+    "versions": [__version__, delta.__version__],
     "again": import_module("spark_plugin.as_delta") is spark_plugin.as_delta,
 }))
 """
@@ -55,7 +61,8 @@ def test_modules_of_delta_spark_are_those_of_pydelta() -> None:
     found = run_script(MODULES)
     assert found["tables"] == [True] * 5
     assert found["package"] == found["builder"] == [True, True]
-    assert found["exception"] and found["spec"] and found["again"]
+    assert found["exception"] and found["spec"] and found["again"] and found["connect"]
+    assert found["versions"] == [own_version()] * 2
     assert found["packages"] == "a:b:1,c:d:2"
 
 

@@ -205,7 +205,7 @@ NOT_COVERED = {
 
 
 @pytest.mark.parametrize("name", sampled(NOT_COVERED, 2))
-def test_scan_of_another_type_is_read_by_rows_and_other_columns_of_that_table_are_not(
+def test_scan_with_a_column_of_another_type_is_read_by_rows(
     name: str, spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
 ) -> None:
     path = str(tmp_path / "t")

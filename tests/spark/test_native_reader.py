@@ -629,7 +629,7 @@ def _varint(number: int) -> bytes:
     return bytes([low | 0x80]) + _varint(number >> 7) if number >> 7 else bytes([low])
 
 
-def test_page_that_asks_for_more_memory_than_there_is_is_the_error_that_python_gives(
+def test_page_that_needs_too_much_memory_gives_the_error_of_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(50), "s": [f"text {n}" for n in range(50)]})])

@@ -16,6 +16,7 @@ from delta_py.definition.request import WriteRequest
 from delta_py.object_stores.open_store import open_store
 from delta_py.row_changes.write import abort_write, plan_write
 from delta_py.row_changes.write_plans import WritePlan
+from delta_py.row_rules.write_state import FileLayout
 from delta_py.types.schema import DOUBLE, StructField, StructType
 from delta_py.write.data_files import write_files
 from tests.storage.conftest import CONTAINER, new_url
@@ -39,7 +40,7 @@ def begun_by_a_writer_that_died(emulator: Emulator) -> WritePlan:
     store = open_store(new_url(emulator), emulator.options())
     plan = plan_write(store, SCHEMA, WriteRequest("append"))
     assert isinstance(plan, WritePlan)
-    plan = replace(plan, state=replace(plan.state, row_group_bytes=1 << 20))
+    plan = replace(plan, state=replace(plan.state, layout=FileLayout(row_group_bytes=1 << 20)))
     writer = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(plan,))
     writer.start()
     writer.join(120)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from delta_py.coordinator import dynamodb_items, dynamodb_ledger
+from delta_py.coordinator import dynamodb_items, dynamodb_keys, dynamodb_ledger, dynamodb_transactions
 from delta_py.coordinator.dynamodb_ledger import DynamoDbLedger
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -217,19 +217,19 @@ def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: p
 def test_transaction_given_up_by_a_clock_ahead_has_all_its_proposals_or_none(url: str) -> None:
     """By its own clock there is still time. The writer that gives it up dies after any of its requests."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
-    seen, now = set[int](), dynamodb_ledger._now_ms
+    seen, now = set[int](), dynamodb_keys.now_ms
     for number in range(100):
         begun = owner.begin(60)
         owner.propose(begun.identity, proposed("/a", 1))
         owner.propose(begun.identity, proposed("/b", 1))
         with pytest.MonkeyPatch.context() as patch:
             failing = FailingFrom(patch, other, number)
-            patch.setattr(dynamodb_ledger, "_now_ms", lambda: now() + 3_600_000)
+            patch.setattr(dynamodb_transactions, "now_ms", lambda: now() + 3_600_000)
             with contextlib.suppress(CoordinatorUnavailableError):
                 other.begin(-4_000)
         seen.add(len(owner.proposed(begun.identity)))
         with pytest.MonkeyPatch.context() as patch:  # the next writer finishes it
-            patch.setattr(dynamodb_ledger, "_now_ms", lambda: now() + 3_600_000)
+            patch.setattr(dynamodb_transactions, "now_ms", lambda: now() + 3_600_000)
             owner.begin(-4_000)
         assert owner.state_of(begun.identity) is None
         assert list(owner.items.query(f"transaction {begun.identity}")) == []
@@ -395,7 +395,7 @@ def test_items_that_are_not_wanted_any_more_say_when(url: str) -> None:
     database.ratify([commit("/a", 1)], token="x")
     begun = database.begin(60)
     database.propose(begun.identity, proposed("/a", 2))
-    now = dynamodb_ledger._now_ms() // 1000
+    now = dynamodb_keys.now_ms() // 1000
     (token,) = database.items.query("token x")
     assert now + 86_000 < token["expireTime"] < now + 87_000
     (part,) = database.items.query(f"transaction {begun.identity}", begins="part ")

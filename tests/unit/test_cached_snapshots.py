@@ -431,7 +431,7 @@ def test_log_is_listed_once_in_a_second_by_whoever_lists_it(
         assert len(listings) == 1
     listings.clear()
     now += 2
-    paths(CachedSnapshot.of(load(path).again()))
+    paths(CachedSnapshot.of(load(path).for_another_thread()))
     assert len(listings) == 1
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+import runpy
 import subprocess
+import sys
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,6 +135,16 @@ def is_importable(name: str) -> bool:
 def test_readme_links_to_every_page() -> None:
     linked = set(pages.links(ROOT / "README.md"))
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
+
+
+def test_site_lists_every_page_that_it_contains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is not listed is an error of `make docs`, which takes minutes."""
+    names = SimpleNamespace(**dict.fromkeys(("MkDocsConfig", "File", "Files", "Page")))
+    for module in ("config.defaults", "structure.files", "structure.pages"):
+        monkeypatch.setitem(sys.modules, f"mkdocs.{module}", names)
+    published = runpy.run_path(str(ROOT / "docs" / "site_files.py"))["_published"]()
+    listed = set(re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert listed == {path.relative_to(ROOT).as_posix() for path in published if path.suffix == ".md"}
 
 
 def test_changelog_has_the_sections_of_keep_a_changelog() -> None:

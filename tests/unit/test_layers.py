@@ -31,6 +31,7 @@ INTERNALS = (
     "spark_plugin/internals/connect_internals.py",
     "spark_plugin/sql_internals.py",
     "spark_plugin/sql_definitions.py",
+    "spark_plugin/sql/parsed_inserts.py",
     "spark_plugin/driver_channel/sql_requests.py",
 )
 # What belongs to Spark alone, even where a module has a private name of its own that is spelled the same.

@@ -68,7 +68,7 @@ def _month_length(year: _Int64, month: _Int64) -> _Int64:
     return np.asarray(lengths + (leap & (month == 2)))
 
 
-def _whole(values: Any, arguments: list[Any]) -> _Int64:
+def _integers(values: Any, arguments: list[Any]) -> _Int64:
     """The numbers, days or microseconds of an argument as integers, 0 if null."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
@@ -98,7 +98,7 @@ def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _add_months(arguments: list[Any], result: DataType) -> Any:
     """The same day of another month, or that month's last day if it has no such day."""
-    days, months = (_whole(argument, arguments) for argument in arguments)
+    days, months = (_integers(argument, arguments) for argument in arguments)
     year, month, day = civil(days)
     months = year * 12 + month - 1 + months
     year, month = months // 12, months % 12 + 1
@@ -130,7 +130,7 @@ def _months_between(arguments: list[Any], result: DataType) -> Any:
 
 def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:
     """The day in the zone, and the seconds that have passed since it began (not the time on the clock)."""
-    instants = _whole(time, times)
+    instants = _integers(time, times)
     local = to_wall_clock(pa.array(instants).cast(INSTANT), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
     days = local // _DAY_MICROS
     midnight = to_instants(pa.array(days * _DAY_MICROS).cast(WALL_CLOCK), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -148,7 +148,7 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
             error_class="ILLEGAL_DAY_OF_WEEK",
             sql_state="22009",
         )
-    days = _whole(values, arguments[:1])
+    days = _integers(values, arguments[:1])
     return _dates(days + 1 + (weekday - 1 - days) % 7, arguments[:1])
 
 
@@ -156,7 +156,7 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
 
 
 def _make_date(arguments: list[Any], result: DataType) -> Any:
-    year, month, day = (_whole(argument, arguments) for argument in arguments)
+    year, month, day = (_integers(argument, arguments) for argument in arguments)
     is_month = (month >= 1) & (month <= 12)
     fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
     known_rows = with_validity_of_all(pa.array(year), arguments)

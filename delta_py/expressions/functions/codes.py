@@ -126,6 +126,7 @@ def _ascii(arguments: list[Any], result: DataType) -> Any:
 
 @lru_cache(maxsize=1)
 def _characters() -> Any:
+    """The 256 characters that `chr` can return, and at position 256 its result for negative numbers."""
     return pa.array([chr(code) for code in range(256)] + [""])
 
 

@@ -103,7 +103,7 @@ def _one_number(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((data_type,), data_type)
 
 
-def _whole(name: str, operands: Sequence[Operand]) -> Signature:
+def _integral_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if len(operands) == 2:
         raise not_supported(f"{name} with a scale", "Use round, or leave the scale out.")
     check_count(name, operands, 1, 1)
@@ -283,9 +283,9 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
     with_overflow = pa.array(np.atleast_1d((top == lowest) & (bottom == -1)))
     if with_validity_of_all(with_overflow, arguments).true_count:
         raise overflow(_NAMES["div"])
-    whole = np.where(bottom == 0, 1, bottom)
-    whole = np.where((top == lowest) & (whole == -1), 1, whole)
-    quotient = (top - np.fmod(top, whole)) // whole
+    divisors = np.where(bottom == 0, 1, bottom)
+    divisors = np.where((top == lowest) & (divisors == -1), 1, divisors)
+    quotient = (top - np.fmod(top, divisors)) // divisors
     return with_validity_of_all(pa.array(np.atleast_1d(quotient)), arguments)
 
 
@@ -361,7 +361,7 @@ _ROUND_DIGITS = 18  # a double below 1e18 with 57 digits after the point fits Ar
 
 
 def _round_doubles(values: Any, digits: int, tie: str) -> Any:
-    """By the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
+    """Round the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
     if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
         raise not_supported(f"round to {digits} digits on a double")
     size = pc.abs(values)
@@ -399,8 +399,8 @@ NUMBERS: dict[str, Function] = {
     "abs": Function(_one_number, _abs, can_fail=True),
     "round": Function(_round_signature, _round, constants=frozenset({1}), can_fail=True, increasing=True),
     "bround": Function(_round_signature, _bround, constants=frozenset({1}), can_fail=True, increasing=True),
-    "floor": Function(_whole, _floor, can_fail=True, increasing=True),
-    "ceil": Function(_whole, _ceil, can_fail=True, increasing=True),
+    "floor": Function(_integral_signature, _floor, can_fail=True, increasing=True),
+    "ceil": Function(_integral_signature, _ceil, can_fail=True, increasing=True),
     "isnan": Function(_is_nan_signature, _is_nan),
     "sqrt": Function(fixed(DOUBLE, DOUBLE), lambda arguments, result: pc.sqrt(arguments[0]), can_fail=False),
 }

@@ -194,6 +194,7 @@ def _double(value: float, data_type: DataType) -> str:
 
 
 def _timestamp(value: datetime.datetime, data_type: DataType) -> str:
+    """An instant gets a zone, so that the text means the same in each session's time zone."""
     text = value.replace(tzinfo=None).isoformat(" ")
     if data_type == TIMESTAMP_NTZ:
         return f"timestamp_ntz'{text}'"

@@ -64,8 +64,8 @@ class RawFiles:
 
     files: FILE_SCHEMA; stats, tags and clustering_provider are null unless `whole` was requested.
     json, parsed: statistics aligned with files, each with the leaves to read from it; None if no leaf is read from it.
-    known: statistics that the cache already holds.
-    kept: the cache entry that stores the statistics parsed from the JSON now, in order.
+    cached_stats: statistics that the cache already holds.
+    cache_entry: stores the statistics that are parsed from the JSON now, in order.
     is_last: the same checkpoint file holds no more files after these.
     """
 
@@ -74,8 +74,8 @@ class RawFiles:
     json_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     parsed: pa.StructArray | None = None
     parsed_leaves: Mapping[Path, DataType] = field(default_factory=dict)
-    known: FileStats | None = None
-    kept: KeptStats | None = None
+    cached_stats: FileStats | None = None
+    cache_entry: KeptStats | None = None
     is_last: bool = False
 
 

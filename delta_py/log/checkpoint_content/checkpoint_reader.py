@@ -21,7 +21,7 @@ from delta_py.log.checkpoint_content.parquet_part import ParquetPart, total
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import NO_KEYS, keys_of, path_of, repeated_keys
 from delta_py.log.segment import Checkpoint, LogFile
-from delta_py.prefetch import ahead
+from delta_py.prefetch import prefetch
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, LogKind, decode_path
 from delta_py.storage.store import ObjectInfo
 
@@ -97,7 +97,7 @@ class CheckpointReader:
 
     def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return ahead(batch for part in [*self.top, *self.sidecars] for batch in part.files(stats_wanted))
+        return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(stats_wanted))
 
 
 def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:

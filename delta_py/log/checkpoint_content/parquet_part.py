@@ -128,8 +128,8 @@ class ParquetPart:
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
             if kept_stats is not None:
-                known_stats = kept_stats.known(files_read, raw.files.num_rows)
-                raw = replace(raw, known=known_stats, kept=kept_stats, is_last=rows_read == self.row_count)
+                known_stats = kept_stats.of_rows(files_read, raw.files.num_rows)
+                raw = replace(raw, cached_stats=known_stats, cache_entry=kept_stats, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
 

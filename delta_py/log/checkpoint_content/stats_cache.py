@@ -2,7 +2,7 @@
 
     cache = StatsCache.of_environment()                      # None: switched off
     stats = cache.of(identity, leaves)                       # of one Parquet file of a checkpoint
-    stats.known(start, count), stats.missing                 # cached statistics, and the leaves that must be parsed
+    stats.of_rows(start, count), stats.missing               # cached statistics, and the leaves that must be parsed
     stats.remember(parsed); stats.finish() or stats.abandon()    # store parsed statistics, batch by batch
 
 A checkpoint file never changes. The name of an entry of the cache directory (storage/cache/disk_cache.py) is derived from
@@ -82,7 +82,7 @@ class KeptStats:
     def is_complete(self) -> bool:
         return not self.missing and _RECORDS in self._tables
 
-    def known(self, start: int, count: int) -> FileStats:
+    def of_rows(self, start: int, count: int) -> FileStats:
         """The cached statistics of `count` rows. Leaves that the cache does not have are unknown."""
         columns = {path: _columns(table.slice(start, count)) for path, table in self._tables.items()}
         unknown = unknown_stats(count)

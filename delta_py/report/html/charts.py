@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here. Each is drawn twice, for a wide and for a narrow page, so that its text has one size everywhere.
+"""Charts as SVG, drawn here. Each is drawn for three widths of the page, so that its text has one size everywhere.
 
 A chart is for people who can see it, so a table next to it contains the same data. Colours come from the page's style.
 """
@@ -9,15 +9,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from delta_py.report.html.markup import Markup, shortened, tag
+from delta_py.report.html.markup import Markup, joined, shortened, tag
 from delta_py.report.words import day_text, moment_text
 from delta_py.visible_text import visible
 
-WIDE, NARROW = 800, 320
-# Approximate widths in px of characters of 12 px: usual ones, capitals and digits, and those of other scripts.
-_LETTER, _CAPITAL, _FOREIGN = 6.8, 8.6, 13.0
-_ROW = 28
+WIDE, MIDDLE, NARROW = 800, 600, 320
+_KINDS = {WIDE: "wide", MIDDLE: "middle", NARROW: "narrow"}
+# Approximate widths in px of characters of 12 px: usual ones, digits, capitals, and the widest with those of other scripts.
+_LETTER, _DIGIT, _CAPITAL, _WIDEST = 6.8, 7.7, 8.6, 13.0
+# The heights of a row of bars: with the label next to the bar, and with the label above it.
+_ROW, _TALL_ROW = 28, 44
+# Between texts of an axis.
+_GAP = 8
 _DAY_MS = 86_400_000
+_TIMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Dot:
 def figure(label: str, draw: Callable[[int], tuple[Markup, int]], below: str, above: str | None = None) -> Markup:
     """draw: width -> the content of the picture, and its height. label: a sentence that describes it. below, above: its axes."""
     drawn = []
-    for width, kind in ((WIDE, "wide"), (NARROW, "narrow")):
+    for width, kind in _KINDS.items():
         inside, height = draw(width)
         box = f"0 0 {width} {height}"
         drawn.append(tag("svg", inside, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label))
@@ -62,10 +67,27 @@ def _number(value: float) -> str:
 
 def _width(text: str) -> float:
     """An estimate in px, and rather too wide."""
-    return sum(
-        _FOREIGN if ord(letter) > 0x24F and letter != "…" else _CAPITAL if letter.isupper() or letter in "mw@%—_<>&" else _LETTER
-        for letter in visible(text)
-    )
+    return sum(map(_width_of, visible(text)))
+
+
+def _width_of(character: str) -> float:
+    if (ord(character) > 0x24F and character != "…") or character in "%@m":
+        return _WIDEST
+    if character.isupper() or character in "w—_<>&":
+        return _CAPITAL
+    return _DIGIT if character.isdigit() else _LETTER
+
+
+def _axis_texts(ticks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
+    """Texts at these positions, inside the picture: the first, the last, and as many others as there is room for."""
+    drawn, places = [], list[tuple[float, float]]()
+    for x, text in [*ticks[:1], *ticks[1:][-1:], *ticks[1:-1]]:
+        half = _width(text) / 2
+        middle = min(max(x, half), width - half)
+        if all(abs(middle - other) >= half + other_half + _GAP for other, other_half in places):
+            places.append((middle, half))
+            drawn.append(_text(middle, y, text, anchor="middle"))
+    return drawn
 
 
 def _fitted(text: str, width: float) -> str:
@@ -82,67 +104,77 @@ def _fitted(text: str, width: float) -> str:
 
 def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple[float, str]], most: float) -> Markup:
     """One bar per row, from top to bottom. axis: the meaning of the lengths, with the unit. ticks: positions and texts; most: the
-    end of the axis."""
+    end of the axis. A narrow page has the labels above the bars, so that the bars can be as wide as the page."""
 
     def draw(width: int) -> tuple[Markup, int]:
-        left = min(220 if width == WIDE else 110, 16 + max(_width(bar.label) for bar in bars))
-        right = width - 12 - max(_width(bar.text) for bar in bars)
-        parts, bottom = [], len(bars) * _ROW + 4
+        is_narrow = width == NARROW
+        row_height = _TALL_ROW if is_narrow else _ROW
+        left = 2 if is_narrow else min(220, 16 + max(_width(bar.label) for bar in bars))
+        right = width - 2 if is_narrow else width - 12 - max(_width(bar.text) for bar in bars)
+        bottom = len(bars) * row_height + 4
 
         def at(value: float) -> float:
             return left + (right - left) * min(1.0, value / most if most else 0.0)
 
-        places = list(ticks)
-        if width == NARROW and len(places) > 3:
-            places = [places[0], places[len(places) // 2], places[-1]]
-        for place, text in places:
-            parts.append(tag("line", x1=_number(at(place)), x2=_number(at(place)), y1=0, y2=bottom, class_="grid"))
-            parts.append(_text(at(place), bottom + 16, text, anchor="middle"))
-        for row, bar in enumerate(bars):
-            top = row * _ROW + 6
-            parts.append(_text(left - 8, top + 13, _fitted(bar.label, left - 12), anchor="end", kind="label"))
-            size = max(at(bar.length) - left, 1.5 if bar.length else 0)
-            kind = "quiet" if bar.is_quiet else "bar"
-            if size:
-                parts.append(tag("rect", x=_number(left), y=top, width=_number(size), height=17, rx=2, class_=kind))
-            if bar.mark is not None:
-                parts.append(tag("rect", x=_number(at(bar.mark) - 1), y=top - 2, width=2.5, height=21, class_="mark"))
-            end = max(at(bar.length), at(bar.mark or 0))
-            parts.append(_text(end + 7, top + 13, bar.text, kind="value"))
-        return Markup("".join(parts)), bottom + 22
+        lows = [(row + 1) * row_height for row in range(len(bars))]
+        spans = [(low - 24, low + 4) for low in lows] if is_narrow else [(0, bottom)]
+        parts = [
+            tag("line", x1=_number(at(place)), x2=_number(at(place)), y1=start, y2=end, class_="grid")
+            for place, _ in ticks
+            for start, end in spans
+        ]
+        for low, bar in zip(lows, bars, strict=True):
+            if is_narrow:
+                parts.append(_text(0, low - 27, _fitted(bar.label, width - 12 - _width(bar.text)), kind="label"))
+                parts.append(_text(width, low - 27, bar.text, anchor="end", kind="value"))
+            else:
+                parts.append(_text(left - 8, low - 9, _fitted(bar.label, left - 12), anchor="end", kind="label"))
+                parts.append(_text(max(at(bar.length), at(bar.mark or 0)) + 7, low - 9, bar.text, kind="value"))
+            parts.append(_bar_shape(bar, left, low - 22, at))
+        parts += _axis_texts([(at(place), text) for place, text in ticks], bottom + 16, width)
+        return joined(parts), bottom + 22
 
     return figure(label, draw, axis)
+
+
+def _bar_shape(bar: Bar, left: float, top: float, at: Callable[[float], float]) -> Markup:
+    """at: length -> x."""
+    size = max(at(bar.length) - left, 1.5 if bar.length else 0)
+    shape = mark = None
+    if size:
+        kind = "quiet" if bar.is_quiet else "bar"
+        shape = tag("rect", x=_number(left), y=top, width=_number(size), height=17, rx=2, class_=kind)
+    if bar.mark is not None:
+        mark = tag("rect", x=_number(at(bar.mark) - 1), y=top - 2, width=2.5, height=21, class_="mark")
+    return joined([shape, mark])
 
 
 # ---------------------------------------------------------------- columns
 
 
-def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: Sequence[str], x_axis: str, y_axis: str) -> Markup:
-    """Columns side by side. names: under them, as many as fit. texts: above them, if they fit."""
+def columns(label: str, heights: Sequence[float], edges: Sequence[str], texts: Sequence[str], x_axis: str, y_axis: str) -> Markup:
+    """Columns side by side. edges: texts under the left edges of the columns and the right edge of the last, as many as fit.
+    texts: above the columns, if they fit."""
 
     def draw(width: int) -> tuple[Markup, int]:
         top, bottom, left, right = 22, 180, 4, width - 4
         max_height = max(heights, default=0) or 1
-        step = (right - left) / max(len(heights), 1)
+        step = min((right - left) / max(len(heights), 1), 90.0)
         gap = min(6.0, step * 0.16)
-        wide = min(step, 90.0) - gap
-        end = _number(left + len(heights) * min(step, 90.0))
+        wide = step - gap
+        end = _number(left + len(heights) * step)
         parts = [tag("line", x1=left, x2=end, y1=bottom, y2=bottom, class_="base")]
-        longest = max(map(_width, texts), default=0.0)
-        with_texts = longest < step  # the columns next to each one may be as high
-        name_step = max(1, math.ceil((max(map(_width, names), default=0.0) + 8) / min(step, 90.0)))
+        with_texts = max(map(_width, texts), default=0.0) < step  # the columns next to each one may be as high
         for place, height in enumerate(heights):
-            x = left + place * min(step, 90.0) + gap / 2
+            x = left + place * step + gap / 2
             tall = max((bottom - top) * height / max_height, 2.0 if height else 0)
             if tall:
                 place_of = {"x": _number(x), "y": _number(bottom - tall), "width": _number(wide), "height": _number(tall)}
                 parts.append(tag("rect", **place_of, rx=1.5, class_="bar"))
-            middle = x + wide / 2
             if with_texts and texts and texts[place]:
-                parts.append(_text(middle, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
-            if names and place % name_step == 0:
-                parts.append(_text(middle, bottom + 17, names[place], anchor="middle"))
-        return Markup("".join(parts)), bottom + (24 if names else 4)
+                parts.append(_text(x + wide / 2, bottom - tall - 6, texts[place], anchor="middle", kind="value"))
+        parts += _axis_texts([(left + place * step, edge) for place, edge in enumerate(edges) if edge], bottom + 17, width)
+        return joined(parts), bottom + (24 if edges else 4)
 
     return figure(label, draw, x_axis, y_axis)
 
@@ -151,12 +183,14 @@ def columns(label: str, heights: Sequence[float], names: Sequence[str], texts: S
 
 
 def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -> Markup:
-    """A lane for each operation, a dot for each commit, from old to new."""
+    """A lane for each operation, a dot for each commit, from old to new. A narrow page has the names above the lanes."""
     first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
 
     def draw(width: int) -> tuple[Markup, int]:
-        left = min(200 if width == WIDE else 110, 16 + max(map(_width, lanes)))
-        right, bottom, row = width - 16, len(lanes) * 34 + 6, 34
+        is_narrow = width == NARROW
+        left = 0 if is_narrow else min(200, 16 + max(map(_width, lanes)))
+        row = 44 if is_narrow else 34
+        right, bottom = width - 16, len(lanes) * row + 6
 
         def at(time_ms: int) -> float:
             start = left + 14
@@ -164,32 +198,33 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
 
         parts = []
         for lane, name in enumerate(lanes):
-            y = lane * row + 20
+            y = (lane + 1) * row - 14
             parts.append(tag("line", x1=_number(left), x2=width - 2, y1=y, y2=y, class_="grid"))
-            parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
+            if is_narrow:
+                parts.append(_text(0, y - 15, _fitted(name, width), kind="label"))
+            else:
+                parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
         for dot in sorted(dots, key=lambda dot: -dot.size):
             radius = _number(3 + 9 * math.sqrt(dot.size))
-            circle = tag("circle", cx=_number(at(dot.time_ms)), cy=dot.lane * row + 20, r=radius, class_="dot")
+            circle = tag("circle", cx=_number(at(dot.time_ms)), cy=(dot.lane + 1) * row - 14, r=radius, class_="dot")
             parts.append(tag("g", tag("title", dot.title), circle) if width == WIDE else circle)
-        texts = _times(first, last)
-        if first == last:
-            parts.append(_text(at(first), bottom + 16, moment_text(first), anchor="middle"))
-        else:
-            parts.append(_text(left, bottom + 16, texts[0]))
-            parts.append(_text(width - 2, bottom + 16, texts[1], anchor="end"))
+        parts += _axis_texts([(at(time_ms), text) for time_ms, text in _time_ticks(first, last)], bottom + 16, width)
         return Markup("".join(parts)), bottom + 22
 
     return figure(label, draw, axis)
 
 
-def _times(first: int, last: int) -> tuple[str, str]:
-    """As short as possible while they differ; both fit next to each other on a narrow page."""
+def _time_ticks(first: int, last: int) -> list[tuple[int, str]]:
+    """Times and their texts: the ends, and for more than two days also days between them."""
+    if first == last:
+        return [(first, moment_text(first))]
     if last - first > 2 * _DAY_MS:
-        return day_text(first), day_text(last)
+        step = math.ceil((last - first) / (_TIMES * _DAY_MS)) * _DAY_MS
+        between = range(first - first % _DAY_MS + step, last, step)
+        return [(time_ms, day_text(time_ms)) for time_ms in (first, *between, last)]
     start, end = moment_text(first), moment_text(last)
-    if start[:10] == end[:10] and end.endswith(" UTC"):
-        return start[11:-4], end[11:-4]
-    return start[5:16], end[5:16]
+    is_one_day = start[:10] == end[:10] and end.endswith(" UTC")
+    return [(time_ms, text[11:-4] if is_one_day else text[5:16]) for time_ms, text in ((first, start), (last, end))]
 
 
 # ---------------------------------------------------------------- files over two columns
@@ -205,7 +240,7 @@ def rectangles(
     """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y."""
 
     def draw(width: int) -> tuple[Markup, int]:
-        top, left, wide, tall = 2, 2, (560 if width == WIDE else width - 4), (340 if width == WIDE else 260)
+        top, left, wide, tall = 2, 2, (560 if width > NARROW else width - 4), (340 if width > NARROW else 260)
         parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
         if density:
             max_density = max(max(row) for row in density) or 1
@@ -239,4 +274,4 @@ def rectangles(
 
     (x, y), y_ends = (shortened(name, 60) for name in names), (shortened(end, 40) for end in ends[1])
     low, high = y_ends
-    return figure(label, draw, f"to the right: {x}", f"upwards: {y}, from {low} to {high}")
+    return figure(label, draw, f"To the right: {x}", f"Upwards: {y}, from {low} to {high}")

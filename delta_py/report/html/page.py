@@ -8,15 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from delta_py.report.facts import Advice, TableFacts, Unknown
-from delta_py.report.html.markup import Markup, data, shortened, tag
+from delta_py.report.facts import Advice, Commands, TableFacts, Unknown
+from delta_py.report.html.markup import Child, Markup, data, shortened, tag
 from delta_py.report.html.parts import known_text, soft, source_line
 from delta_py.report.html.sections import Section, sections
 from delta_py.report.html.style import STYLE
-from delta_py.report.words import bytes_text, length_text, moment_text
+from delta_py.report.words import bytes_text, day_text, length_text, moment_text
 
 _LONGEST_TITLE = 80
-_LONGEST_COMMAND_NOTE = "No command is shown: a name in it has characters that could mislead whoever types it."
+_NO_COMMAND = "No command is shown: a name in it is very long, or has characters that could mislead the person who types it."
 
 
 def page(facts: TableFacts) -> str:
@@ -37,7 +37,7 @@ def page(facts: TableFacts) -> str:
     )
     body = tag(
         "body",
-        tag("a", "To the report", href="#report", class_="skip"),
+        tag("a", "Skip to the report", href="#report", class_="skip"),
         _header(facts, parts),
         tag("main", _advice(facts.advice), [_section(part) for part in parts], id="report"),
         _footer(facts),
@@ -47,8 +47,6 @@ def page(facts: TableFacts) -> str:
 
 def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     identity, files, commits = facts.identity, facts.files, facts.commits
-    when = identity.timestamp_ms
-    committed: Markup | str = known_text(when, moment_text)
     keys = [("Version", tag("span", f"{identity.version:,}"))]
     for name, value in (
         ("Files", files if isinstance(files, Unknown) else files.count),
@@ -58,18 +56,29 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
     ):
         shown = "unknown" if isinstance(value, Unknown) else bytes_text(value) if name == "Size" else f"{value:,}"
         keys.append((name, tag("span", shown)))
-    age = when if isinstance(when, Unknown) else length_text(max(0, facts.generated_ms - when), parts=1)
-    keys.append(("Last commit", tag("span", "unknown" if isinstance(age, Unknown) else f"{age} ago")))
+    when = identity.timestamp_ms
+    keys.append(("Committed", tag("span", "unknown" if isinstance(when, Unknown) else day_text(when))))
     links = [("advice", "Advice"), *((part.anchor, part.title) for part in parts)]
     return tag(
         "header",
         tag("h1", data(identity.name or identity.root)),
         tag("p", tag("code", data(identity.root))) if identity.name else None,
         tag("p", data(shortened(identity.description, 400))) if identity.description else None,
-        soft("Version ", f"{identity.version:,}", ", committed ", committed),
+        _times(facts),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in keys], class_="keys"),
-        tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Parts"),
+        tag("nav", tag("ul", [tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links]), aria_label="Sections"),
     )
+
+
+def _times(facts: TableFacts) -> Markup:
+    """Of the version and of the report. The age is the time between the two, because the page may be read years later."""
+    when = facts.identity.timestamp_ms
+    committed = known_text(when, moment_text)
+    age = ""
+    if not isinstance(when, Unknown) and facts.generated_ms >= when:
+        age = f", {length_text(facts.generated_ms - when, parts=1)} after the commit"
+    made = f". This report was made {moment_text(facts.generated_ms)}{age}."
+    return soft(f"Version {facts.identity.version:,}, committed ", committed, made)
 
 
 def _section(part: Section) -> Markup:
@@ -83,28 +92,42 @@ def _section(part: Section) -> Markup:
 def _advice(items: tuple[Advice, ...]) -> Markup:
     body = tag("ol", [_item(item) for item in items], class_="advice")
     if not items:
-        body = tag("p", "Nothing to do, as far as is known. What is unknown is named in the parts below.")
+        body = tag("p", "No advice. The sections below name what is unknown.")
     return tag("section", tag("h2", "Advice", id="advice-title"), body, id="advice", aria_labelledby="advice-title")
 
 
 def _item(item: Advice) -> Markup:
-    commands = [("shell", item.cli), ("SQL", item.sql), ("Python", item.python)]
-    shown = [(name, text) for name, text in commands if text is not None]
-    command_list = tag("dl", [(tag("dt", name), tag("dd", tag("code", text))) for name, text in shown], class_="commands")
+    commands: Child = _commands(item)
+    if item.after_dry_run is not None:
+        commands = [
+            tag("p", "First a dry run, which changes nothing:"),
+            commands,
+            tag("p", "Then the same without the dry run:"),
+            _commands(item.after_dry_run),
+        ]
     return tag(
         "li",
         tag("h3", "Damaged: " if item.urgent else "", shortened(item.title, 300)),
         tag("p", shortened(item.reason, 1_000)),
-        command_list if shown else tag("p", _LONGEST_COMMAND_NOTE, class_="soft"),
+        commands if item.cli or item.sql or item.python else soft(_NO_COMMAND),
         source_line(item.source),
         class_="urgent" if item.urgent else None,
     )
 
 
+def _commands(commands: Advice | Commands) -> Markup:
+    shown = [
+        (tag("dt", name), tag("dd", tag("code", text)))
+        for name, text in (("shell", commands.cli), ("SQL", commands.sql), ("Python", commands.python))
+        if text is not None
+    ]
+    return tag("dl", shown, class_="commands")
+
+
 def _footer(facts: TableFacts) -> Markup:
     return tag(
         "footer",
-        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}. The identity of the table: {facts.identity.source}."),
-        tag("p", "The numbers at the top are those of the parts below, which say where they come from."),
-        tag("p", "Sizes are by 1024; times are UTC. The page is whole in itself: it has no script, and fetches nothing."),
+        tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}."),
+        tag("p", "The numbers at the top are those of the sections, which name their sources."),
+        tag("p", "1 KB is 1,024 bytes. Times are in UTC. The page is complete: it has no script, and fetches nothing."),
     )

@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from delta_py.report.facts import Unknown
 from delta_py.report.html.markup import Child, Markup, data, shortened, tag
+from delta_py.report.words import bytes_text, moment_text
 
 T = TypeVar("T")
 _LONGEST_REASON = 600
+_WIDER_THAN_PHONES = 5  # columns
 
 
 def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
@@ -25,7 +27,7 @@ def unknown(value: Unknown) -> Markup:
 
 def optional(value: str | None) -> Markup:
     """A value from a table that may be missing."""
-    return tag("span", "not said", class_="unknown") if value is None else data(value)
+    return tag("span", "not in the log", class_="unknown nowrap") if value is None else data(value)
 
 
 def number(value: int | None) -> Markup:
@@ -33,18 +35,28 @@ def number(value: int | None) -> Markup:
     return tag("span", "unknown", class_="unknown") if value is None else Markup(f"{value:,}")
 
 
+def bytes_or_unknown(size: int | None) -> Markup:
+    return number(None) if size is None else Markup(bytes_text(size))
+
+
+def minute(timestamp_ms: int) -> Markup:
+    """To the minute, because there are many."""
+    text = moment_text(timestamp_ms)
+    return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="nowrap")
+
+
 def soft(*children: Child) -> Markup:
     return tag("p", *children, class_="soft")
 
 
 def source_line(source: str) -> Markup:
-    return tag("p", "From: ", source, ".", class_="source")
+    return tag("p", "Source: ", source, ".", class_="source")
 
 
 def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
     """Name, value and source of each fact. Roles are set explicitly, because a narrow page shows a row's cells below each other,
     and then browsers do not recognize the table."""
-    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "From"))
+    heads = (tag("th", name, scope="col", role="columnheader") for name in ("Fact", "Value", "Source"))
     rows = [
         tag(
             "tr",
@@ -61,7 +73,7 @@ def fact_table(label: str, facts: Sequence[tuple[str, Child, str]]) -> Markup:
 
 def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]], numbers: Sequence[int] = ()) -> Markup:
     """names: of the columns; numbers: which of these contain numbers. If it is wider than the page, it can be scrolled, by
-    keyboard too."""
+    keyboard too; a shadow shows on which side there is more, and a phone also shows a hint."""
 
     def cell(place: int, value: Child) -> Markup:
         if place == 0:
@@ -70,7 +82,9 @@ def list_table(label: str, names: Sequence[str], rows: Sequence[Sequence[Child]]
 
     head = [tag("th", name, scope="col", class_="number" if place in numbers else None) for place, name in enumerate(names)]
     body = [tag("tr", [cell(place, value) for place, value in enumerate(row)]) for row in rows]
-    table = tag("table", tag("caption", label), tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
+    hint = tag("span", "Scroll sideways to see all columns.", class_="hint") if len(names) >= _WIDER_THAN_PHONES else None
+    caption = tag("caption", tag("div", label, hint))
+    table = tag("table", caption, tag("thead", tag("tr", head)), tag("tbody", body), class_="list")
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 

@@ -2,10 +2,10 @@
 
 STYLE = """
 :root{color-scheme:light dark;--page:#fbfbfa;--card:#fff;--ink:#1d2329;--soft:#59636e;--line:#dfe3e7;--faint:#eef1f3;
---accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;
+--accent:#17629c;--tint:#cfe2f0;--warn:#9a3412;--shade:rgb(29 35 41/.28);
 --font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",sans-serif}
 @media (prefers-color-scheme:dark){:root{--page:#14181c;--card:#1b2025;--ink:#e4e8ec;--soft:#a0abb6;--line:#343c44;
---faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c}}
+--faint:#252c33;--accent:#6db1e4;--tint:#27465d;--warn:#f0a47c;--shade:rgb(0 0 0/.75)}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 var(--font);
@@ -25,10 +25,10 @@ a:focus-visible,.scroll:focus-visible,summary:focus-visible{outline:2px solid va
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 16px;padding:0;margin:14px 0 20px;font-size:14px}
 .skip{position:absolute;left:-9999px}
 .skip:focus{position:static}
-.keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(118px,1fr));gap:14px 20px;margin:18px 0 0}
+.keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:14px;margin:18px 0 0}
 .keys div{border-top:2px solid var(--line);padding-top:6px}
 .keys dt{font-size:13px;color:var(--soft)}
-.keys dd{margin:0;font-size:21px;line-height:1.3;font-weight:600}
+.keys dd{margin:0;font-size:19px;line-height:1.3;font-weight:600}
 .keys dd.unknown{font-size:15px;line-height:28px}
 .unknown{color:var(--soft);font-style:italic}
 ol.advice{list-style:none;padding:0;margin:12px 0 0}
@@ -50,13 +50,19 @@ thead th{font-weight:600;font-size:13px;color:var(--soft);white-space:nowrap}
 tbody th{font-weight:500}
 td.number,th.number{text-align:right;white-space:nowrap}
 .list th,.list td{overflow-wrap:normal;word-break:normal}
-.time{white-space:nowrap}
+.nowrap{white-space:nowrap}
 .list bdi{display:inline-block;max-width:300px;overflow-wrap:break-word}
 .facts{table-layout:fixed}
 .facts th:first-child{width:29%}.facts th:last-child{width:38%}
 .facts td:not(.source){font-weight:600}
 .facts td .unknown,.facts td.unknown{font-weight:400}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;--edge:24px;--shadow:9px;background-repeat:no-repeat;
+background-image:linear-gradient(90deg,var(--card) 40%,transparent),linear-gradient(270deg,var(--card) 40%,transparent),
+linear-gradient(90deg,var(--shade),transparent),linear-gradient(270deg,var(--shade),transparent);
+background-position:0 0,100% 0,0 0,100% 0;background-attachment:local,local,scroll,scroll;
+background-size:var(--edge) 100%,var(--edge) 100%,var(--shadow) 100%,var(--shadow) 100%}
+.hint{display:none}
+.list caption div{position:sticky;left:0;width:max-content;max-width:min(100%,100vw - 32px)}
 section>:last-child,ol.advice>li:last-child{margin-bottom:0}
 p.source{margin:10px 0 0}
 details{margin:8px 0 12px}
@@ -64,7 +70,7 @@ summary{cursor:pointer;color:var(--accent);font-size:14px}
 figure{margin:14px 0 10px}
 .axis{font-size:13px;color:var(--soft)}
 svg{display:block;max-width:100%;height:auto;font:12px var(--font)}
-svg.narrow{display:none}
+svg.middle,svg.narrow{display:none}
 text{fill:var(--soft)}
 text.label,text.value{fill:var(--ink)}
 .bar,.dot{fill:var(--accent)}
@@ -80,10 +86,12 @@ text.label,text.value{fill:var(--ink)}
 footer{color:var(--soft);font-size:13px;padding-bottom:32px}
 @media (max-width:881px){
 section{padding:16px 15px;border-radius:0;margin:0 -16px 14px;border-width:1px 0}
-svg.wide{display:none}svg.narrow{display:block}
+svg.wide{display:none}svg.middle{display:block}
 .facts,.facts tbody,.facts tr,.facts th,.facts td{display:block;width:auto!important;border:0;padding:0}
 .facts tr{border-bottom:1px solid var(--line);padding:6px 0}
 .facts caption{display:block}.facts thead{position:absolute;left:-9999px}
 }
+@media (max-width:639px){svg.middle{display:none}svg.narrow{display:block}}
+@media (max-width:420px){.hint{display:block}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 """

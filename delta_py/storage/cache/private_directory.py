@@ -79,15 +79,15 @@ class _Walk:
 
     def __init__(self, path: str, make: bool) -> None:
         self._make, self._links = make, 0
-        self._left = _components(path)
+        self._remaining_parts = _components(path)
         self._reached = "/"
         self._fd = os.open("/", _PASS)
 
     def descriptor(self) -> int:
         try:
             self._check_ancestor()
-            while self._left:
-                self._step(self._left.popleft())
+            while self._remaining_parts:
+                self._step(self._remaining_parts.popleft())
             self._check_last()
             return os.open(".", os.O_RDONLY | _OPEN, dir_fd=self._fd)
         finally:
@@ -115,7 +115,7 @@ class _Walk:
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         target = os.readlink(name, dir_fd=self._fd)
-        self._left.extendleft(reversed(_components(target)))
+        self._remaining_parts.extendleft(reversed(_components(target)))
         if target.startswith("/"):
             self._enter(os.open("/", _PASS), "/")
 

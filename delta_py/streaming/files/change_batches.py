@@ -116,7 +116,7 @@ class CommitFiles:
         files = self._between(first, stop)
         if exclude is not None:
             files = files.filter(pc.invert(pc.match_substring_regex(encode_paths(files["path"]), exclude)))
-        yield from pruner.kept(files)
+        yield from pruner.pruned(files)
 
     def _between(self, first: int, stop: int | None) -> pa.Table:
         places = self.changed[PLACE].to_numpy()

@@ -66,15 +66,15 @@ class EventTime:
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
-            least = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
+            minima = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
             maxima = self._numbers(batch.stats.maximum.get(self.path), batch.files.num_rows, _AFTER_ALL)
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
-            least = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), least)
+            minima = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
             maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])
-            yield pa.RecordBatch.from_arrays([*files.columns, least, maxima, timeless], schema=schema)
+            yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
         if bounds is None:

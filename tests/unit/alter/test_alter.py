@@ -262,9 +262,9 @@ def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectSto
         "operation": "SET TBLPROPERTIES",
         "properties": '{"delta.minReaderVersion":"1","delta.minWriterVersion":"3"}',
     }
-    assert upgrade_protocol(store, 1, 3) == 1
+    assert upgrade_protocol(store, 1, 3) == upgrade_protocol(store, 1, 2) == 1
     with pytest.raises(InvalidOptionError) as caught:
-        upgrade_protocol(store, 1, 2)
+        set_properties(store, {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"})
     assert caught.value.error_class == "DELTA_INVALID_PROTOCOL_DOWNGRADE"
     upgrade_protocol(store, 3, 7)
     protocol = Snapshot.load(store).protocol

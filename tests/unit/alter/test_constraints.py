@@ -79,7 +79,7 @@ def test_rows_added_since_they_were_looked_at_are_a_conflict(store: ObjectStore)
     assert add_constraint(store, "c", "id is null or id < 10") == 2
 
 
-def test_rows_added_since_they_were_looked_at_are_a_conflict_at_each_isolation_level(tmp_path: Path) -> None:
+def test_rows_added_after_the_check_are_a_conflict_at_each_isolation_level(tmp_path: Path) -> None:
     root = str(tmp_path)
     write_delta(root, pa.table({"id": [1]}), configuration={"delta.isolationLevel": "SnapshotIsolation"})
     write_delta(root, pa.table({"id": [-1]}), mode="append")

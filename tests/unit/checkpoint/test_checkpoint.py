@@ -17,8 +17,9 @@ from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
+from delta_py.log.last_checkpoint import json_checksum
 from delta_py.log.log_writer import LogWriter
-from delta_py.log.segment import json_checksum, load_segment
+from delta_py.log.segment import load_segment
 from delta_py.protocol.features import Properties
 from delta_py.protocol.parquet_settings import ParquetSettings
 from delta_py.snapshot import Snapshot

@@ -375,7 +375,7 @@ def test_commit_that_removes_from_an_append_only_table_is_refused(tmp_path: Path
     assert transaction(store).add(WrittenFiles(removes=(RemoveFile("a", data_change=False),))).commit("OPTIMIZE", {}) == 2
 
 
-def test_commit_to_a_protocol_that_cannot_be_written_is_refused_and_deletes_the_files(store: ScriptedStore) -> None:
+def test_commit_to_an_unwritable_protocol_is_refused_and_deletes_files(store: ScriptedStore) -> None:
     change = transaction(store).add(written(store, "mine"))
     change.set_protocol(Protocol(1, 7, None, frozenset({"catalogOwned-preview"})))
     with pytest.raises(UnsupportedTableFeatureError, match="catalogOwned-preview"):

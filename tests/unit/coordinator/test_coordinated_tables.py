@@ -182,7 +182,7 @@ def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> Non
     assert append(path, url, 2) == 2
 
 
-def test_ledger_that_is_older_than_the_table_lets_no_file_go_and_says_what_it_may_be(path: Path, url: str) -> None:
+def test_ledger_older_than_the_table_deletes_no_file_and_says_why(path: Path, url: str) -> None:
     append(path, url, 1)
     with sqlite3.connect(url.removeprefix("sqlite://")) as ledger, sqlite3.connect(path.parent / "backup.db") as backup:
         ledger.backup(backup)
@@ -241,7 +241,7 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     assert rows_of(path, url) == [5]
 
 
-def test_checksums_of_coordinated_tables_alone_are_on_the_disk_when_a_commit_returns(
+def test_only_checksums_of_coordinated_tables_are_durable_after_a_commit(
     path: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []

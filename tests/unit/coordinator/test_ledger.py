@@ -150,7 +150,7 @@ def test_connection_notices_that_the_network_swallows_what_is_sent(postgres: str
     settings = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
     for url, expected_settings in ((postgres, settings), (f"{postgres}?keepalives_idle=7", {**settings, "keepalives_idle": "7"})):
         ledger = PostgresLedger(url)
-        with ledger._connections.one() as connection:
+        with ledger._connections.connection() as connection:
             actual_settings = connection.info.get_parameters()
         assert {name: actual_settings.get(name) for name in expected_settings} == expected_settings
 

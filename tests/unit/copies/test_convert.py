@@ -530,7 +530,7 @@ def test_statistics_come_from_footers_over_all_row_groups(tmp_path: Path) -> Non
     assert (stats["minValues"], stats["maxValues"]) == (low, high)
 
 
-def test_only_the_table_s_columns_get_statistics_and_footers_are_read_again_for_them(tmp_path: Path) -> None:
+def test_only_table_columns_get_statistics_from_footers_read_again(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"id": [1], "x": [1]})
     put(tmp_path, "b.parquet", {"x": [2], "y": [2], "id": [2]})
     table = DeltaTable.convert(str(tmp_path), configuration={"delta.dataSkippingStatsColumns": "id,y"})

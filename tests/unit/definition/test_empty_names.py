@@ -15,7 +15,7 @@ from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.definition.create import define_table
 from delta_py.errors import SchemaMismatchError
 from delta_py.row_changes.write import write_delta
-from delta_py.row_rules import conform
+from delta_py.row_rules import new_columns
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, STRING, ArrayType, MapType, StructField, StructType
 
@@ -96,7 +96,7 @@ def test_conversion_of_a_file_with_an_empty_name_is_refused(tmp_path: Path) -> N
 @pytest.fixture(params=["none", "name"])
 def foreign_table(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patched:
-        patched.setattr(conform, "_check_named", lambda *_: None)
+        patched.setattr(new_columns, "_check_named", lambda *_: None)
         write_delta(str(tmp_path), NAMELESS_ROWS["top"], configuration={"delta.columnMapping.mode": request.param})
     return str(tmp_path)
 

@@ -99,7 +99,7 @@ def test_replaced_coordinated_table_says_since_when_its_commits_are_stamped(
 
 
 @REPLACEMENTS
-def test_table_that_comes_to_its_coordinator_by_its_replacement_is_stamped_since_then(
+def test_replacement_that_adds_a_coordinator_starts_in_commit_timestamps(
     tmp_path: Path, replacement: Callable[..., None]
 ) -> None:
     path, url = tmp_path / "t", ledger_url(tmp_path)

@@ -34,7 +34,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile, SetTransaction, parse_action
 from delta_py.protocol.clustering import clustering_columns, clustering_domain, clustering_leaves
 from delta_py.row_changes.write import write_delta
-from delta_py.row_rules.conform import write_state
+from delta_py.row_rules.write_state import write_state
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -653,7 +653,7 @@ def test_new_schema_repairs_a_table_that_is_both_clustered_and_partitioned(tmp_p
     assert (DeltaTable(str(tmp_path)).metadata.partition_columns, clustering(tmp_path)) == ((), ["id"])
 
 
-def test_overwritten_schema_and_clustering_columns_that_it_does_not_leave_are_refused(tmp_path: Path) -> None:
+def test_overwrite_of_the_schema_without_clustering_columns_is_refused(tmp_path: Path) -> None:
     write_delta(str(tmp_path), CLUSTERED, cluster_by=["id"])
     for names in (["id"], ["day"]):
         with pytest.raises(SchemaMismatchError, match="DELTA_CLUSTERING_COLUMNS_MISMATCH"):

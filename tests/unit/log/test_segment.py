@@ -18,15 +18,8 @@ from delta_py.errors import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
-from delta_py.log.segment import (
-    LogSegment,
-    available_versions,
-    canonical_json,
-    json_checksum,
-    list_commits,
-    load_segment,
-    read_last_checkpoint,
-)
+from delta_py.log.last_checkpoint import canonical_json, json_checksum, read_last_checkpoint
+from delta_py.log.segment import LogSegment, available_versions, list_commits, load_segment
 from delta_py.protocol.paths import LogKind
 from delta_py.storage.local import LocalStore
 from tests.support.stores.memory_store import MemoryStore

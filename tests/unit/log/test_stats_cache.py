@@ -111,7 +111,7 @@ def test_numbers_of_records_come_from_the_cache(table: str, cache: Path, parsed:
 
 
 @pytest.mark.parametrize("has_change_times", [True, False])
-def test_checkpoint_with_the_same_name_size_time_and_footer_has_statistics_of_its_own(
+def test_checkpoint_of_equal_name_size_time_footer_gets_new_statistics(
     table: str, cache: Path, parsed: list[int], has_change_times: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A footer only has the bounds of columns: statistics of a file in the middle may differ."""

@@ -16,7 +16,7 @@ from delta_py.optimize import auto_compact
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.row_changes.write import commit_write, plan_write
 from delta_py.row_changes.write_plans import NothingToDo
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import from_arrow_schema
 from delta_py.write.data_files import WrittenFiles, write_files

@@ -98,7 +98,7 @@ def test_numbers_for_estimates_leave_the_column_out(table: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"replace_where": "p = 8"}, {"partition_overwrite_mode": "dynamic"}])
-def test_overwrite_that_must_know_the_partition_is_refused_and_one_of_all_rows_is_not(table: str, options: Any) -> None:
+def test_overwrite_that_needs_the_partition_value_is_refused(table: str, options: Any) -> None:
     new = ROWS.slice(1, 1)
     with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*p=8/"):
         write_delta(table, new, mode="overwrite", **options)

@@ -409,7 +409,7 @@ def test_python_reads_pass_over_missing_files_when_asked(tmp_path: Path) -> None
         assert read(ignore_missing_files=True)["x"].to_pylist() == [2]
 
 
-def test_missing_deletion_vector_is_an_error_even_where_missing_files_are_passed_over(tmp_path: Path) -> None:
+def test_missing_deletion_vector_is_an_error_if_missing_files_are_ignored(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"x": range(4000)}), configuration={"delta.enableDeletionVectors": "true"})
     DeltaTable(str(tmp_path)).delete("x % 3 = 0")
     next(tmp_path.glob("deletion_vector_*")).unlink()

@@ -115,7 +115,7 @@ def test_missing_deletion_vector_file_is_an_error_naming_both_files(tmp_path: Pa
         xs(scan_state(tmp_path, [X]), replace(numbered(tmp_path), deletion_vector=vector))
 
 
-def test_deletion_vector_beyond_the_files_rows_deletes_nothing_there_and_is_reported(
+def test_deletion_vector_beyond_the_rows_deletes_nothing_and_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = replace(numbered(tmp_path), deletion_vector=inline_vector([3, 1000, 5_000_000_000]))

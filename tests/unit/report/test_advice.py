@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from delta_py import DeltaTable
+from delta_py import DeltaTable, write_delta
 from delta_py.report.facts import Unknown
 from tests.support.tables.advised_tables import advised_table, clustered_table
 
@@ -20,9 +20,9 @@ def test_python_commands_do_what_was_advised(tmp_path: Path) -> None:
     rows = sorted(DeltaTable(path).to_arrow()["c"].to_pylist())
     advice = DeltaTable(path).report().facts.advice
     assert [item.title for item in advice] == [
-        "6 files can become 1",
+        "OPTIMIZE can merge 6 files into 1",
         "25 % of the rows in 6 files are deleted",
-        "Put rows in the order of a.b, if queries are filtered by it",
+        "Put rows in the order of a.b, if queries filter by it",
         "Loading the table reads 7 commits",
     ]
     for item in advice:
@@ -56,3 +56,21 @@ def test_vacuum_is_advised_for_what_a_dry_run_finds(tmp_path: Path) -> None:
     assert item.python is not None
     vacuum_result = eval(item.python, {"DeltaTable": DeltaTable})
     assert isinstance(vacuum_result, pa.Table) and vacuum_result.num_rows == vacuum.vacuum.files
+    files = {file.name for file in Path(path).glob("*.parquet")}
+    assert item.after_dry_run is not None and item.after_dry_run.python is not None
+    eval(item.after_dry_run.python, {"DeltaTable": DeltaTable})
+    deleted_files = files - {file.name for file in Path(path).glob("*.parquet")}
+    assert deleted_files == {Path(name).name for name in vacuum_result["path"].to_pylist() if name.endswith(".parquet")} != set()
+
+
+def test_damage_is_advised_to_be_repaired_after_a_dry_run(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    for number in range(2):
+        write_delta(path, pa.table({"a": [number]}), mode="append")
+    (tmp_path / "table" / "_delta_log" / f"{1:020d}.crc").write_text("{")
+    (item,) = DeltaTable(path).report().facts.advice
+    assert item.urgent and item.python is not None and item.after_dry_run is not None and item.after_dry_run.python is not None
+    eval(item.python, {"DeltaTable": DeltaTable})
+    assert DeltaTable(path).report().facts.advice == (item,)
+    eval(item.after_dry_run.python, {"DeltaTable": DeltaTable})
+    assert DeltaTable(path).report().facts.advice == ()

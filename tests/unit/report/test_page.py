@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_py.report.facts import Commands
 from delta_py.report.html.markup import Markup, data, escaped, shortened, tag
 from delta_py.report.report import Report
 from delta_py.report.words import bytes_text, length_text, moment_text, percent_text
@@ -68,6 +69,13 @@ class Document(HTMLParser):
 @cache
 def html_of(name: str) -> str:
     return STATES[name]().html()
+
+
+def section(state: str, anchor: str) -> str:
+    """The markup of a section of a page."""
+    match = re.search(rf'<section id="{anchor}".*?</section>', html_of(state), re.DOTALL)
+    assert match is not None
+    return match[0]
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -129,9 +137,10 @@ def test_no_command_is_shown_with_names_that_could_mislead() -> None:
     store = report_states.MemoryStore("/lake/\u202eelbat")
     table = report_states.TableBuilder(store)
     table.create(*(report_states.add(f"{number}", stats=report_states.stats(1, 0, 9)) for number in range(9)))
+    table.commit(report_states.remove("gone.parquet", deletionTimestamp=1, size=1))
     report = report_states.report(store)
-    assert report.facts.advice
-    assert [(item.cli, item.sql, item.python) for item in report.facts.advice] == [(None, None, None)] * len(report.facts.advice)
+    assert all((item.cli, item.sql, item.python) == (None, None, None) for item in report.facts.advice)
+    assert {item.after_dry_run for item in report.facts.advice} == {None, Commands(None, None, None)}
     assert "No command is shown" in report.html() and "\u202e" not in report.html()
 
 
@@ -143,7 +152,37 @@ def test_commands_quote_the_path(root: str) -> None:
     item = report_states.report(store).facts.advice[0]
     assert item.cli is not None and shlex.split(item.cli) == ["pydelta", "optimize", root]
     assert item.sql == f"OPTIMIZE pydelta.`{root.replace('`', '``')}`"
+    assert item.after_dry_run is None
     assert item.python is not None and ast.literal_eval(item.python[len("DeltaTable(") : item.python.index(").optimize")]) == root
+
+
+def test_commands_that_change_the_table_are_shown_after_the_dry_run() -> None:
+    texts = re.findall(r"<code>(.*?)</code>", section("usual", "advice"))
+    vacuum = "pydelta vacuum /lake/shop/orders"
+    assert texts[texts.index(vacuum) :] == [
+        *(vacuum, "VACUUM pydelta.`/lake/shop/orders` DRY RUN", "DeltaTable(&#x27;/lake/shop/orders&#x27;).vacuum()"),
+        *(f"{vacuum} --delete", "VACUUM pydelta.`/lake/shop/orders`"),
+        "DeltaTable(&#x27;/lake/shop/orders&#x27;).vacuum(dry_run=False)",
+    ]
+
+
+def test_tables_that_are_wider_than_a_phone_say_that_they_scroll() -> None:
+    captions = {anchor: re.findall("<caption>(.*?)</caption>", section("usual", anchor)) for anchor in ("files", "commits")}
+    scrolled = {anchor: ["Scroll sideways" in caption for caption in each] for anchor, each in captions.items()}
+    assert scrolled == {"files": [False, False], "commits": [True, True, True]}
+
+
+def test_page_names_times_and_no_age_that_becomes_wrong() -> None:
+    text = "".join(Document(html_of("usual")).text)
+    assert "Version 51, committed 2024-06-09 00:00:00 UTC. This report was made 2024-06-10 00:00:00 UTC, 1 day after the" in text
+    assert "Committed2024-06-09" in text and " ago" not in text
+
+
+def test_largest_partitions_are_bars_with_their_names() -> None:
+    drawn = section("many partitions", "partitions")
+    labels = re.findall(r'class="label">([^<]*)<', drawn[: drawn.index("</svg>")])
+    assert labels == [f"shop {number}" for number in range(12)]
+    assert "12 largest of 2,000 partitions, by shop" in drawn
 
 
 def test_report_is_written_and_shown_in_notebooks(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_deleted_rows_are_not_counted_and_leave_bounds_open(builder: TableBuilde
 
 
 @pytest.mark.parametrize(("nulls", "valued"), [(0, 4), (10, 0), (3, None)])
-def test_null_count_of_a_file_with_deleted_rows_is_used_only_if_none_or_all_are_null(
+def test_null_count_of_a_file_with_deleted_rows_needs_none_or_all_null(
     nulls: int, valued: int | None, builder: TableBuilder
 ) -> None:
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata())

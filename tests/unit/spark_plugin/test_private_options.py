@@ -95,7 +95,7 @@ def test_source_is_registered_once_a_session_and_by_private_options_too(make: An
     assert source(options).options == {"pydelta.view": "history"}
 
 
-def test_each_process_of_a_connect_session_finds_its_nonce_and_no_other_session_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_a_connect_session_share_a_nonce_of_no_other_session(monkeypatch: pytest.MonkeyPatch) -> None:
     here, elsewhere = nonce_of(client("a")), nonce_of(client("b"))
     monkeypatch.setattr(session_source, "_OF_PROCESS", "another process")
     assert nonce_of(client("a")) == here != elsewhere

@@ -47,4 +47,4 @@ def test_client_knows_only_up_casts_of_simple_values_to_text(source: DataType, t
 
 def test_client_calls_a_frame_by_the_last_part_of_a_name() -> None:
     frame: Any = SimpleNamespace(alias=lambda name: f"frame called {name}")
-    assert adapter_of(client()).called(frame, ("spark_catalog", "shop", "sales")) == "frame called sales"
+    assert adapter_of(client()).alias_frame(frame, ("spark_catalog", "shop", "sales")) == "frame called sales"

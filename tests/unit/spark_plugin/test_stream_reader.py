@@ -341,7 +341,7 @@ def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) ->
     assert (stream.place["reservoirVersion"], stream.place["index"], stream.place["goesOnWithVersion"]) == (4, 0, 5)
 
 
-def test_feed_stream_passes_over_commits_without_changes_and_still_tells_its_last_one(table: str) -> None:
+def test_feed_stream_skips_commits_without_changes_and_reports_its_last(table: str) -> None:
     stream = Stream(table, readChangeFeed="true", startingVersion="2")
     stream.next()
     before = stream.place

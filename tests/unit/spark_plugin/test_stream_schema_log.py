@@ -290,7 +290,7 @@ def test_log_that_is_not_this_streams_is_refused(table: Table, tmp_path: Path) -
     assert query.stopped() == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
 
 
-def test_stream_that_died_before_it_noted_a_change_notes_it_when_it_is_started_again(table: Table, tmp_path: Path) -> None:
+def test_stream_that_died_before_recording_a_change_records_it_later(table: Table, tmp_path: Path) -> None:
     """Spark records the next batch, and only then reports that the batch before the change is done."""
     query = Query(table, tmp_path)
     query.run()

@@ -437,7 +437,7 @@ def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commi
     assert paths == [["b"], ["c"], ["d"]]
 
 
-def test_stream_that_begins_behind_a_change_of_the_schema_it_was_made_for_is_refused(builder: TableBuilder) -> None:
+def test_stream_that_begins_after_a_change_of_its_schema_is_refused(builder: TableBuilder) -> None:
     """Its rows would come without the new column."""
     made_before = Snapshot.load(builder.store)
     builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("f"))

@@ -82,7 +82,7 @@ def test_declared_type_gives_the_length_of_each_text(declared: str, data_type: D
         (7, STRING),
     ],
 )
-def test_declared_type_that_does_not_fit_says_nothing_to_a_reader_and_stops_a_writer(
+def test_declared_type_that_does_not_fit_is_ignored_by_readers_not_writers(
     declared: object, data_type: DataType
 ) -> None:
     assert char_types(field(declared, data_type)) is None

@@ -436,7 +436,7 @@ def test_longer_retention_than_checkpoints_remember(path: str) -> None:
 
 
 @pytest.mark.parametrize("log_begins_late", [False, True])
-def test_retention_that_was_made_longer_keeps_what_checkpoints_had_forgotten_by_then(path: str, log_begins_late: bool) -> None:
+def test_longer_retention_keeps_files_that_checkpoints_had_dropped(path: str, log_begins_late: bool) -> None:
     append(path, 0, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
     append(path, 1, mode="overwrite")
     (old,) = files_of(path)

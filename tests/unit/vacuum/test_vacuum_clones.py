@@ -278,7 +278,7 @@ def test_reader_of_a_clone_that_holds_a_lease_keeps_what_it_reads(path: str, cop
     assert now(path) == 2
 
 
-def test_reader_of_a_clone_that_comes_while_files_are_looked_for_keeps_what_it_reads(path: str, copy: str) -> None:
+def test_new_reader_of_a_clone_during_the_search_retains_its_files(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy, properties=NO_RETENTION)
     for table in (path, copy):
@@ -290,7 +290,7 @@ def test_reader_of_a_clone_that_comes_while_files_are_looked_for_keeps_what_it_r
         assert looking.still_unneeded(removable).num_rows == 0
 
 
-def test_clone_whose_log_does_not_tell_what_its_reader_needs_keeps_all_that_is_as_old(
+def test_clone_with_an_incomplete_log_retains_all_files_of_that_age(
     path: str, copy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     append(path, 1)

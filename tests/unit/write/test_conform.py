@@ -19,7 +19,9 @@ from delta_py.errors import (
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import Conformer, WriteState, check_new_schema, write_state
+from delta_py.row_rules.conform import Conformer
+from delta_py.row_rules.new_columns import check_new_schema
+from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     DATE,
@@ -122,7 +124,7 @@ INNER = StructType((StructField("x", LONG, nullable=False),))
         ),
     ],
 )
-def test_conform_nested_not_null_holds_in_structs_and_inside_elements_that_are_there(
+def test_conform_nested_not_null_holds_in_structs_and_present_elements(
     kind: DataType, arrow: pa.DataType, lawful: list[Any], unlawful: list[Any], named: str
 ) -> None:
     schema = StructType((StructField("c", kind),))
@@ -145,7 +147,7 @@ def test_write_state_is_small_and_pickles() -> None:
 def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
     many = StructType((StructField("p", STRING), *(StructField(f"c{n}", LONG) for n in range(40))))
     state = write_state(config(many, ("p",)), LocalStore("/t"), 0)
-    assert state.compression == "zstd"
+    assert state.layout.compression == "zstd"
     assert state.stats_columns == tuple((f"c{n}",) for n in range(32))
 
 

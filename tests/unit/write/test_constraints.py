@@ -14,8 +14,9 @@ import pytest
 from delta_py.errors import ExpressionError, InvariantViolationError, SchemaMismatchError, UnsupportedTableFeatureError
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_rules.conform import Conformer, WriteState, write_state
+from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.row_constraints import RowRule
+from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     BINARY,

@@ -18,7 +18,7 @@ import pytest
 from delta_py.errors import InvariantViolationError, StorageError
 from delta_py.protocol.column_mapping import assign as assign_names
 from delta_py.protocol.features import Properties
-from delta_py.row_rules.conform import WriteState
+from delta_py.row_rules.write_state import FileLayout, WriteState
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import (
@@ -90,7 +90,9 @@ SCHEMA = StructType(
 
 
 def state(root: Path, schema: StructType, *partitions: str, **options: Any) -> WriteState:
-    return WriteState(LocalStore(str(root)), 0, schema, partitions, **options)
+    """options: of WriteState, or of its layout."""
+    layout = {name: options.pop(name) for name in [*options] if name in FileLayout.__slots__}
+    return WriteState(LocalStore(str(root)), 0, schema, partitions, layout=FileLayout(**layout), **options)
 
 
 def batch_of(schema: StructType, rows: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -25,7 +25,6 @@ from delta_py.optimize.optimize import LocalBinWriters, optimize
 from delta_py.optimize.optimize_bins import OptimizeRequest
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.column_mapping import ID, NESTED_IDS, PHYSICAL_NAME
-from delta_py.protocol.features import all_fields
 from delta_py.row_changes.row_commands import delete, update
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -47,6 +46,7 @@ from delta_py.types.schema import (
     StructField,
     StructType,
 )
+from delta_py.types.type_walk import all_fields
 from delta_py.write.data_files import WrittenFiles
 
 VERSIONS = (1, 2, 3)
@@ -350,7 +350,7 @@ def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, config
     assert refused(lambda: define_table(schema, configuration={**BY_ICEBERG, **configuration})) == ""
 
 
-def test_table_with_other_names_of_columns_does_not_become_one_that_iceberg_may_write(tmp_path: Path) -> None:
+def test_table_with_mapped_names_does_not_become_writable_by_iceberg(tmp_path: Path) -> None:
     store = make(tmp_path, 2, delta__columnMapping__mode="id")
     assert refused(lambda: set_properties(store, BY_ICEBERG)) == ""
 

@@ -14,9 +14,10 @@ from delta_py.errors import DeltaError, InvariantViolationError, UnsupportedTabl
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.write_plans import plan_change
-from delta_py.row_rules.conform import Conformer, write_state
+from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.row_constraints import RowRule
 from delta_py.row_rules.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
+from delta_py.row_rules.write_state import write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json
 
@@ -170,7 +171,7 @@ def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() 
         (generated("g", LONG, "xxhash64(x)"), StructField("x", LONG), generated("id", LONG, "hash(g)")),
     ],
 )
-def test_rule_that_names_a_missing_column_which_only_the_gate_fills_is_none_for_spark(fields: tuple[StructField, ...]) -> None:
+def test_rule_on_a_column_that_only_pydelta_fills_is_not_for_spark(fields: tuple[StructField, ...]) -> None:
     table = config(StructField("other", LONG), *fields, hashed=HASHED.sql)
     assert columns_of(table, "other", "x") is None
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from spark_plugin.sql.parsed_inserts import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql.syntax import SyntaxFault, Words
-from spark_plugin.sql_definitions import ParsedInsert, WrittenQuery, WrittenReplaceOn
 from spark_plugin.sql_internals import ParsedTarget
 from spark_plugin.statements.client_inserts import written_insert
 
@@ -132,7 +132,7 @@ def test_the_from_of_a_condition_begins_no_query(condition: str, query: str) -> 
 def test_default_is_found_where_it_is_a_value(
     query: str, filled: str, width: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: SimpleNamespace(columns=["a", "b"]))
+    monkeypatch.setattr("spark_plugin.sql.parsed_inserts.spark_sql", lambda _, text: SimpleNamespace(columns=["a", "b"]))
     _, written = insert_of(f"INSERT INTO b {query}")
     assert (written.text, written.width()) == (query.replace("default)", "DEFAULT)"), width)
     assert written.with_defaults(lambda number: f"<{number}>").text == filled
@@ -150,7 +150,7 @@ def test_default_is_found_where_it_is_a_value(
 def test_default_may_be_a_column_of_the_rows(statement: str, rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
     insert_columns = SimpleNamespace(columns=["k", "Default"])
-    monkeypatch.setattr("spark_plugin.sql_definitions.spark_sql", lambda _, text: texts.append(text) or insert_columns)
+    monkeypatch.setattr("spark_plugin.sql.parsed_inserts.spark_sql", lambda _, text: texts.append(text) or insert_columns)
     _, written = insert_of(statement)
     assert written.with_defaults(lambda number: f"<{number}>").text.lower() == written.text.lower()
     assert texts == [rows]

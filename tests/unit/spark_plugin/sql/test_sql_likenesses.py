@@ -91,7 +91,7 @@ def test_table_like_a_coordinated_one_has_a_log_of_its_own(tmp_path: Path) -> No
     assert not definition.config.feature("catalogManaged")
 
 
-def test_table_like_one_that_says_since_when_it_is_stamped_is_stamped_from_the_start(tmp_path: Path) -> None:
+def test_table_like_one_with_late_timestamps_has_them_from_the_start(tmp_path: Path) -> None:
     source = created(tmp_path)
     set_properties(source, {"delta.enableInCommitTimestamps": "true"})
     assert dict(like(source).metadata.configuration) == {"delta.enableInCommitTimestamps": "true"}

@@ -1,6 +1,7 @@
-"""Check the default or the generation expression of a column when a table is defined or a column is changed.
+"""Check the name, the default or the generation expression of a column when a table is defined or a column is changed.
 
-    check_new_rules(schema)             # of a table that is created or replaced
+    check_new_schema(schema, "none")    # the names of a table that is created, or that gets columns
+    check_new_rules(schema)             # the rules of a table that is created or replaced
     check_default(column)               # of a column that gets one
 
 Existing rules are not checked here: another program's table may contain an invalid default, or an expression of another type.
@@ -9,6 +10,8 @@ Protocol: Default Columns; Generated Columns.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pyarrow as pa
 
@@ -19,10 +22,13 @@ from delta_py.expressions.evaluation_errors import SUBQUERY
 from delta_py.expressions.parse import parse_expression
 from delta_py.expressions.resolve import resolve
 from delta_py.expressions.tree import Call, Expression, Literal, columns_of
+from delta_py.protocol.column_mapping import MODE_PROPERTY
+from delta_py.row_rules.geospatial import check_shape_columns
 from delta_py.row_rules.row_constraints import Clock, check_lengths, default_value, one_row
 from delta_py.types.char_types import char_types, with_texts
 from delta_py.types.column_rules import DEFAULT, GENERATION
-from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, StructField, StructType, type_name
+from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, Path, StructField, StructType, type_name
+from delta_py.types.type_walk import direct_parts, fields_with_paths
 
 _CLOCK = Clock(0)
 _NO_COLUMNS = StructType(())
@@ -178,3 +184,73 @@ def _not_generated(column: StructField, condition: str, sql_state: str, why: str
         column=column.name,
         expression=sql,
     )
+
+
+# ---------------------------------------------------------------- names
+
+INVALID_CHARACTERS = " ,;{}()\n\t="
+
+
+def check_new_schema(schema: StructType, column_mapping_mode: str, present: StructType | None = None) -> None:
+    """Check names and CRSs of a new table, at every depth. present: the table's schema so far, which may contain empty names from
+    other writers.
+
+    Raises SchemaMismatchError: DELTA_DUPLICATE_COLUMNS_FOUND for names that are equal or differ only in case,
+    DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED for a type in which each value has its own CRS, DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES
+    for empty names, and for characters that need column mapping.
+    """
+    check_duplicates(schema)
+    _check_named(schema, present)
+    check_shape_columns(schema)
+    if column_mapping_mode != "none":
+        return
+    bad = names_needing_mapping(schema)
+    if bad:
+        raise SchemaMismatchError(
+            f"Column names with any of the characters {INVALID_CHARACTERS!r} need column mapping: {', '.join(map(repr, bad))}. "
+            f"Rename the columns, or create the table with the property {MODE_PROPERTY} = name.",
+            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            sql_state="42K05",
+            columns=bad,
+        )
+
+
+def _check_named(schema: StructType, present: StructType | None) -> None:
+    present_paths = set() if present is None else _paths_without_name(present)
+    nameless = sorted(_paths_without_name(schema) - present_paths)
+    if nameless:
+        parent = ".".join(nameless[0][:-1])
+        what = f"A field of column {parent} has" if parent else "A column has"
+        raise SchemaMismatchError(
+            f"{what} the empty text as its name, by which no SQL can call it. Nothing was written or changed. Give it a name.",
+            error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            sql_state="42K05",
+            columns=[".".join(path) for path in nameless],
+        )
+
+
+def _paths_without_name(schema: StructType) -> set[Path]:
+    return {path for path, f in fields_with_paths(schema) if not f.name}
+
+
+def names_needing_mapping(schema: StructType) -> list[str]:
+    """Dotted paths of columns, at any depth, whose names files cannot use."""
+    return [".".join(path) for path, f in fields_with_paths(schema) if not set(INVALID_CHARACTERS).isdisjoint(f.name)]
+
+
+def check_duplicates(data_type: DataType, path: Path = ()) -> None:
+    """Raises SchemaMismatchError (DELTA_DUPLICATE_COLUMNS_FOUND) for names that are equal or differ only in case, at any
+    depth."""
+    if isinstance(data_type, StructType):
+        names = Counter(f.name.lower() for f in data_type.fields)
+        twice = sorted({f.name for f in data_type.fields if names[f.name.lower()] > 1})
+        if twice:
+            where = f" in {'.'.join(path)}" if path else ""
+            raise SchemaMismatchError(
+                f"Columns have one name{where} (names that differ only in case are the same): {', '.join(twice)}. Rename one.",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                sql_state="42711",
+                columns=twice,
+            )
+    for inner_path, inner in direct_parts(data_type, path):
+        check_duplicates(inner, inner_path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.row_rules.new_rules import check_default, check_new_rules
+from delta_py.row_rules.new_columns import check_default, check_new_rules
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.schema import (
     BOOLEAN,

@@ -1,0 +1,86 @@
+"""Rules on the actions of one commit: append-only tables, duplicate files, row ids, tables that are compatible with Iceberg.
+
+In: the actions of a commit, and the table before and after it. A rule that is broken raises, and nothing is committed.
+Protocol: Append-only Tables; Writer Requirements for Row Tracking; Writer Requirements for IcebergCompatV1.
+"""
+
+from __future__ import annotations
+
+from delta_py.commit.prepared import ROW_TRACKING_ENABLED, ROW_TRACKING_SUSPENDED, num_records
+from delta_py.errors import UnsupportedOperationError
+from delta_py.protocol.features import Properties
+from delta_py.protocol.iceberg_compat import check_files, check_map_keys, is_written_by_iceberg, violation
+from delta_py.protocol.table_config import TableConfig
+from delta_py.snapshot import Snapshot
+from delta_py.write.data_files import WrittenFiles
+
+
+def append_only(root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The table at {root} is append-only (delta.appendOnly is true): no row may be deleted or changed. Nothing was "
+        "committed. Set delta.appendOnly to false to allow it.",
+        error_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+        sql_state="42809",
+    )
+
+
+def check_row_tracking(root: str, properties: Properties) -> None:
+    """Raises UnsupportedOperationError if rows would need ids and get none.
+    Protocol: Writer Requirements for Row Tracking.
+    """
+    if properties.boolean(ROW_TRACKING_ENABLED) and properties.boolean(ROW_TRACKING_SUSPENDED):
+        raise suspended_row_tracking(root)
+
+
+def suspended_row_tracking(root: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{ROW_TRACKING_ENABLED} and {ROW_TRACKING_SUSPENDED} exclude each other in the table at {root}: rows need ids, and get "
+        "none while a DROP FEATURE rowTracking is under way, or has died. Nothing was committed. Set "
+        f"{ROW_TRACKING_ENABLED} to false if it is true, unset {ROW_TRACKING_SUSPENDED}, and then set {ROW_TRACKING_ENABLED} to "
+        "true; or drop the feature rowTracking.",
+        error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+    )
+
+
+def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
+    """Files that were written before a table became compatible with Iceberg lack what Iceberg requires of them, and a compatible
+    table keeps the names of its partition columns. restored: the version whose files will be the only ones.
+    Protocol: Writer Requirements for IcebergCompatV1.
+    """
+    versions = config.iceberg_versions
+    if snapshot is None or not versions:
+        return
+    previous_versions = snapshot.config.iceberg_versions
+    files_are = previous_versions if restored is None else restored.config.iceberg_versions
+    if files_are != versions:
+        remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
+        check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
+    if is_written_by_iceberg(frozenset(config.features), config.properties):
+        check_map_keys(snapshot.schema, config.schema)
+    names = [table.partition_columns for table in (snapshot.config, config)]
+    if previous_versions and names[0] and names[0] != names[1]:
+        before_names, after_names = (", ".join(columns) for columns in names)
+        why = f"a table that is partitioned by ({before_names}) cannot become one by ({after_names}). Make a new table"
+        raise violation(versions[-1], "REPLACE_TABLE_CHANGE_PARTITION_NAMES", why)
+
+
+def check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
+    """config: after the commit. before: before the commit; the commit that ends append-only mode cannot delete rows.
+    Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors.
+    """
+    paths = [add.path for add in written.adds]
+    keys = [remove.key for remove in written.removes]
+    if len(set(paths)) < len(paths) or len(set(keys)) < len(keys):
+        raise UnsupportedOperationError(
+            "A file would be added or removed twice in one commit. Nothing was committed.",
+            error_class="DELTA_DUPLICATE_ACTIONS_FOUND",
+            sql_state="2D521",
+        )
+    keeps_rows = before.enabled("delta.appendOnly") or config.enabled("delta.appendOnly")
+    if keeps_rows and any(remove.data_change for remove in written.removes):
+        raise append_only(root)
+    iceberg = config.iceberg_versions
+    for add in written.adds if iceberg else ():
+        if num_records(add) is None:
+            why = f"the file {add.path} does not say how many records it has (numRecords)"
+            raise violation(iceberg[-1], "", why)

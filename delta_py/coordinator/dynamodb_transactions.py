@@ -1,0 +1,193 @@
+"""The transactions of a ledger in DynamoDB: begin, propose commits, hold reads, abort. The ledger commits them.
+
+A proposal, and the reads of a transaction, may be larger than an item. They are written in parts first, and then as an item that
+names the parts. Another process may end a transaction and delete its items at any time: a reader that does not get all parts
+returns nothing, or raises.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item, Key, keyed
+from delta_py.coordinator.dynamodb_keys import (
+    ABORTED,
+    COMMITTED,
+    KEPT_TOKENS_MS,
+    LEDGER,
+    LONGEST_RANGE_BYTES,
+    OPEN,
+    commit_values,
+    listed_key,
+    now_ms,
+    padded,
+    ratified_of,
+    transaction_key,
+)
+from delta_py.coordinator.ledger import KEPT_COMMITTED_MS, Begun, Proposed, ended, taken, unavailable
+
+_PART_BYTES = 300_000  # an item has at most 400 KB
+
+
+class DynamoDbTransactions:
+    """The methods of a Ledger for transactions over tables. Raises CoordinatorUnavailableError."""
+
+    def __init__(self, items: DynamoDbItems) -> None:
+        self.items = items
+        self.shown = items.shown
+
+    def begin(self, seconds: float) -> Begun:
+        now = now_ms()
+        for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
+            self._give_up(item, now)
+        identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
+        moment = int(self._ledger()["moment"])
+        values = {"moment": moment, "state": OPEN, "ends_ms": ends_ms}
+        listed = self.items.put(listed_key(ends_ms, identity), {"transaction": identity})
+        for _ in self.items.tries():
+            if self.items.write([self.items.put(transaction_key(identity), values), listed]):
+                break
+            if self.items.get(transaction_key(identity))[0] is not None:
+                break
+        return Begun(identity, moment)
+
+    def _give_up(self, listed: Item, now: int) -> None:
+        """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
+        KEPT_COMMITTED_MS; the transaction is listed again for that time."""
+        transaction = listed["transaction"]
+        key = transaction_key(transaction)
+        (item,) = self.items.get(key)
+        if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - KEPT_COMMITTED_MS:
+            later = listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
+            self.items.put_alone(keyed(later) | {"transaction": transaction})
+        elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
+            return  # it has ended in the meantime: the next call deletes it
+        self._drop_proposals(transaction)  # after the transaction, so that no transaction has only a part of its proposals
+        self.items.delete_alone((listed[HASH], listed[RANGE]))  # last: if this call dies, the next one completes it
+
+    def find(self, transaction: str) -> Begun:
+        (item,) = self.items.get(transaction_key(transaction))
+        return Begun(transaction, check_open(transaction, item))
+
+    def propose(self, transaction: str, proposed: Proposed) -> None:
+        commit, described, call = proposed.commit, proposed.described, str(uuid.uuid4())
+        key = (transaction_key(transaction)[0], f"proposal {commit.table} {padded(commit.version)}")
+        self.items.check_length("place of a table", commit.table, LONGEST_RANGE_BYTES)
+        parts = self._put_parts(transaction, call, described)
+        values = commit_values(commit) | {"place": commit.table, "call": call, "parts": parts}
+        if not self._put_in(transaction, key, values):
+            raise taken(commit.table, commit.version, commit.version)
+
+    def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
+        """Write the data in parts; returns their number. Readers find them through an item with the same `call`."""
+        key = transaction_key(transaction)
+        (transaction_item,) = self.items.get(key)
+        check_open(transaction, transaction_item)
+        assert transaction_item is not None
+        expires = (transaction_item["ends_ms"] + KEPT_TOKENS_MS) // 1000  # for parts written after the transaction's end
+        pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
+        for number, piece in enumerate(pieces):
+            self.items.put_alone({HASH: key[0], RANGE: f"part {call} {padded(number)}", "bytes": piece, "expireTime": expires})
+        return len(pieces)
+
+    def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
+        """Add an item to an open transaction; returns False if another item has that key."""
+        for _ in self.items.tries():
+            present_item, transaction_item = self.items.get(key, transaction_key(transaction))
+            if present_item is not None and present_item["call"] == values["call"]:
+                return True
+            check_open(transaction, transaction_item)
+            if present_item is not None:
+                return False
+            is_open = self.items.check(transaction_key(transaction), {"state": OPEN})
+            if self.items.write([is_open, self.items.put(key, values)]):
+                return True
+        raise AssertionError("unreachable")
+
+    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        headers_and_data = self._of_open(transaction, lambda: self._headers(transaction, table))
+        return _as_proposed(headers_and_data)
+
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        call = str(uuid.uuid4())
+        parts = self._put_parts(transaction, call, reads)
+        key = (transaction_key(transaction)[0], f"reads {call}")
+        self._put_in(transaction, key, {"place": table, "call": call, "parts": parts})
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        reads_by_place: dict[str, list[bytes]] = {}
+        hash_key = transaction_key(transaction)[0]
+        for item, reads in self._of_open(transaction, lambda: list(self.items.query(hash_key, begins="reads "))):
+            reads_by_place.setdefault(item["place"], []).append(reads)
+        return reads_by_place
+
+    def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
+        """Items of an open transaction, with the content of their parts; empty if the transaction has ended."""
+        if self.state_of(transaction) != OPEN:
+            return []
+        headers = find()
+        complete_items = self._complete_items(transaction, headers)
+        if self.state_of(transaction) != OPEN:
+            return []
+        if len(complete_items) != len(headers):
+            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
+        return complete_items
+
+    def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:
+        """The items whose parts all exist. After a transaction has ended, another process may have deleted some parts."""
+        complete_items = []
+        for item in headers:
+            parts = list(self.items.query(transaction_key(transaction)[0], begins=f"part {item['call']} "))
+            if len(parts) == item["parts"]:
+                complete_items.append((item, b"".join(part["bytes"] for part in parts)))
+        return complete_items
+
+    def _headers(self, transaction: str, table: str | None) -> list[Item]:
+        items = self.items.query(transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
+        return [item for item in items if table in (None, item["place"])]
+
+    def state_of(self, transaction: str) -> str | None:
+        (item,) = self.items.get(transaction_key(transaction))
+        return None if item is None else str(item["state"])
+
+    def abort(self, transaction: str) -> list[Proposed]:
+        call = str(uuid.uuid4())
+        for _ in self.items.tries():
+            (item,) = self.items.get(transaction_key(transaction))
+            if item is not None and item.get("call") == call:
+                break
+            if item is None or item["state"] != OPEN:
+                return []
+            changes = {"state": ABORTED, "call": call}
+            if self.items.write([self.items.update(transaction_key(transaction), changes, {"state": OPEN})]):
+                break
+        proposals = self._complete_items(transaction, self._headers(transaction, None))
+        with self.items.clean_up():
+            self._drop_proposals(transaction)
+        return _as_proposed(proposals)
+
+    def _drop_proposals(self, transaction: str) -> None:
+        for begins in ("proposal ", "reads ", "part "):
+            self.items.remove(self.items.query(transaction_key(transaction)[0], begins=begins))
+
+    def _ledger(self) -> Item:
+        return self._present(self.items.get(LEDGER)[0])
+
+    def _present(self, ledger: Item | None) -> Item:
+        if ledger is None:
+            raise unavailable(self.shown, "the item that says which ledger it is was deleted")
+        return ledger
+
+
+def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
+    """Sorted by table and version."""
+    proposals = [Proposed(ratified_of(item["place"], item), described) for item, described in items]
+    return sorted(proposals, key=lambda proposal: (proposal.commit.table, proposal.commit.version))
+
+
+def check_open(transaction: str, item: Item | None) -> int:
+    """The moment of an open transaction."""
+    if item is None or item["state"] != OPEN or item["ends_ms"] < now_ms():
+        raise ended(transaction, item["state"] if item is not None and item["state"] != OPEN else None)
+    return int(item["moment"])

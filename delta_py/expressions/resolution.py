@@ -1,0 +1,253 @@
+"""Operands in one schema and one time zone: columns, casts, comparisons and plain functions, as Spark's analyzer resolves them.
+
+    resolution = Resolution(schema, "UTC")
+    resolution.compare("=", resolution.column(("i",)), literal_node(Literal(5, LONG)))
+
+In and out: nodes, which know their types. resolve.py walks through a tree; special_calls.py resolves the other calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from delta_py.errors import ExpressionError
+from delta_py.expressions import coercion
+from delta_py.expressions.cast_removal import narrow_all, narrowed
+from delta_py.expressions.coercion import is_atomic, is_integral
+from delta_py.expressions.evaluation_errors import mismatch, not_supported
+from delta_py.expressions.functions.function_table import FUNCTIONS
+from delta_py.expressions.functions.times import unit_of
+from delta_py.expressions.nodes import (
+    Node,
+    call_node,
+    cast_node,
+    compute,
+    constant_value,
+    is_constant,
+    literal_array,
+    literal_node,
+    operand_of,
+    python_value,
+)
+from delta_py.expressions.tree import Column, Comparison, In, Literal
+from delta_py.expressions.value_casts import cast_values, check_cast, needs_zone, nested_pairs
+from delta_py.protocol.collations import is_collated
+from delta_py.time_zones import is_utc, offset_seconds
+from delta_py.types.char_types import char_type_at
+from delta_py.types.schema import (
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructType,
+    find_path,
+    type_name,
+)
+
+_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# The maximum number of characters of the constants compared with a char(n) column, after padding like its values.
+_MOST_PADDED = 1 << 27
+# Functions that read the wall clock of their first argument in the session's time zone.
+_CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
+
+
+class Resolution:
+    def __init__(self, schema: StructType, zone: str) -> None:
+        self.schema = schema
+        self.zone = zone
+        self.in_utc = is_utc(zone)
+
+    def column(self, path: tuple[str, ...]) -> Node:
+        fields = find_path(self.schema, path)
+        if is_collated(fields[-1]):
+            raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
+        return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
+
+    def condition(self, node: Node, what: str) -> Node:
+        if node.data_type == BOOLEAN:
+            return node
+        if node.data_type in (VOID, STRING):
+            return self.cast(node, BOOLEAN)
+        raise mismatch(what, node.data_type)
+
+    # ------------------------------------------------------------ casts
+
+    def cast(self, node: Node, target: DataType, *, explicit: bool = False) -> Node:
+        """CAST(node AS target) in the session's time zone. A constant is computed. If that fails, an implicit cast raises
+        now, and an explicit one raises when a row needs it."""
+        source = node.data_type
+        if source == target:
+            return node
+        if source == VOID and isinstance(node.expression, Literal):
+            return literal_node(Literal(None, target))
+        check_cast(source, target)
+        return self.computed(self._in_zone(node, target), strict=not explicit)
+
+    def _in_zone(self, node: Node, target: DataType) -> Node:
+        source = node.data_type
+        if not self.in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
+            what = f"A cast of times inside of {type_name(source)} in the time zone {self.zone}"
+            raise not_supported(what, "Use a session in UTC.")
+        if self.in_utc or TIMESTAMP not in (source, target) or VOID in (source, target):
+            return cast_node(node, target)
+        zone = literal_node(Literal(self.zone, STRING))
+        if source == TIMESTAMP and target in (DATE, TIMESTAMP_NTZ, STRING):
+            return cast_node(self.computed(call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
+        if source in (DATE, TIMESTAMP_NTZ):
+            return call_node("to_utc_timestamp", TIMESTAMP, (self.computed(cast_node(node, target)), zone))
+        if source == STRING:
+            return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
+        return cast_node(node, target)
+
+    def accepted(self, name: str, node: Node, target: DataType) -> Node:
+        if not (is_atomic(node.data_type) or node.data_type in (VOID, target)):
+            raise mismatch(name, node.data_type)
+        return node
+
+    def computed(self, node: Node, *, strict: bool = False) -> Node:
+        """The node as a literal, if it is a cast or call of literals only."""
+        children = node.children
+        if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
+            return node
+        try:
+            value = compute(node)
+        except ExpressionError:
+            if strict:
+                raise
+            return node
+        except (pa.ArrowException, ValueError, OverflowError):  # a date outside the range of Python's types
+            return node
+        return literal_node(Literal(value, node.data_type))
+
+    # ------------------------------------------------------------ comparisons
+
+    def compare(self, op: str, left: Node, right: Node) -> Node:
+        if op not in _FLIPPED:
+            raise not_supported(f"The comparison {op!r}")
+        if isinstance(left.expression, Literal) and not isinstance(right.expression, Literal):
+            op, left, right = _FLIPPED[op], right, left
+        left, right = self._common(f"The comparison {op}", left, right)
+        left, right = narrowed(left, right)
+        expression = Comparison(op, left.expression, right.expression)
+        return Node(expression, BOOLEAN, (left, right), left.can_fail or right.can_fail)
+
+    def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
+        """Both operands converted to the type in which Spark compares them."""
+        left_type, right_type = _type_next_to_decimal(left, right), _type_next_to_decimal(right, left)
+        common = coercion.common_type(left_type, right_type)
+        if common is None:
+            raise mismatch(what, left.data_type, right.data_type)
+        if not (is_atomic(common) or common == VOID):
+            raise not_supported(f"{what} on {type_name(common)}")
+        if common == STRING:
+            left, right = self._padded(left, right), self._padded(right, left)
+        return self.cast(left, common), self.cast(right, common)
+
+    def _padded(self, text: Node, other: Node) -> Node:
+        """A literal, or a shorter char column, that is compared with a char(n) column: padded with spaces like the
+        column's values."""
+        length = self._char_length(other)
+        if length is None:
+            return text
+        if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
+            return literal_node(_filled(text.expression, length))
+        if (self._char_length(text) or length) < length:
+            return self.function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
+        return text
+
+    def _char_length(self, node: Node) -> int | None:
+        if not isinstance(node.expression, Column) or len(node.expression.path) > 1:
+            return None
+        char_type = char_type_at(find_path(self.schema, node.expression.path)[0])
+        return char_type.length if char_type is not None and char_type.kind == "char" else None
+
+    def is_one_of(self, operand: Node, options: tuple[Literal, ...]) -> Node:
+        common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+        if common is None:
+            raise mismatch("IN", operand.data_type, *dict.fromkeys(option.data_type for option in options))
+        if not (is_atomic(common) or common == VOID):
+            raise not_supported(f"IN on {type_name(common)}")
+        literals = self._cast_options(options, common)
+        length = self._char_length(operand)
+        if length is not None:
+            literals = [_filled(option, length, constant_count=len(literals)) for option in literals]
+        child = self.cast(operand, common)
+        inner, narrow = narrow_all(child, literals)
+        return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
+
+    def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
+        """The options in one type. Options of the same other type are cast together, because there may be very many."""
+        result = [Literal(None, target) if o.value is None else o for o in options]
+        for source in {o.data_type for o in result} - {target}:
+            places = [place for place, o in enumerate(result) if o.data_type == source]
+            if TIMESTAMP in (source, target) and not self.in_utc:
+                for place in places:
+                    cast = self.cast(literal_node(result[place]), target).expression
+                    if not isinstance(cast, Literal):
+                        raise not_supported("An option of IN outside of the years 1 to 9999")
+                    result[place] = cast
+                continue
+            check_cast(source, target)
+            values = literal_array([result[place] for place in places], source)
+            for place, value in zip(places, cast_values(values, source, target), strict=True):
+                result[place] = Literal(python_value(value), target)
+        return result
+
+    # ------------------------------------------------------------ functions
+
+    def function(self, name: str, arguments: Sequence[Node]) -> Node:
+        function = FUNCTIONS[name]
+        signature = function.signature(name, [operand_of(argument) for argument in arguments])
+        for place in function.constants:
+            if place < len(arguments) and not is_constant(arguments[place]):
+                raise not_supported(f"{name} with an argument {place + 1} that is not a constant", "Give it a constant.")
+        children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
+        if function.run is None:
+            return call_node(name, signature.result, children)
+        if not self.in_utc:
+            return self.computed(self._zoned_call(name, signature.result, children))
+        return self.computed(call_node(name, signature.result, children))
+
+    def _zoned_call(self, name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+        """Functions of the wall clock, evaluated in the session's time zone."""
+        zone = literal_node(Literal(self.zone, STRING))
+        if name in _CLOCK_FIELDS:
+            local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone)))
+            return call_node(name, result, (local, *children[1:]))
+        if name == "months_between" and len(children) < 4:
+            rounds = children[2] if len(children) == 3 else literal_node(Literal(True, BOOLEAN))
+            return call_node(name, result, (*children[:2], rounds, zone))
+        if name != "date_trunc":
+            return call_node(name, result, children)
+        unit = unit_of(constant_value(children[0]))
+        if unit in ("second", "millisecond", "microsecond", None):
+            return call_node(name, result, children)
+        if unit in ("hour", "minute") and offset_seconds(self.zone) is None:
+            raise not_supported(f"date_trunc to {unit} in the time zone {self.zone}", "Use a session in UTC or a fixed offset.")
+        local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
+        truncated = self.computed(call_node(name, TIMESTAMP, (children[0], local)))
+        return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
+
+
+def _filled(literal: Literal, length: int, constant_count: int = 1) -> Literal:
+    """A text, padded with blanks like the values of char(length). constant_count: the number of such texts. Raises
+    ExpressionError if they would be too long in total."""
+    if length * constant_count > _MOST_PADDED:
+        what = f"A comparison of a column of type char({length}) with {constant_count} constants"
+        raise not_supported(what, "They would be too long.")
+    return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
+
+
+def _type_next_to_decimal(node: Node, other: Node) -> DataType:
+    """An integer literal next to a decimal has only its own digits."""
+    if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
+        value = node.expression.value
+        return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type
+    return node.data_type

@@ -1,0 +1,231 @@
+"""Calls that are not plain functions: each has its own rule for types, or becomes another expression.
+
+    SPECIAL_CALLS["nvl2"].resolve(resolution, "nvl2", arguments)
+
+In: a Resolution, the call's name in lower case, its arguments as nodes. Out: a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_py.expressions import coercion
+from delta_py.expressions.evaluation_errors import mismatch, not_supported
+from delta_py.expressions.functions.function_types import same_type
+from delta_py.expressions.functions.like import check_pattern
+from delta_py.expressions.nodes import Node, call_node, constant_value, is_constant, literal_node, negated, null_test, operand_of
+from delta_py.expressions.resolution import Resolution
+from delta_py.expressions.tree import Column, Literal, Or, StringMatch
+from delta_py.expressions.value_casts import cast_can_fail, check_cast, nested_pairs
+from delta_py.types.schema import BOOLEAN, DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, DataType, StructType, type_name
+
+_SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
+
+
+def coalesce(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return _same_typed(resolution, "coalesce", arguments)
+
+
+def extreme(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    same_type(name, [operand_of(argument) for argument in arguments])
+    return _same_typed(resolution, name, arguments)
+
+
+def _same_typed(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
+    common = coercion.common_type_of_all(argument.data_type for argument in arguments)
+    if common is None:
+        raise mismatch(name, *(argument.data_type for argument in arguments))
+    return call_node(name, common, tuple(_cast_if_needed(resolution, argument, common) for argument in arguments))
+
+
+def null_check(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    null = null_test(arguments[0])
+    return null if name == "isnull" else negated(null)
+
+
+def nvl2(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return cases(resolution, "if", [negated(null_test(arguments[0])), *arguments[1:]])
+
+
+def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    equal = resolution.compare("=", arguments[0], arguments[1])
+    return cases(resolution, "if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
+
+
+def is_condition(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """`x IS TRUE`: x must be a condition, and is returned unchanged."""
+    return resolution.condition(arguments[0], "IS TRUE")
+
+
+def type_of(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return literal_node(Literal(type_name(arguments[0].data_type), STRING))
+
+
+def concat(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return resolution.function(name, arguments) if arguments else literal_node(Literal("", STRING))
+
+
+def position(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return resolution.function("locate", arguments)
+
+
+def equal_to_any(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """IN with options that are not constants: all are compared in their common type."""
+    operand, *options = arguments
+    common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
+    if common is None:
+        raise not_supported("IN with options of types that have nothing in common")
+    left = resolution.cast(operand, common)
+    equal = [resolution.compare("=", left, resolution.cast(option, common)) for option in options]
+    return Node(Or(tuple(e.expression for e in equal)), BOOLEAN, tuple(equal), any(e.can_fail for e in equal))
+
+
+def cases(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
+    """`if` and `case`: pairs of condition and value, then optionally the ELSE value."""
+    pairs = len(arguments) // 2
+    for condition in arguments[0 : 2 * pairs : 2]:
+        if condition.data_type not in (BOOLEAN, VOID):
+            raise mismatch(f"A condition of {name}", condition.data_type)
+    values = [*arguments[1 : 2 * pairs : 2], *(arguments[-1:] if len(arguments) % 2 else [])]
+    common = coercion.common_type_of_all(value.data_type for value in values)
+    if common is None:
+        raise mismatch(name, *(value.data_type for value in values))
+    are_conditions = [place < 2 * pairs and place % 2 == 0 for place in range(len(arguments))]
+    parts = [_cast_if_needed(resolution, a, BOOLEAN if c else common) for a, c in zip(arguments, are_conditions, strict=True)]
+    return call_node(name, common, tuple(parts))
+
+
+def _cast_if_needed(resolution: Resolution, node: Node, target: DataType) -> Node:
+    """As cast, for values that a conditional may never evaluate: failing constants fail only when they are evaluated."""
+    return resolution.cast(node, target, explicit=True)
+
+
+def element(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """A part of a value, by its position, key or field: a field of a column is a column itself."""
+    if len(arguments) != 2 or not isinstance(arguments[0].data_type, StructType):
+        return resolution.function(name, arguments)
+    struct, field = arguments
+    if isinstance(struct.expression, Column) and is_constant(field) and isinstance(constant_value(field), str):
+        return resolution.column((*struct.expression.path, constant_value(field)))
+    return resolution.function("get_field", [struct, field])
+
+
+def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """struct(a, b): fields get the names of their columns, or col1, col2, ... by their positions."""
+    parts: list[Node] = []
+    for place, argument in enumerate(arguments):
+        field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
+        parts += [literal_node(Literal(field_name, STRING)), argument]
+    return resolution.function("named_struct", parts)
+
+
+def try_cast(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    return _try_cast(resolution, arguments[0], arguments[1].data_type)
+
+
+def _try_cast(resolution: Resolution, node: Node, target: DataType) -> Node:
+    check_cast(node.data_type, target)
+    if node.data_type == target or not cast_can_fail(node.data_type, target):
+        return resolution.cast(node, target, explicit=True)
+    if nested_pairs(node.data_type, target) is not None:
+        raise not_supported(f"try_cast of {type_name(node.data_type)}")
+    if TIMESTAMP in (node.data_type, target) and not resolution.in_utc:
+        raise not_supported(f"try_cast to or from timestamp in the time zone {resolution.zone}", "Use a session in UTC.")
+    return call_node("try_cast", target, (node, literal_node(Literal(None, target))))
+
+
+def like(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    operand, pattern = arguments
+    text = resolution.cast(operand, STRING)
+    if not is_constant(pattern) or not isinstance(constant_value(pattern), str):
+        raise not_supported("LIKE with a pattern that is not a constant text", "Give it a constant.")
+    check_pattern("like", constant_value(pattern))
+    return Node(StringMatch("like", text.expression, constant_value(pattern)), BOOLEAN, (text,), text.can_fail)
+
+
+def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """Functions between text, numbers and times, with or without a pattern."""
+    first, *pattern = arguments
+    if name == "from_unixtime":
+        shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
+        moment = resolution.function("timestamp_seconds", [resolution.cast(first, LONG)])
+        return resolution.function("date_format", [moment, *shown])
+    if name in ("unix_timestamp", "to_unix_timestamp"):
+        default = [literal_node(Literal(_SECONDS_PATTERN, STRING))]
+        moment = _moment(resolution, "to_timestamp", first, pattern or default)
+        return resolution.function("unix_timestamp", [moment])
+    if name == "to_date":
+        if pattern and first.data_type == STRING:
+            return resolution.function("parse_date", arguments)
+        return resolution.cast(first, DATE, explicit=True)
+    return _moment(resolution, name, first, pattern)
+
+
+def _moment(resolution: Resolution, name: str, first: Node, pattern: list[Node]) -> Node:
+    if not pattern or first.data_type != STRING:
+        if name.startswith("try_"):
+            return _try_cast(resolution, first, TIMESTAMP)
+        return resolution.cast(first, TIMESTAMP, explicit=True)
+    parsed = resolution.function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [first, *pattern])
+    if resolution.in_utc:
+        return parsed
+    return resolution.computed(call_node("to_utc_timestamp", TIMESTAMP, (parsed, literal_node(Literal(resolution.zone, STRING)))))
+
+
+def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    types = [argument.data_type for argument in arguments]
+    if not any(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types):
+        return resolution.function(name, arguments)
+    if len(arguments) == 2 and types[0] == DATE and coercion.is_integral(types[1]):
+        return resolution.function("date_add" if name == "+" else "date_sub", arguments)
+    if len(arguments) == 2 and name == "+" and types[1] == DATE and coercion.is_integral(types[0]):
+        return resolution.function("date_add", [arguments[1], arguments[0]])
+    if all(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types) and name == "-":
+        raise not_supported("The difference of two times", "Use datediff for days.")
+    raise mismatch(name, *types)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialCall:
+    """How to resolve calls of a name that is not a plain function. least, most: the number of arguments; None: any number."""
+
+    resolve: Callable[[Resolution, str, list[Node]], Node]
+    least: int = 0
+    most: int | None = None
+
+
+_TIME_CONVERSION = SpecialCall(time_conversion, 1, 2)
+SPECIAL_CALLS: Mapping[str, SpecialCall] = {
+    "coalesce": SpecialCall(coalesce, 1),
+    "nvl": SpecialCall(coalesce, 2, 2),
+    "ifnull": SpecialCall(coalesce, 2, 2),
+    "nvl2": SpecialCall(nvl2, 3, 3),
+    "nullif": SpecialCall(null_if, 2, 2),
+    "if": SpecialCall(cases, 3, 3),
+    "case": SpecialCall(cases, 2),
+    "greatest": SpecialCall(extreme),
+    "least": SpecialCall(extreme),
+    "isnull": SpecialCall(null_check, 1, 1),
+    "isnotnull": SpecialCall(null_check, 1, 1),
+    "in": SpecialCall(equal_to_any),
+    "is_condition": SpecialCall(is_condition),
+    "try_cast": SpecialCall(try_cast),
+    "typeof": SpecialCall(type_of, 1, 1),
+    "element": SpecialCall(element),
+    "get_field": SpecialCall(element),
+    "struct": SpecialCall(struct),
+    "concat": SpecialCall(concat),
+    "position": SpecialCall(position, 2, 2),
+    "like": SpecialCall(like, 2, 2),
+    "to_date": _TIME_CONVERSION,
+    "to_timestamp": _TIME_CONVERSION,
+    "try_to_timestamp": _TIME_CONVERSION,
+    "unix_timestamp": _TIME_CONVERSION,
+    "to_unix_timestamp": _TIME_CONVERSION,
+    "from_unixtime": _TIME_CONVERSION,
+    "+": SpecialCall(sum_or_difference),
+    "-": SpecialCall(sum_or_difference),
+}
+
+OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # a text cannot call functions by these names
