@@ -36,7 +36,7 @@ class Run:
     as_json: bool = False
     zone: str = "UTC"
     shown_zone: str = "UTC"
-    storage: Mapping[str, str] = field(default_factory=dict)
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # with secrets
     has_json_option: bool = False
 
     def checked(self) -> Self:
