@@ -94,6 +94,8 @@ def _show_facts(run: Run, facts: TableFacts) -> None:
         say(f"  {printable(item.reason)}")
         if item.cli is not None:
             say(f"  {printable(item.cli)}")
+        if item.after_dry_run is not None and item.after_dry_run.cli is not None:
+            say(f"  {printable(item.after_dry_run.cli)}")
     say("")
 
 

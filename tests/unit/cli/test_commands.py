@@ -349,6 +349,10 @@ def test_properties(table: str) -> None:
     assert answer("set", table, "a.b=c=d")["properties"]["a.b"] == "c=d"
     assert "a.b" not in answer("unset", table, "a.b")["properties"]
     run("unset", table, "a.b", code=3)
+    run("set", table, "owner.team=sales")
+    assert "Did you mean owner.team?" in CliRunner().invoke(app, ["unset", table, "owner.teem"]).stderr
+    assert "Did you mean" not in CliRunner().invoke(app, ["unset", table, "nothing.like"]).stderr
+    assert "Did you mean delta.appendOnly?" in CliRunner().invoke(app, ["set", table, "delta.appendOnli=true"]).stderr
     run("unset", table, "a.b", "--if-exists")
     run("set", table, "nothing", code=2)
 
