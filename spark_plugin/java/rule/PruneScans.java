@@ -218,8 +218,14 @@ public class PruneScans extends Rule<LogicalPlan> {
 
   public LogicalPlan apply(LogicalPlan plan) {
     if (readsSources(plan)) Switch.check();
-    if (!Switch.isOn(Switch.PRUNING)) return plan;
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which refuses
+    LogicalPlan optimized = Switch.isOn(Switch.PRUNING) ? optimized(plan) : plan;
+    if (ReopenScans.hasSparkScan(optimized, formats)) ColumnarChoice.refuseRepeatedRows();
+    return optimized;
+  }
+
+  /** The plan as it was if anything fails. */
+  private LogicalPlan optimized(LogicalPlan plan) {
     try {
       boolean inRows = ColumnsUnderUdfs.hang(plan);
       if (inRows) plan = ColumnsUnderUdfs.inRows(plan);

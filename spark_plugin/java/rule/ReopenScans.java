@@ -21,6 +21,7 @@ import pydelta.scan.MetadataScan;
 import pydelta.scan.MetadataTable;
 import pydelta.scan.PrunableTable;
 import pydelta.scan.ScanRequest;
+import pydelta.streams.StreamScans;
 import scala.collection.immutable.Seq;
 
 /**
@@ -57,12 +58,22 @@ public class ReopenScans {
   }
 
   private boolean isOurs(Scan scan) {
+    if (!isSparkScan(scan, formats)) return false;
+    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(scan, "options");
+    return options.getBoolean(OPTION, true);
+  }
+
+  /** Whether the plan has a scan or a stream of our formats that Spark itself reads, as rows. */
+  static boolean hasSparkScan(LogicalPlan plan, Set<String> formats) {
+    return Lists.toJava(plan.collectLeaves()).stream().anyMatch(leaf ->
+        leaf instanceof DataSourceV2ScanRelation batch && isSparkScan(batch.scan(), formats) || StreamScans.isWhole(leaf));
+  }
+
+  private static boolean isSparkScan(Scan scan, Set<String> formats) {
     Class<?> kind = scan.getClass();
     if (kind != PythonScan.class && kind != MetadataScan.class) return false;
     String shortName = (String) read(scan, "shortName");
-    if (!formats.contains(shortName.toLowerCase(Locale.ROOT))) return false;
-    CaseInsensitiveStringMap options = (CaseInsensitiveStringMap) read(scan, "options");
-    return options.getBoolean(OPTION, true);
+    return formats.contains(shortName.toLowerCase(Locale.ROOT));
   }
 
   private LogicalPlan reopened(DataSourceV2ScanRelation planned) {

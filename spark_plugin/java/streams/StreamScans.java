@@ -55,10 +55,15 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     Lists.toJava(plan.children()).forEach(this::count);
   }
 
-  private static boolean isOurs(LogicalPlan plan) {
+  /** Whether the plan is a batch of a stream of ours that is read whole and as rows: `in` has not changed it. */
+  public static boolean isWhole(LogicalPlan plan) {
     if (!(plan instanceof StreamingDataSourceV2ScanRelation relation)) return false;
-    if (!(relation.stream() instanceof PythonSourceStream stream) || !stream.isPruned()) return false;
+    if (!(relation.stream() instanceof PythonSourceStream)) return false;
     return relation.startOffset().isDefined() && relation.endOffset().isDefined();
+  }
+
+  private static boolean isOurs(LogicalPlan plan) {
+    return isWhole(plan) && ((PythonSourceStream) ((StreamingDataSourceV2ScanRelation) plan).stream()).isPruned();
   }
 
   public boolean isDefinedAt(LogicalPlan node) {
