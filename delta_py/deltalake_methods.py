@@ -73,6 +73,13 @@ def create_at(
     return build_table(store, _BUILD_MODES[mode], definition)
 
 
+def absolute_paths(scan: Scan, table_root: str) -> list[str]:
+    """The absolute paths or URLs of a scan's files."""
+    from delta_py.protocol.paths import resolve
+
+    return [resolve(table_root, path) for path in scan.paths()]
+
+
 def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str | None]]:
     """The partition values of a scan's files, as texts by column, each combination once."""
     names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
@@ -153,11 +160,10 @@ class DeltalakeMethods:
 
     def file_uris(self, partition_filters: Sequence[Sequence[Any]] | None = None) -> list[str]:
         """The absolute paths or URLs of this version's data files. partition_filters: as in exchange/partition_filters.py."""
-        from delta_py.protocol.paths import resolve
         from delta_py.scan.planning import plan_scan
 
         scan = plan_scan(self._snapshot, None, self._of_partitions(partition_filters))
-        return [resolve(self._snapshot.table_root, path) for path in scan.paths()]
+        return absolute_paths(scan, self._snapshot.table_root)
 
     def partitions(self, partition_filters: Sequence[Sequence[Any]] | None = None) -> list[dict[str, str | None]]:
         """The partition values of this version's files, as texts by column, each combination once."""

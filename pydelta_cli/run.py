@@ -29,7 +29,7 @@ class Run:
 
     as_json: bool = False
     zone: str = "UTC"
-    storage: Mapping[str, str] = field(default_factory=dict)
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # with secrets
 
     def checked(self) -> Self:
         """Raises ExpressionError (INVALID_TIMEZONE)."""

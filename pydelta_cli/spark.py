@@ -25,12 +25,13 @@ def _session(run: Run) -> Iterator[SparkSession]:
             f"--spark needs pyspark, which cannot be imported here ({error}). Nothing was done. Install it with "
             f"{install_command('spark')}, or leave --spark out."
         ) from error
+    from delta_py.storage.store_options import StorageOptions
     from spark_plugin import register
 
     running = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("pydelta").config("spark.sql.session.timeZone", run.zone)
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-    for name, value in run.storage.items():
+    for name, value in StorageOptions.of(run.storage).values:
         builder = builder.config(f"spark.pydelta.{name}", value)
     spark = builder.getOrCreate()
     try:

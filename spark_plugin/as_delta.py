@@ -63,7 +63,7 @@ def _refuse_other_package() -> None:
 
 def _make_modules() -> None:
     """Put the modules into sys.modules, where all later imports find them."""
-    release = {"__version__": own_version()}
+    release: dict[str, Any] = {"__version__": own_version()}
     names = {"DeltaTable": tables.DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip}
     _make_package(
         DELTA,

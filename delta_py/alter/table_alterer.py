@@ -18,7 +18,7 @@ from delta_py.alter.alter_columns import add_columns, change_columns, drop_colum
 from delta_py.alter.column_changes import ColumnChange, NewColumn
 from delta_py.alter.drop_feature import drop_feature
 from delta_py.alter.sync_identity import sync_identity
-from delta_py.alter.table_constraints import add_constraint, drop_constraint
+from delta_py.alter.table_constraints import add_constraints, drop_constraint
 from delta_py.alter.table_labels import set_column_metadata, set_table_description, set_table_name
 from delta_py.storage.storage_errors import raises_storage_errors
 from delta_py.storage.store import ObjectStore
@@ -82,9 +82,8 @@ class TableAlterer:
     # ------------------------------------------------------------ constraints, properties, features
 
     def add_constraint(self, constraints: Mapping[str, str]) -> int:
-        """Add CHECK constraints, a commit each, by name and SQL. Raises as constraints.add_constraint."""
-        versions = [add_constraint(self.store, name, sql, time_zone=self.time_zone) for name, sql in constraints.items()]
-        return versions[-1]
+        """Add CHECK constraints, by name and SQL, in one commit. Raises as table_constraints.add_constraints."""
+        return add_constraints(self.store, constraints, time_zone=self.time_zone)
 
     def drop_constraint(self, name: str, raise_if_not_exists: bool = True) -> int:
         return drop_constraint(self.store, name, if_exists=not raise_if_not_exists)

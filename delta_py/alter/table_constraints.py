@@ -10,7 +10,7 @@ Protocol: CHECK Constraints; Change Metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from delta_py.commit.transaction import Transaction
@@ -50,26 +50,51 @@ def add_constraint(
     ConcurrentAppendException when rows were added since the check.
     """
     snapshot = Snapshot.load(store, version=None if checked is None else checked.version)
-    config, rule = snapshot.config, RowRule("check", name, sql)
-    check_new_constraint(config, rule, time_zone)
-    transaction = Transaction(snapshot)
+    rule, transaction = RowRule("check", name, sql), Transaction(snapshot)
+    check_new_constraint(snapshot.config, rule, time_zone)
     if checked is None:
-        broken_rows = _broken_rows(transaction, config, rule, time_zone)
+        broken_rows = _broken_rows(transaction, snapshot.config, rule, time_zone)
     else:
         transaction.read_rows()
         broken_rows = checked.broken_rows
+    _refuse_broken(snapshot, rule, broken_rows)
+    return _commit(snapshot, transaction, _with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
+
+
+def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_zone: str = "UTC") -> int:
+    """Add CHECK constraints, SQL by name, in one commit, or in none if there are none; returns the version. Raises as
+    add_constraint; InvalidOptionError (DELTA_CONSTRAINT_ALREADY_EXISTS) also for two names that differ only in case."""
+    if len(constraints) == 1:
+        return add_constraint(store, *next(iter(constraints.items())), time_zone=time_zone)
+    snapshot = Snapshot.load(store)
+    if not constraints:
+        return snapshot.version
+    rules, transaction = [RowRule("check", name, sql) for name, sql in constraints.items()], Transaction(snapshot)
+    for number, rule in enumerate(rules):
+        metadata = replace(snapshot.metadata, configuration=_with_rules(snapshot, rules[:number]))
+        check_new_constraint(TableConfig(snapshot.protocol, metadata), rule, time_zone)
+    for rule in rules:
+        _refuse_broken(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
+    parameters = {"name": ", ".join(constraints), "expr": " AND ".join(f"({rule.sql})" for rule in rules)}
+    return _commit(snapshot, transaction, _with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
+
+
+def _with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict[str, str]:
+    """The table's properties with new constraints."""
+    return {**snapshot.metadata.configuration, **{CHECK_PREFIX + rule.name.lower(): rule.sql for rule in rules}}
+
+
+def _refuse_broken(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
     if broken_rows:
         raise InvariantViolationError(
-            f"{broken_rows} rows of the table at {store.root} violate the new CHECK constraint {name} ({sql}): it is not true of "
-            "them. Nothing was changed. Correct these rows first.",
+            f"{broken_rows} rows of the table at {snapshot.table_root} violate the new CHECK constraint {rule.name} "
+            f"({rule.sql}): it is not true of them. Nothing was changed. Correct these rows first.",
             error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
             sql_state="23512",
-            constraint=name,
-            expression=sql,
+            constraint=rule.name,
+            expression=rule.sql,
             row_count=broken_rows,
         )
-    properties = {**config.metadata.configuration, CHECK_PREFIX + name.lower(): sql}
-    return _commit(snapshot, transaction, properties, "ADD CONSTRAINT", {"name": name, "expr": sql})
 
 
 def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -> int:

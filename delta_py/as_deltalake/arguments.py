@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 
 from delta_py.definition.properties import known_name
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, SchemaMismatchError
 from delta_py.log.history import version_at_timestamp
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
+from delta_py.types.column_rules import GENERATION
+from delta_py.types.schema import StructType
 
 _OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:\d\d)$")
 COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
@@ -84,6 +86,16 @@ def known_properties(properties: Mapping[str, str]) -> dict[str, str]:
             continue
         known[name] = value
     return known
+
+
+def refuse_generated_columns(present: StructType, columns: StructType) -> None:
+    """Raises SchemaMismatchError for new columns of a table that would be generated."""
+    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
+    if generated:
+        raise SchemaMismatchError(
+            f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "
+            "written. Create a new table with them, and write the rows into it."
+        )
 
 
 def as_file_system(filesystem: Any) -> Any:

@@ -2,13 +2,15 @@
 
     with deltalake_errors(): ...        # conflicts become CommitFailedError, broken rules and features DeltaProtocolError
 
-The error of delta_py is the cause (`__cause__`) of the one that is raised. CommitOutcomeUnknownError stays what it is: a program
+The error of delta_py is the cause (`__cause__`) of the one that is raised. Some messages begin with the few words by which
+programs recognize the error of deltalake, and go on with those of delta_py. CommitOutcomeUnknownError stays what it is: a program
 that repeats failed commits must not repeat a commit that may have succeeded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isfunction
@@ -29,7 +31,17 @@ __all__ = ["CommitFailedError", "DeltaError", "DeltaProtocolError", "SchemaMisma
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
 _APPEND_ONLY = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+_FIRST_WORDS: Mapping[str, str] = {
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": "duplicate relevant WHEN MATCHED clauses",
+    "DELTA_CDC_START_VERSION_AFTER_LATEST": "Invalid table version: {start_version}",
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "The timestamp is greater than latest commit timestamp",
+    "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA": "No field named {column}",
+    "DELTA_MERGE_UNRESOLVED_EXPRESSION": "No field named {name}",
+}
+"""By error class. Names in braces are message parameters."""
 
 
 class CommitFailedError(DeltaError):
@@ -48,14 +60,27 @@ def _translated(error: DeltaError) -> DeltaError | None:
     """The error that deltalake raises in its place; None if it is the same."""
     if isinstance(error, CommitFailedError | DeltaProtocolError):
         return None
-    kind: type[DeltaError]
-    if isinstance(error, DeltaConcurrentModificationException) or error.error_class == _APPEND_ONLY:
-        kind = CommitFailedError
-    elif isinstance(error, UnsupportedTableFeatureError | InvariantViolationError | CorruptTableError):
-        kind = DeltaProtocolError
-    else:
+    kind, words = _class_of(error), _first_words(error)
+    if kind is type(error) and error.message.startswith(words):
         return None
-    return kind(error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters)
+    message = f"{words}: {error.message}" if words else error.message
+    return kind(message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters)
+
+
+def _class_of(error: DeltaError) -> type[DeltaError]:
+    if isinstance(error, DeltaConcurrentModificationException) or error.error_class == _APPEND_ONLY:
+        return CommitFailedError
+    if isinstance(error, UnsupportedTableFeatureError | InvariantViolationError | CorruptTableError):
+        return DeltaProtocolError
+    return type(error)
+
+
+def _first_words(error: DeltaError) -> str:
+    """Empty if there are none. The parameters are those of delta_py, of which an error of another origin may have none."""
+    if isinstance(error, InvariantViolationError):
+        return "Invalid data found"
+    words, parameters = _FIRST_WORDS.get(error.error_class, ""), error.message_parameters
+    return words.format(**parameters) if all(name in parameters for name in _PARAMETER.findall(words)) else ""
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from delta_py.errors import UnsupportedOperationError
 from delta_py.row_rules.file_settings import FileSettings
 
 _CODECS = {
@@ -60,7 +59,8 @@ class ColumnProperties:
 
 class WriterProperties:
     """compression: UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or ZSTD; it is stored with its level, such as `ZSTD(3)`.
-    Sizes are bytes; max_row_group_size is a number of rows. Raises ValueError for a codec or a level that does not exist."""
+    Sizes are bytes; max_row_group_size is a number of rows. statistics_truncate_length has no effect: pyarrow stores bounds of
+    texts whole. Raises ValueError for a codec or a level that does not exist."""
 
     def __init__(
         self,
@@ -102,12 +102,7 @@ class WriterProperties:
     # ------------------------------------------------------------ for pyarrow
 
     def file_settings(self, columns: Sequence[str]) -> FileSettings:
-        """columns: the leaves of the files, dotted. Raises UnsupportedOperationError for a setting that pyarrow does not have."""
-        if self.statistics_truncate_length is not None:
-            raise UnsupportedOperationError(
-                "pyarrow cannot cut the bounds of texts in Parquet files (statistics_truncate_length). Nothing was written. "
-                "Leave it out; the table property delta.dataSkippingStringPrefixLength cuts those of the log."
-            )
+        """columns: the leaves of the files, dotted."""
         codec, _, level = (self.compression or "").rstrip(")").partition("(")
         options = {
             "compression_level": _level(codec, level),

@@ -48,12 +48,19 @@ class QueryBuilder:
 
 
 def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
-    """The result as DataFusion gives it: texts as views, and columns of the tables with their NOT NULL and their metadata."""
+    """The result as DataFusion gives it: texts as views, instants in UTC, and columns of the tables with their NOT NULL and their
+    metadata."""
     known = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        source = known.get(field.name, field)
-        is_same = source.type == field.type
+        source, kind = known.get(field.name, field), _in_utc(field.type)
+        is_same = source.type == kind
         is_nullable = source.nullable or not is_same or column.null_count > 0
-        fields.append(pa.field(field.name, view_type(field.type), is_nullable, source.metadata if is_same else None))
+        fields.append(pa.field(field.name, view_type(kind), is_nullable, source.metadata if is_same else None))
     return table.cast(pa.schema(fields))
+
+
+def _in_utc(data_type: pa.DataType) -> pa.DataType:
+    """duckdb gives instants in the zone of the process."""
+    is_instant = pa.types.is_timestamp(data_type) and data_type.tz is not None
+    return pa.timestamp(data_type.unit, "UTC") if is_instant else data_type

@@ -42,7 +42,7 @@ from delta_py.as_deltalake.pruning import condition_of
 from delta_py.as_deltalake.schema import Schema, columns_of
 from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
-from delta_py.deltalake_methods import create_at, distinct_partitions, is_delta_table
+from delta_py.deltalake_methods import absolute_paths, create_at, distinct_partitions, is_delta_table
 from delta_py.log.history import commit_infos
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import has_scheme
@@ -173,9 +173,7 @@ class DeltaTable:
     # ------------------------------------------------------------ files
 
     def file_uris(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[str]:
-        scan = self._pruned(partition_filters, file_pruning_predicate)
-        root = self.as_delta.snapshot.table_root
-        return [path if path.startswith("/") or has_scheme(path) else f"{root}/{path}" for path in scan.paths()]
+        return absolute_paths(self._pruned(partition_filters, file_pruning_predicate), self.as_delta.snapshot.table_root)
 
     def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, str | None]]:
         config = self.as_delta.snapshot.config
@@ -297,10 +295,11 @@ class DeltaTable:
         if updates is not None and not all(isinstance(text, str) for pair in updates.items() for text in pair):
             raise TypeError(f"updates are SQL expressions by column, as texts, and not {updates}. new_values are Python values.")
         with block(writer_properties):
-            by_column = None if updates is None else {name: spark_sql(sql) for name, sql in updates.items()}
+            by_column = None if updates is None else {spark_sql(name): spark_sql(sql) for name, sql in updates.items()}
             if by_column is not None and not error_on_type_mismatch:
                 by_column = with_lenient_casts(by_column, self.as_delta.struct_type)
-            done = self.as_delta.update(by_column, new_values, _sql(predicate))
+            values = None if new_values is None else {spark_sql(name): value for name, value in new_values.items()}
+            done = self.as_delta.update(by_column, values, _sql(predicate))
             return metrics.renamed(done, metrics.UPDATE)
 
     def merge(

@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name
+import pyarrow as pa
+
+from delta_py.as_deltalake.arguments import COMMIT_FIRST, by_name, refuse_generated_columns
 from delta_py.as_deltalake.arrow_exchange import reader_in
-from delta_py.as_deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError, with_deltalake_errors
-from delta_py.as_deltalake.operations.sessions import operation
+from delta_py.as_deltalake.exceptions import CommitFailedError, TableNotFoundError, with_deltalake_errors
+from delta_py.as_deltalake.operations.sessions import DEFINITIONS, operation
 from delta_py.as_deltalake.operations.written_files import note_change
 from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_py.as_deltalake.schema import columns_of
@@ -18,6 +20,7 @@ from delta_py.as_deltalake.table import DeltaTable
 from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
 from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.create import define_table
+from delta_py.definition.definition_settings import definition_settings
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError
 from delta_py.object_stores.open_store import open_store
@@ -26,7 +29,6 @@ from delta_py.row_changes.write import write_rows
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
-from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import StructType
 
 __all__ = [
@@ -60,15 +62,46 @@ def write_deltalake(
     configuration are those of a new table; an existing one keeps its own. A DeltaTable moves to the new version."""
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else _existing(table_or_uri, storage_options)
     if table is not None:
-        recorded = _recorded(table, commit_properties)
-        table.update_incremental()
-        if _recorded(table, commit_properties) != recorded:
-            raise CommitFailedError(
-                f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
-                "written. Compare transaction_version with your own before you write again."
-            )
+        _move_to_newest(table, commit_properties)
         if mode == "ignore":
             return
+    rows = reader_in(data)
+    columns = columns_of(rows.schema)
+    schema_flags = _schema_flags(table, columns, mode, schema_mode, predicate)
+    request = WriteRequest(
+        mode=mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        replace_where=None if table is None or predicate is None else spark_sql(predicate),
+        target_file_bytes=target_file_size,
+        truncate_nanoseconds=True,
+        tasks=1,
+        columns=columns,
+        **({} if table is not None else _new_table(name, description, configuration)),
+        **schema_flags,
+    )
+    store = _store_of(table_or_uri, table, storage_options)
+    properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
+    _write(store, table, rows, request, properties, writer_properties)
+    if table is not None:
+        table.update_incremental()
+
+
+def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> None:
+    """Raises CommitFailedError if another writer has recorded one of the commit's transactions since the table was opened."""
+    recorded = _recorded(table, properties)
+    table.update_incremental()
+    if _recorded(table, properties) != recorded:
+        raise CommitFailedError(
+            f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
+            "written. Compare transaction_version with your own before you write again."
+        )
+
+
+def _schema_flags(
+    table: DeltaTable | None, columns: StructType, mode: str, schema_mode: str | None, predicate: str | None
+) -> dict[str, Any]:
+    """merge_schema, merge_casts and overwrite_schema of the request. Raises InvalidOptionError; SchemaMismatchError as
+    refuse_generated_columns."""
     if schema_mode == "overwrite" and mode != "overwrite":
         raise InvalidOptionError(
             f"schema_mode='overwrite' goes with mode='overwrite', and the mode is {mode!r}. Nothing was written.",
@@ -76,35 +109,35 @@ def write_deltalake(
         )
     if schema_mode not in (None, "merge", "overwrite"):
         raise InvalidOptionError(f"There is no schema_mode {schema_mode!r}. Use merge or overwrite.", option="schema_mode")
-    rows = reader_in(data)
-    columns = columns_of(rows.schema)
-    is_new = table is None
     if table is not None and schema_mode == "merge":
-        _refuse_new_rules(table.as_delta.struct_type, columns)
-    request = WriteRequest(
-        mode=mode,
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        name=name if is_new else None,
-        description=description if is_new else None,
-        configuration={key: text for key, text in (configuration or {}).items() if text is not None} if is_new else None,
-        merge_schema=schema_mode == "merge",
-        overwrite_schema=schema_mode == "overwrite" and not (is_new or (predicate is not None and _has_columns(table, columns))),
-        replace_where=None if is_new or predicate is None else spark_sql(predicate),
-        target_file_bytes=target_file_size,
-        truncate_nanoseconds=True,
-        tasks=1,
-        columns=columns,
-    )
-    store = _store_of(table_or_uri, table, storage_options)
-    properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
-    with operation(_config(table, columns, request), properties, writer_properties):
+        refuse_generated_columns(table.as_delta.struct_type, columns)
+    has_same_columns = predicate is not None and _has_columns(table, columns)
+    overwrites = schema_mode == "overwrite" and table is not None and not has_same_columns
+    merges = schema_mode == "merge"
+    return {"merge_schema": merges, "merge_casts": merges, "overwrite_schema": overwrites}
+
+
+def _new_table(name: str | None, description: str | None, configuration: Mapping[str, str | None] | None) -> dict[str, Any]:
+    properties = {key: text for key, text in (configuration or {}).items() if text is not None}
+    return {"name": name, "description": description, "configuration": properties}
+
+
+def _write(
+    store: ObjectStore,
+    table: DeltaTable | None,
+    rows: pa.RecordBatchReader,
+    request: WriteRequest,
+    properties: Mapping[str, Any],
+    writer_properties: WriterProperties | None,
+) -> None:
+    """table: None for a new one. properties: as in `operation`."""
+    config = None if writer_properties is None else _config(table, request)
+    with operation(config, properties, writer_properties):
         version = write_rows(store, arrow_stream(rows), request)
         if table is not None and version == table.version():
             # The rows were none. deltalake commits all the same, and records the application's transactions.
             parameters = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
             note_change(table.as_delta.snapshot, "WRITE", parameters)
-    if table is not None:
-        table.update_incremental()
 
 
 def _store_of(
@@ -114,15 +147,6 @@ def _store_of(
         return table.as_delta.snapshot.store
     assert not isinstance(table_or_uri, DeltaTable), "it is the table"
     return open_store(table_or_uri, StorageOptions.of(storage_options or {}))
-
-
-def _refuse_new_rules(present: StructType, columns: StructType) -> None:
-    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
-    if generated:
-        raise SchemaMismatchError(
-            f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "
-            "written. Create a new table with them, and write the rows into it."
-        )
 
 
 def _recorded(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
@@ -143,11 +167,13 @@ def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
     return table is not None and table.as_delta.struct_type.names == columns.names
 
 
-def _config(table: DeltaTable | None, columns: StructType, request: WriteRequest) -> TableConfig:
+def _config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
     """The table to whose files the writer's properties apply."""
+    assert request.columns is not None, "write_deltalake has set them"
     if table is not None and not request.overwrite_schema:
         return table.as_delta.snapshot.config
-    return define_table(columns, partition_by=request.partition_by or ()).config
+    with definition_settings(DEFINITIONS):
+        return define_table(request.columns, partition_by=request.partition_by or ()).config
 
 
 @with_deltalake_errors

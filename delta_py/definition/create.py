@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_py.commit.transaction import Transaction
+from delta_py.definition.definition_settings import current_definition_settings
 from delta_py.definition.properties import READER_VERSION, WRITER_VERSION, check_manifests, split_configuration, with_defaults
 from delta_py.definition.protocols import lowest_protocol
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
@@ -26,7 +27,7 @@ from delta_py.protocol.features import Properties
 from delta_py.protocol.iceberg_compat import property_of
 from delta_py.protocol.identity_columns import check_new_identities
 from delta_py.protocol.table_config import Operation, TableConfig
-from delta_py.row_rules.new_columns import check_new_rules, check_new_schema
+from delta_py.row_rules.new_columns import check_new_rules, check_new_schema, names_needing_mapping
 from delta_py.scan.file_groups import CHANGE_FIELDS
 from delta_py.statistics.stats_columns import check_clustering, check_stats_columns
 from delta_py.storage.store import ObjectStore
@@ -82,24 +83,15 @@ def define_table(
     that is unknown, internal or has a senseless value, UnsupportedTableFeatureError for a table that could not be written,
     UnsupportedOperationError for properties that exclude each other, and what check_new_rules raises for defaults and generation.
     """
-    if partition_by and cluster_by:
-        raise SchemaMismatchError(
-            f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
-            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
-            sql_state="42613",
-        )
+    _check_layout(schema, partition_by, cluster_by, may_lack_columns=may_lack_columns)
     properties, features = split_configuration(with_defaults(configuration or {}, defaults or {}))
     check_manifests(Properties(properties))
     add_what_iceberg_needs(properties)
     check_types(schema)
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
-    if schema.fields or not may_lack_columns:
-        partitions = check_schema(schema, partition_by, mode, Properties(properties))
-    elif partition_by or cluster_by:
-        raise _without_columns((*partition_by, *cluster_by))
-    else:
-        partitions = ()
+    lacks_columns = may_lack_columns and not schema.fields
+    partitions = () if lacks_columns else check_schema(schema, partition_by, mode, Properties(properties))
     check_new_rules(schema)
     if mode != "none":
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
@@ -118,12 +110,8 @@ def define_table(
     domains = (clustering_domain(schema, cluster_by, mode),) if cluster_by else ()
     if cluster_by:
         features |= {"clustering"}
-    definition = TableDefinition(
-        lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1])),
-        metadata,
-        domains,
-        frozenset(defaulted),
-    )
+    protocol = lowest_protocol(schema, Properties(properties), features, (versions[0], versions[1]))
+    definition = TableDefinition(protocol, metadata, domains, frozenset(defaulted))
     definition.config.require(Operation.WRITE)
     check_stats_columns(definition.config)
     for domain in domains:
@@ -131,14 +119,22 @@ def define_table(
     return definition
 
 
-def _without_columns(names: Sequence[str]) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"The table would be partitioned or clustered by {', '.join(names)}, and it has no columns. Nothing was created. Name "
-        "its columns with their types.",
-        error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-        sql_state="42703",
-        columns=list(names),
-    )
+def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str], *, may_lack_columns: bool) -> None:
+    if partition_by and cluster_by:
+        raise SchemaMismatchError(
+            f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            sql_state="42613",
+        )
+    names = [*partition_by, *cluster_by]
+    if names and may_lack_columns and not schema.fields:
+        raise SchemaMismatchError(
+            f"The table would be partitioned or clustered by {', '.join(names)}, and it has no columns. Nothing was created. "
+            "Name its columns with their types.",
+            error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            sql_state="42703",
+            columns=names,
+        )
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
@@ -237,7 +233,7 @@ def check_schema(
     """The partition columns in the schema's spelling, after all checks. present: the current schema of the table."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
-    check_new_schema(schema, mode, present)
+    check_new_schema(schema, "name" if _has_known_names(schema, present) else mode, present)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):
         reserved = [f.name for f in schema.fields if f.name.lower() in CHANGE_COLUMNS]
@@ -250,6 +246,13 @@ def check_schema(
                 columns=reserved,
             )
     return _partition_columns(schema, partition_by)
+
+
+def _has_known_names(schema: StructType, present: StructType | None) -> bool:
+    """Whether no name has to be checked for characters that need column mapping: other writers have named the columns of the
+    table so, or the caller allows any name."""
+    present_names = () if present is None else names_needing_mapping(present)
+    return current_definition_settings().allows_any_name or set(names_needing_mapping(schema)) <= set(present_names)
 
 
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:

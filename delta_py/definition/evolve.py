@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_schema, check_types
+from delta_py.definition.definition_settings import current_definition_settings
 from delta_py.definition.protocols import raised_protocol
 from delta_py.definition.request import WriteRequest
 from delta_py.protocol import column_mapping
@@ -69,7 +70,9 @@ def _changed_metadata(
     if not _overwrites_schema(request) and not request.merge_schema:
         return None, None
     if _overwrites_schema(request):
-        schema, partitions = replaced_schema(config, data_schema), request.partition_by or ()
+        keeps_not_null = current_definition_settings().keeps_not_null
+        schema = replaced_schema(config, data_schema, keeps_not_null=keeps_not_null)
+        partitions = request.partition_by or ()
     else:
         widen = config.properties.boolean("delta.enableTypeWidening")
         schema = merged_schema(config, data_schema, widen=widen, casts=request.merge_casts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
+from delta_py.definition.definition_settings import current_definition_settings
 from delta_py.errors import InvalidOptionError, UnsupportedTableFeatureError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Protocol
@@ -24,7 +25,10 @@ def lowest_protocol(schema: StructType, properties: Properties, features: Iterab
 
     Raises InvalidOptionError for versions that do not exist.
     """
-    return with_features(protocol_of_versions(*versions), {*features_in_use(schema, properties), *features})
+    names = {*features_in_use(schema, properties), *features}
+    protocol = with_features(protocol_of_versions(*versions), names)
+    has_list = protocol.writer_features is not None and versions[1] < WRITER_FEATURES_VERSION
+    return _with_lists(_with_needs(names)) if has_list and current_definition_settings().lists_used_features else protocol
 
 
 def protocol_of_versions(reader: int, writer: int) -> Protocol:
@@ -53,7 +57,8 @@ def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
     if not lacking:
         return current
     names = lacking | supported | _ALWAYS
-    legacy = None if current.writer_features is not None else _legacy(names)
+    versions = _sufficient if current_definition_settings().prefers_versions else _legacy
+    legacy = None if current.writer_features is not None else versions(names)
     if legacy is not None:
         return legacy
     return _with_lists(names, has_reader_list=current.min_reader_version == READER_FEATURES_VERSION)
@@ -86,6 +91,12 @@ def _legacy(names: Set[str]) -> Protocol | None:
     """The versions that stand for exactly these features; None if there are none."""
     protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
     return next((protocol for protocol in protocols if supported_features(protocol) == names), None)
+
+
+def _sufficient(names: Set[str]) -> Protocol | None:
+    """The lowest versions that stand for these features and maybe others; None if there are none."""
+    protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
+    return next((protocol for protocol in protocols if supported_features(protocol) >= names), None)
 
 
 def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
@@ -131,7 +142,7 @@ def raised_protocol(current: Protocol, schema: StructType, properties: Propertie
     Protocol: Table Features for New and Existing Tables.
     """
     used = features_in_use(schema, properties)
-    current = with_features(current, used & _RAISED_BY_COLUMNS)
+    current = with_features(current, used & (_RAISED_BY_COLUMNS | current_definition_settings().enabled_features))
     lacking = _lacking(current, used)
     if not lacking:
         return current

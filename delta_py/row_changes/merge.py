@@ -12,7 +12,7 @@ Protocol: Requirements for Writers; Row Tracking; Add CDC File.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -61,6 +61,7 @@ from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, 
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 _SLICE_ROWS = 1 << 16
+_UNCHANGED, _CHANGED, _REMOVED = 0, 1, 2  # a delete without a condition removes a row, and may do so several times
 _GATHERED_BYTES = 32 * 1024 * 1024
 
 
@@ -84,10 +85,12 @@ class TableMerger:
         time_zone: str = "UTC",
         truncate_nanoseconds: bool = False,
         merge_schema: bool = False,
+        allows_idle_matches: bool = False,
     ) -> None:
         """truncate_nanoseconds: as in TimeRules, for the source. merge_schema: columns of the source that clauses assign and the
-        table lacks are added to the table. Raises InvalidOptionError when both sides have the same alias."""
-        self._merge_schema = merge_schema
+        table lacks are added to the table. allows_idle_matches: count only matches to which a clause applies, as deltalake does;
+        otherwise all of them, as delta-spark does. Raises InvalidOptionError when both sides have the same alias."""
+        self._merge_schema, self._allows_idle_matches = merge_schema, allows_idle_matches
         self.files_scanned = self.files_skipped = 0
         self._store, self._source, self._predicate, self._time_zone = store, source, predicate, time_zone
         self._source_times = TimeRules(time_zone, truncate_nanoseconds)
@@ -128,8 +131,9 @@ class TableMerger:
         It may be called again, for example after a conflict: the source stays in memory. Raises, before any row is read, what
         Scope, `assigned` and check_order raise; UnsupportedOperationError
         (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the table, unless
-        the clauses only delete matched rows, or only insert; what row_rules/conform.py raises for new rows; conflicts as
-        Transaction.commit. Nothing is changed then.
+        the clauses only delete matched rows, or only insert; with allows_idle_matches when clauses apply to several of these
+        matches, unless a delete without a condition applies to all of them; what row_rules/conform.py raises for new rows;
+        conflicts as Transaction.commit. Nothing is changed then.
         """
         clauses = effective_clauses(self._clauses)
         self._held = self._held or _Held.of(self._source, self._source_times)
@@ -140,7 +144,8 @@ class TableMerger:
         scope = Scope((target, source), clock, "search condition")
         condition = JoinCondition.of(scope.predicate(self._predicate), scope.rows)
         resolved = resolved_clauses(clauses, target, source, clock)
-        metrics = _Merge(dml, condition, resolved, self._held.rows).run(
+        merge = _Merge(dml, condition, resolved, self._held.rows, self._allows_idle_matches)
+        metrics = merge.run(
             recorded_parameters(self._predicate, clauses, [clause.condition for clause in clauses]),
             partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms),
         )
@@ -209,8 +214,16 @@ class _Held:
 class _Merge:
     """clauses: numbered in their order. matched: for each row of the source, whether it has matched a row of the table."""
 
-    def __init__(self, dml: Dml, condition: JoinCondition, clauses: Sequence[ResolvedClause], source: pa.RecordBatch) -> None:
+    def __init__(
+        self,
+        dml: Dml,
+        condition: JoinCondition,
+        clauses: Sequence[ResolvedClause],
+        source: pa.RecordBatch,
+        allows_idle_matches: bool,
+    ) -> None:
         self._dml, self._condition, self._clauses, self._source = dml, condition, clauses, source
+        self._allows_idle_matches = allows_idle_matches
         self._matched = np.zeros(source.num_rows, bool)
 
     def run(self, parameters: Mapping[str, Any], named: Any) -> dict[str, int]:
@@ -270,15 +283,36 @@ class _Merge:
     def _changed_in(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         names = [name if name == ROW_ADDRESS else TARGET + name for name in batch.schema.names]
         rows = batch.rename_columns(names)
-        target, source = self._matches(rows)
-        if self._of_kind("matched") and len(target):
-            pairs = beside(rows, target, self._source, source, [*self._paired_columns])
-            pairs = pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
-            yield from self._applied("matched", pairs)
+        if self._allows_idle_matches:
+            target = yield from self._changed_once(rows)
+        else:
+            target, source = self._matches(rows)
+            if self._of_kind("matched") and len(target):
+                yield from self._applied("matched", self._pairs(rows, target, source))
         if self._of_kind("not matched by source"):
             is_unmatched = np.ones(rows.num_rows, bool)
             is_unmatched[target] = False
             yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
+
+    def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
+        pairs = beside(rows, target, self._source, source, [*self._paired_columns])
+        return pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
+
+    def _changed_once(self, rows: pa.RecordBatch) -> Generator[pa.RecordBatch, None, Ndarray]:
+        """Apply to each match the first clause whose condition is true; returns the numbers of the rows with a match.
+
+        Raises UnsupportedOperationError if clauses apply to several matches of a row, unless these only delete it.
+        """
+        has_match, changes = np.zeros(rows.num_rows, bool), np.full(rows.num_rows, _UNCHANGED, np.int8)
+        for target, source in self._index.matches(rows):
+            self._matched[source], has_match[target] = True, True
+            if not self._of_kind("matched"):
+                continue
+            for number, clause, pairs in self._by_clause("matched", self._pairs(rows, target, source)):
+                first = _first_changes(changes, pairs.column("").to_numpy(), clause)
+                if len(first):
+                    yield self._change(number, clause, pairs.take(pa.array(first)))
+        return np.flatnonzero(has_match)
 
     def _matches(self, rows: pa.RecordBatch) -> tuple[Ndarray, Ndarray]:
         """Each matching row of the batch, once, and one source row that it matches."""
@@ -302,14 +336,17 @@ class _Merge:
         )
 
     def _applied(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Apply to each row the first clause whose condition is true."""
+        return (self._change(*applied) for applied in self._by_clause(kind, rows))
+
+    def _by_clause(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[tuple[int, ResolvedClause, pa.RecordBatch]]:
+        """The rows by the clause that applies to them: the first one whose condition is true."""
         for number, clause in self._of_kind(kind):
             matching_rows = rows
             if clause.condition is not None and rows.num_rows:
                 is_true = pc.fill_null(evaluate(clause.condition, rows), False)
                 matching_rows, rows = rows.filter(is_true), rows.filter(pc.invert(is_true))
             if matching_rows.num_rows:
-                yield self._change(number, clause, matching_rows)
+                yield number, clause, matching_rows
 
     def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
         code, count = _CODES[clause.action], rows.num_rows
@@ -322,6 +359,22 @@ class _Merge:
             columns = address(self._dml, rows, code)
         columns[CLAUSE] = pa.array(np.full(count, number, np.int32))
         return pa.record_batch(columns if clause.rows is None else {**columns, NEW: clause.rows.of(rows)})
+
+
+def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
+    """Which of the matches change a row that is still unchanged. changes: of each row until now, and with these. rows: the
+    numbers of the rows that the clause changes. Raises UnsupportedOperationError as _changed_once."""
+    if clause.action != "delete" or clause.condition is not None:
+        if (changes[rows] != _UNCHANGED).any() or len(np.unique(rows)) < len(rows):
+            raise multiple_matches("clauses apply to more than one match of a row of the target")
+        changes[rows] = _CHANGED
+        return np.arange(len(rows))
+    if (changes[rows] == _CHANGED).any():
+        raise multiple_matches("clauses apply to more than one match of a row of the target")
+    _, first = np.unique(rows, return_index=True)
+    first = first[changes[rows[first]] == _UNCHANGED]
+    changes[rows] = _REMOVED
+    return np.sort(first)
 
 
 def _by_own_names(condition: Expression) -> Expression:

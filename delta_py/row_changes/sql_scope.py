@@ -111,6 +111,7 @@ class Scope:
             error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION" if len(self.sides) > 1 else "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
             sql_state="42703",
             name=name,
+            column=name,
             clause=self.where,
         )
 

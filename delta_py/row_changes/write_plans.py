@@ -26,7 +26,7 @@ from delta_py.protocol.clustering import clustering_columns, clustering_leaves, 
 from delta_py.protocol.identity_columns import START as IDENTITY_START
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer
-from delta_py.row_rules.evolution import FOREIGN_METADATA
+from delta_py.row_rules.evolution import without_foreign_metadata
 from delta_py.row_rules.geospatial import check_same_shapes
 from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
@@ -169,7 +169,7 @@ def plan_on_snapshot(
     write_delta, before any file is written.
     """
     mode = request.save_mode
-    data_schema = map_fields(data_schema, _without_rules)
+    data_schema = map_fields(data_schema, without_foreign_metadata)
     visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
     if snapshot is None:
         if request.as_select == "replace":
@@ -194,14 +194,6 @@ def plan_on_snapshot(
 def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
     """Drop the hidden columns that hold the results of rules; they are not the table's."""
     return StructType(tuple(f for f in data_schema.fields if not hidden.is_hidden(f.name)))
-
-
-def _without_rules(column: StructField) -> StructField:
-    """Drop the metadata of another table (ids, defaults, generation) that a column of the rows carries; it does not apply to this
-    table.
-    """
-    metadata = {key: value for key, value in column.metadata.items() if not key.startswith(FOREIGN_METADATA)}
-    return column if len(metadata) == len(column.metadata) else replace(column, metadata=metadata)
 
 
 def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:

@@ -32,6 +32,7 @@ from delta_py.types.schema import (
     Path,
     StructField,
     StructType,
+    map_fields,
     type_name,
 )
 
@@ -101,15 +102,18 @@ def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
             raise _cannot_merge(path, table, data)
 
 
-def replaced_schema(table: TableConfig, data: StructType) -> StructType:
-    """The schema of the data, nullable at every depth, without rules and metadata of the table's columns.
+def replaced_schema(table: TableConfig, data: StructType, *, keeps_not_null: bool = False) -> StructType:
+    """The schema of the data, nullable at every depth unless NOT NULL is kept, without rules and metadata of the table's columns.
 
     With column mapping, a field with the name and type of a field of the table keeps that field's id and physical name; the other
     fields have none yet.
     """
     mode = table.column_mapping_mode
-    check_new_schema(data, mode)
-    fresh = StructType(tuple(_new_field(f) for f in data.fields))
+    check_new_schema(data, "name")  # changed_schema checks the characters of names
+    if keeps_not_null:
+        fresh = map_fields(data, without_foreign_metadata)
+    else:
+        fresh = StructType(tuple(_new_field(f) for f in data.fields))
     return fresh if mode == "none" else _with_known_ids(fresh, table.schema)
 
 
@@ -118,8 +122,14 @@ def replaced_schema(table: TableConfig, data: StructType) -> StructType:
 
 def _new_field(f: StructField) -> StructField:
     """A field of the data as a new field of the table: nullable inside and out."""
+    return StructField(f.name, _nullable(f.data_type), True, without_foreign_metadata(f).metadata)
+
+
+def without_foreign_metadata(f: StructField) -> StructField:
+    """The field without the metadata of the table that the data was read from (ids, defaults, generation), which does not apply
+    to another table."""
     metadata = {key: value for key, value in f.metadata.items() if not key.startswith(FOREIGN_METADATA)}
-    return StructField(f.name, _nullable(f.data_type), True, metadata)
+    return f if len(metadata) == len(f.metadata) else dataclasses.replace(f, metadata=metadata)
 
 
 def _nullable(data_type: DataType) -> DataType:

@@ -113,8 +113,18 @@ _REFUSED = {
         "Leave it out: without credentials in the options, those of the environment or of a managed identity are used.",
     ),
 }
+# Those among them whose values let anybody act as their owner.
+SECRETS_WITHOUT_EQUIVALENT = frozenset(
+    ("aws_sse_customer_key_base64", "sse_customer_key_base64", "azure_storage_token", "bearer_token", "proxy_url")
+)
 _USE_LOCK = "Give s3.dynamodb_table instead, to every writer of the table."
 _LOCK, _DELTALAKE_LOCK_TABLE = "aws_s3_locking_provider", "delta_log"
+
+
+def options_named(name: str) -> tuple[str, ...]:
+    """The options of this library that a name stands for, in any case of letters: the name itself if it is no alias."""
+    name = name.lower()
+    return _ALIASES.get(name, (name,))
 
 
 def renamed_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Self
 
 from delta_py.errors import InvalidOptionError
 from delta_py.remote_requests import without_secrets
-from delta_py.storage.option_aliases import renamed_options
+from delta_py.storage.option_aliases import SECRETS_WITHOUT_EQUIVALENT, options_named, renamed_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,9 @@ def is_storage_option(name: str) -> bool:
 
 
 def is_secret_option(name: str) -> bool:
-    option = _BY_NAME.get(name.lower())
-    return option is not None and option.is_secret
+    """Whether the value of an option, by any of its names, must not be shown."""
+    known = (_BY_NAME.get(target) for target in options_named(name))
+    return name.lower() in SECRETS_WITHOUT_EQUIVALENT or any(option is not None and option.is_secret for option in known)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

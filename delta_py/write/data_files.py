@@ -49,7 +49,7 @@ _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
 _PREFIX_LETTERS = string.ascii_letters + string.digits
-_CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string())
+_CHANGE_TYPE = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
 _FILE_CODECS = {"gzip": "gz"}  # codecs that have another name in file names
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, kind_of, scheme_of
-from delta_py.storage.option_aliases import renamed_options
+from delta_py.storage.option_aliases import options_named, renamed_options
 from delta_py.storage.store_options import StorageOptions, is_secret_option, is_storage_option
 
 _OWN = "spark.pydelta."
@@ -54,7 +54,7 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
     if secret:
         raise InvalidOptionError(
             f"The option {secret[0]} is a secret, and the catalog would keep it for all to see. Set it in the session, as "
-            f"{_OWN}{secret[0]}, or let the store's SDK find it.",
+            f"{_OWN}{options_named(secret[0])[0]}, or let the store's SDK find it.",
             option=secret[0],
         )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from delta_py.alter.column_changes import NewColumn
 from delta_py.as_deltalake.arguments import COMMIT_FIRST, HOOKS_FIRST
 from delta_py.as_deltalake.exceptions import raises_deltalake_errors
 from delta_py.as_deltalake.features import TableFeatures
-from delta_py.as_deltalake.operations.sessions import TableSession
+from delta_py.as_deltalake.operations.sessions import DEFINITIONS, TableSession
 from delta_py.as_deltalake.operations.written_files import note_change
 from delta_py.as_deltalake.schema import Field
 from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.definition.definition_settings import definition_settings
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import Path, StructField, StructType
@@ -42,7 +44,8 @@ class TableAlterer:
                 "Set allow_protocol_versions_increase=True."
             )
         properties = (commit_properties, post_commithook_properties)
-        with self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE"):
+        block = self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE")
+        with block, definition_settings(replace(DEFINITIONS, prefers_versions=False)):
             properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
             version = self._table.version
             if self._table.alter.set_table_properties(properties_of_features) == version:

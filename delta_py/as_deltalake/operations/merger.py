@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
+from delta_py.as_deltalake.arguments import refuse_generated_columns
 from delta_py.as_deltalake.arrow_exchange import reader_in
 from delta_py.as_deltalake.operations import metrics
+from delta_py.as_deltalake.schema import columns_of
 from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
+from delta_py.row_changes.merge import TableMerger as RowsMerger
 from delta_py.table import DeltaTable
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import StructType
@@ -34,8 +37,17 @@ class TableMerger:
         self._merge_schema, self._columns = merge_schema, table.struct_type
         self._complete_kinds: set[str] = set()
         self._lenient_types = table.struct_type if is_lenient else StructType()
-        self._merger = table.merge(
-            reader, spark_sql(predicate), source_alias, target_alias, truncate_nanoseconds=True, merge_schema=merge_schema
+        if merge_schema:
+            refuse_generated_columns(table.struct_type, columns_of(reader.schema))
+        self._merger = RowsMerger(
+            table.snapshot.store,
+            reader,
+            spark_sql(predicate),
+            source_alias,
+            target_alias,
+            truncate_nanoseconds=True,
+            merge_schema=merge_schema,
+            allows_idle_matches=True,
         )
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:

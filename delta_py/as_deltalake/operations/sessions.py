@@ -11,6 +11,7 @@ from delta_py.as_deltalake.arguments import by_name
 from delta_py.as_deltalake.exceptions import deltalake_errors
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.transaction import commit_as
+from delta_py.definition.definition_settings import DefinitionSettings, definition_settings
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.file_settings import file_settings
@@ -18,6 +19,15 @@ from delta_py.types.schema import ArrayType, MapType, leaves
 
 if TYPE_CHECKING:
     from delta_py.table import DeltaTable
+
+DEFINITIONS = DefinitionSettings(
+    allows_any_name=True,
+    enabled_features=frozenset({"timestampNtz"}),
+    prefers_versions=True,
+    lists_used_features=True,
+    keeps_not_null=True,
+)
+"""How deltalake defines tables."""
 
 
 @contextmanager
@@ -28,6 +38,7 @@ def operation(
     files = nullcontext() if writer_properties is None else _file_settings(config, writer_properties)
     with (
         deltalake_errors(),
+        definition_settings(DEFINITIONS),
         commit_as(
             properties.get("commit_properties"),
             properties.get("post_commithook_properties"),

@@ -11,7 +11,7 @@ import pytest
 
 from delta_py import DeltaTable, write_delta
 from delta_py.alter import table_constraints
-from delta_py.alter.table_constraints import CheckedVersion, add_constraint, drop_constraint
+from delta_py.alter.table_constraints import CheckedVersion, add_constraint, add_constraints, drop_constraint
 from delta_py.errors import ConcurrentAppendException, DeltaError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
@@ -98,6 +98,17 @@ def test_rows_added_while_they_are_looked_at_are_a_conflict(store: ObjectStore, 
     monkeypatch.setattr(table_constraints, "_broken_rows", late)
     with pytest.raises(ConcurrentAppendException):
         add_constraint(store, "c", "id is null or id < 10")
+
+
+def test_constraints_are_added_in_one_commit_or_not_at_all(store: ObjectStore) -> None:
+    before = Snapshot.load(store).version
+    assert add_constraints(store, {}) == before
+    error = refused(lambda: add_constraints(store, {"known": "s IS NOT NULL", "small": "id < -5"}))
+    assert error.message_parameters["constraint"] == "small"
+    error = refused(lambda: add_constraints(store, {"known": "s IS NOT NULL", "KNOWN": "s IS NOT NULL"}))
+    assert error.error_class == "DELTA_CONSTRAINT_ALREADY_EXISTS"
+    assert add_constraints(store, {"known": "s IS NOT NULL", "large": "id IS NULL OR id > -5"}) == before + 1
+    assert table_constraints.constraint_names(Snapshot.load(store).config) == ["known", "large"]
 
 
 def test_constraint_that_is_not_there_can_be_dropped_only_if_exists(store: ObjectStore) -> None:

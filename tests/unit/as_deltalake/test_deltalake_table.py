@@ -199,7 +199,13 @@ def test_hooks_switch_the_checkpoint_off(tmp_path: Path) -> None:
 
 def test_writer_properties_shape_the_files(tmp_path: Path) -> None:
     columns = {"id": ColumnProperties(False, "NONE", BloomFilterProperties(True, 0.01, 10), None)}
-    properties = WriterProperties(compression="GZIP", compression_level=3, max_row_group_size=2, column_properties=columns)
+    properties = WriterProperties(
+        compression="GZIP",
+        compression_level=3,
+        max_row_group_size=2,
+        statistics_truncate_length=200,
+        column_properties=columns,
+    )
     make(tmp_path, writer_properties=properties)
     (path,) = tmp_path.glob("*.parquet")
     footer = pq.read_metadata(path)
@@ -208,8 +214,6 @@ def test_writer_properties_shape_the_files(tmp_path: Path) -> None:
     assert "RLE_DICTIONARY" not in id_column.encodings and "RLE_DICTIONARY" in day_column.encodings
     assert not id_column.is_stats_set and day_column.is_stats_set
     assert str(properties).startswith("WriterProperties(data_page_size_limit: None")
-    with pytest.raises(UnsupportedOperationError, match="dataSkippingStringPrefixLength"):
-        make(tmp_path / "u", writer_properties=WriterProperties(statistics_truncate_length=3))
 
 
 def test_files_of_the_caller_become_part_of_the_table(tmp_path: Path) -> None:
@@ -359,6 +363,13 @@ def test_query_builder_joins_tables(tmp_path: Path) -> None:
     assert rows["id"].to_pylist() == [2, 3]
     with pytest.raises(DeltaError, match="duckdb"):
         query.execute("SELECT nope FROM a")
+
+
+def test_query_gives_instants_in_utc(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"moment": pa.array([1], pa.timestamp("us", "Asia/Tokyo"))}))
+    query = QueryBuilder().register("t", DeltaTable(tmp_path))
+    result = pa.table(query.execute("SELECT moment, moment AS again FROM t").read_all())
+    assert result.schema.types == [pa.timestamp("us", "UTC")] * 2
 
 
 def test_results_are_pyarrows_without_arro3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -912,3 +912,7 @@ def test_log_that_another_engine_has_cleaned_is_shown(table: str, tmp_path: Path
     assert json.loads(run("cat", f"{table}", "--at", at, "--format", "json", "--filter", "id = 30"))["id"] == 30
     refused = CliRunner().invoke(app, ["cat", table, "--version", "1"])
     assert "Available versions: [2, 3]" in refused.stderr
+
+
+def test_secrets_of_stores_are_not_in_the_text_of_a_run() -> None:
+    assert "hush" not in repr(Run(storage={"AWS_SECRET_ACCESS_KEY": "hush"}))

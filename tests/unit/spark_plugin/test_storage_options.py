@@ -132,5 +132,7 @@ def test_catalog_entry_keeps_options_of_stores_but_no_secret() -> None:
     entry_options = {**entry, "s3.region": "here", "option.s3.region": "here"}
     catalog_options_kept = catalog_entry(entry_options)
     assert catalog_options_kept is not None and catalog_options(catalog_options_kept)["s3.region"] == "here"
-    with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.s3\.secret_access_key"):
-        catalog_entry({**entry, "s3.secret_access_key": "hush", "option.s3.secret_access_key": "hush"})
+    for secret in ("s3.secret_access_key", "AWS_SECRET_ACCESS_KEY"):
+        with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.s3\.secret_access_key") as caught:
+            catalog_entry({**entry, secret: "hush", f"option.{secret}": "hush"})
+        assert "hush" not in str(caught.value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delta_py.errors import DeltaError, InvalidOptionError, UnsupportedOperationError
-from delta_py.storage.option_aliases import renamed_options
-from delta_py.storage.store_options import StorageOptions
+from delta_py.storage.option_aliases import _ALIASES, renamed_options
+from delta_py.storage.store_options import OPTION_NAMES, StorageOptions, is_secret_option
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,25 @@ def test_two_names_of_one_option_must_agree() -> None:
 def test_option_without_equivalent_says_what_to_do_instead(name: str, remedy: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=remedy):
         StorageOptions.of({name: "dynamo"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AWS_SECRET_ACCESS_KEY", "aws_session_token", "token", "AZURE_STORAGE_SAS_TOKEN", "azure_storage_account_key"),
+        *("master_key", "sas_key", "CONNECTION_STRING", "azure_client_secret", "GOOGLE_SERVICE_ACCOUNT_KEY"),
+        *("bearer_token", "AWS_SSE_CUSTOMER_KEY_BASE64", "S3.Secret_Access_Key", "coordinator"),
+    ],
+)
+def test_secret_is_a_secret_by_all_of_its_names(name: str) -> None:
+    assert is_secret_option(name)
+
+
+def test_alias_is_a_secret_if_its_option_is_one() -> None:
+    secrets = {option.name for option in OPTION_NAMES if option.is_secret}
+    aliases = {name for name, targets in _ALIASES.items() if secrets.intersection(targets)}
+    assert len(aliases) > 20
+    assert {name for name in _ALIASES if is_secret_option(name)} == aliases
 
 
 def test_no_error_shows_the_value_of_an_option() -> None:

@@ -295,10 +295,12 @@ def test_replaced_schema_of_unchanged_mapped_data_is_the_tables() -> None:
     assert replaced_schema(config, struct(a=LONG, s=struct(x=LONG))) == mapped
 
 
-def test_replaced_schema_with_names_that_need_column_mapping_is_refused_without_it() -> None:
-    data = StructType((StructField("a b", LONG),))
-    with pytest.raises(SchemaMismatchError, match="column mapping"):
-        replaced_schema(table(struct(a=LONG)), data)
+def test_replaced_schema_may_keep_not_null_at_every_depth() -> None:
+    inner = StructType((StructField("x", LONG, False, {"delta.generationExpression": "1"}),))
+    data = StructType((StructField("s", inner, False), StructField("l", ArrayType(LONG, False))))
+    bare = StructType((StructField("x", LONG, False),))
+    expected = StructType((StructField("s", bare, False), StructField("l", ArrayType(LONG, False))))
+    assert replaced_schema(table(struct(a=LONG)), data, keeps_not_null=True) == expected
 
 
 # ---------------------------------------------------------------- data of the table's own types

@@ -1,0 +1,29 @@
+"""examples/from_deltalake.py prints the same with deltalake and with as_deltalake: one line of it differs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "examples" / "from_deltalake.py"
+OURS = "import delta_py.as_deltalake as deltalake\n"
+
+
+def output(source: str, directory: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(directory)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", source], env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_program_prints_the_same_with_both_libraries(tmp_path: Path) -> None:
+    source = PROGRAM.read_text()
+    assert source.count(OURS) == 1
+    printed = output(source, tmp_path)
+    assert printed.count("\n") > 40
+    assert printed == output(source.replace(OURS, "import deltalake\n"), tmp_path)
