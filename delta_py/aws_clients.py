@@ -76,9 +76,10 @@ _CURES = {
 @dataclass(frozen=True, slots=True, repr=False)
 class AwsAccess:
     """The address of a service, and the credentials. credentials_cure: a sentence that says what to do if there are no
-    credentials. None means what boto3 finds."""
+    credentials; endpoint_cure: if nothing is at the address. None means what boto3 finds."""
 
     credentials_cure: str
+    endpoint_cure: str
     access_key_id: str | None = None
     secret_access_key: str | None = None
     session_token: str | None = None
@@ -141,7 +142,7 @@ def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
         message = access.hide(str(error))
         raise StorageError(f"There are no credentials for {where}: {message}. {access.credentials_cure}") from error
     except (EndpointConnectionError, ConnectTimeoutError) as error:
-        raise NotAnswered(access.hide(str(error)), is_unreachable=True) from error
+        raise NotAnswered(access.hide(str(error)), is_unreachable=True, cure=access.endpoint_cure) from error
     except (HTTPClientError, IncompleteReadError) as error:
         raise NotAnswered(access.hide(str(error))) from error
     except BotoCoreError as error:

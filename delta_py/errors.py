@@ -20,6 +20,8 @@ _NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break without a list ite
 # User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
 _USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
 _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
+# The condition of another error that a message quotes: the error has its own.
+_CONDITION = re.compile(r"(?<!\w)\[[A-Z][A-Z0-9]*(?:[._][A-Z0-9]+)+\] ")
 _LONGEST_MESSAGE = 8_000
 _CUT_WORDS = 60  # more characters than the words that say how much was cut
 _LONGEST_VALUE = 200
@@ -63,7 +65,9 @@ def readable(message: str) -> str:
     """A message that quotes names and values of a table, which anybody may have made. The result is one line except for items (`
     - `), has no invisible characters or terminal control characters (visible_text.py), and at most 8,000 characters. So no table
       can write
-    false text into a terminal or a log, or make one error look like another. URLs in it lose user, password and query."""
+    false text into a terminal or a log, or make one error look like another. URLs in it lose user, password and query, and errors
+    that it quotes lose their conditions."""
+    message = _CONDITION.sub("", message)
     message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
     return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
 

@@ -71,7 +71,8 @@ def until_answered(
 def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
     waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
     hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
-    return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {error}. {hint}")
+    reason = str(error).rstrip(".")
+    return StoreUnavailableError(f"The store did not {what} in {seconds:.0f} s, asked again and again: {reason}. {hint}")
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:

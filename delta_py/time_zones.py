@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,3 +82,21 @@ def zone_rules(region: str) -> ZoneInfo:
         return ZoneInfo(region)
     except (KeyError, OSError, ValueError) as error:
         raise ValueError(f"no time zone has the name {region[:100]!r}") from error
+
+
+def is_region(name: str) -> bool:
+    try:
+        zone_rules(name)
+    except ValueError:
+        return False
+    return True
+
+
+def local_time_zone() -> str:
+    """The machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
+    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
+    return next((name for name in candidates if name and is_region(name)), "UTC")
+
+
+def _linked_zone() -> str:
+    return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]

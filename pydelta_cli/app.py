@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import sys
 import traceback
 import typing
@@ -21,23 +22,36 @@ from typer.exceptions import TyperException
 
 from delta_py.errors import DeltaError
 from delta_py.storage.storage_errors import storage_error
+from delta_py.time_zones import local_time_zone
+from delta_py.types.similar_names import did_you_mean
 from pydelta_cli.formats.standard_streams import AnswerLostError, ReaderGone, close_stdout
-from pydelta_cli.formats.terminal_text import printable
+from pydelta_cli.formats.terminal_text import printable, printable_lines
 from pydelta_cli.parameters import store_options_of
-from pydelta_cli.run import FAILED, INTERRUPTED, Run, say
+from pydelta_cli.run import FAILED, INTERRUPTED, Run, is_styled, say
 
 Command = Callable[..., int | None]
 
 _COMMON = {
-    "json_": Annotated[bool, typer.Option("--json", help="Answer with one JSON object, in the form of docs/command-line.md.")],
-    "tz": Annotated[str, typer.Option("--tz", metavar="ZONE", help="Time zone in which times are read and shown.")],
+    "json_": Annotated[
+        bool,
+        typer.Option("--json", help="Answer with one JSON object, in the form of docs/command-line.md: the default on a pipe."),
+    ],
+    "text": Annotated[bool, typer.Option("--text", help="Answer with text for people: the default on a terminal.")],
+    "tz": Annotated[
+        str | None,
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="Time zone in which times are read and shown. Without it UTC; in text, times of commits and files are local.",
+        ),
+    ],
     "option": Annotated[
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="Option of an object store or coordinator; may be repeated."),
     ],
     "debug": Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")],
 }
-_DEFAULTS: dict[str, Any] = {"json_": False, "tz": "UTC", "option": None, "debug": False}
+_DEFAULTS: dict[str, Any] = {"json_": False, "text": False, "tz": None, "option": None, "debug": False}
 
 
 class _Quick:
@@ -53,7 +67,15 @@ class _Quick:
 
 
 class _Command(_Quick, TyperCommand):
-    pass
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if (option := getattr(error, "option_name", None)) is not None and hasattr(error, "possibilities"):
+                error.possibilities = None  # typer's, which are not near
+                options = [name for parameter in self.get_params(ctx) for name in parameter.opts if name.startswith("--")]
+                error.message = f"`{ctx.info_name}` has no option {option}.{did_you_mean(option, options)}"
+            raise
 
 
 class _Group(_Quick, TyperGroup):
@@ -61,6 +83,14 @@ class _Group(_Quick, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            if not args[0].startswith("-"):
+                error.message += did_you_mean(args[0], self.commands)
+            raise
 
 
 class _QuickValue:
@@ -114,6 +144,8 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
         help="Inspect and maintain Delta tables. Exit codes: 0 done, 1 found something, 2 wrong use, 3 failed, "
         "4 could not tell (diff).",
         no_args_is_help=True,
+        suggest_commands=False,
+        context_settings={"max_content_width": 120},
         rich_markup_mode=None,  # texts are plain, so help does not need rich
         pretty_exceptions_enable=False,
     )
@@ -153,8 +185,19 @@ def _with_common_options(command: Command) -> Callable[..., None]:
         for name, annotation in _COMMON.items()
     ]
 
-    def called(*args: Any, json_: bool, tz: str, option: list[str] | None, debug: bool, **kwargs: Any) -> None:
-        run = Run(json_, tz, store_options_of(option))
+    def called(
+        *args: Any, json_: bool, text: bool, tz: str | None, option: list[str] | None, debug: bool, **kwargs: Any
+    ) -> None:
+        if json_ and text:
+            raise typer.BadParameter("say either --json or --text, not both.", param_hint="--json")
+        as_json = json_ or not (text or sys.stdout.isatty())
+        run = Run(
+            as_json=as_json,
+            zone=tz or "UTC",
+            shown_zone=tz or ("UTC" if as_json else local_time_zone()),
+            storage=store_options_of(option),
+            has_json_option=json_,
+        )
         code = _guarded(lambda: command(run.checked(), *args, **kwargs), debug)
         if code:
             raise typer.Exit(code)
@@ -200,7 +243,7 @@ def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
         say("pydelta: interrupted. What was committed before stays; what was not is in no version.", error=True)
         return INTERRUPTED
     except DeltaError as error:
-        return _failed(str(error), debug)
+        return _failed(f"{error}{_option_advice(error)}", debug)
     except OSError as error:
         return _failed(str(storage_error(error)), debug)
     except Exception as error:
@@ -211,13 +254,27 @@ def _exit_code(command: Callable[[], int | None], debug: bool) -> int:
 def _failed(message: str, debug: bool) -> int:
     if debug:
         say(traceback.format_exc(), error=True)
-    say(f"pydelta: {message}", error=True)
+    say(f"{_program_name('red')} {printable_lines(message)}", is_safe=True, error=True)
     return FAILED
+
+
+def _program_name(colour: str) -> str:
+    """The beginning of a message on standard error."""
+    return typer.style("pydelta:", fg=colour) if is_styled(sys.stderr) else "pydelta:"
+
+
+def _option_advice(error: DeltaError) -> str:
+    """How to give the storage option that an error names first; empty if it names none."""
+    from delta_py.storage.store_options import OPTION_NAMES
+
+    names = {option.name for option in OPTION_NAMES}
+    named = next((name for name in re.findall(r"[a-z0-9]+\.[a-z0-9_]+", error.message) if name in names), None)
+    return "" if named is None else f" On the command line an option is given as --option {named}=VALUE."
 
 
 class _Printable(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return f"{_program_name('yellow')} {printable(super().format(record))}"
 
 
 class _Once(logging.Filter):
@@ -238,7 +295,7 @@ class _Once(logging.Filter):
 def _warnings_on_stderr() -> Iterator[None]:
     """Warnings of delta_py contain names of tables and files, so they are escaped too."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Printable("pydelta: %(levelname)s: %(message)s"))
+    handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
     handler.addFilter(_Once())
     log = logging.getLogger("delta_py")
     log.addHandler(handler)

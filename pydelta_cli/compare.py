@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pydelta_cli.describe import schema_form
+from pydelta_cli.formats.terminal_text import cell, printable
 from pydelta_cli.parameters import VerifyChecksums, columns_of
-from pydelta_cli.run import FOUND, UNDECIDED, Run
+from pydelta_cli.run import FOUND, UNDECIDED, Form, Run, say
 
 if TYPE_CHECKING:
     from delta_py.protocol.actions import Protocol
@@ -53,8 +54,37 @@ def diff(run: Run, a: A, b: B, key: Key = None, verify_checksums: VerifyChecksum
     differs = any((form["columns"], form["partition_columns"], form["properties"], form["protocol"]))
     differs |= form["a"]["rows"] != form["b"]["rows"] or any(rows[name] for name in ("inserted", "deleted", "updated"))
     is_decided = differs or rows["compared_by"] != _NOT_COMPARED
-    run.answer({"differs": differs if is_decided else None, **form})
+    form = {"differs": differs if is_decided else None, **form}
+    run.answer(form, lambda: _show_difference(run, form))
     return FOUND if differs else 0 if is_decided else UNDECIDED
+
+
+def _show_difference(run: Run, form: Form) -> None:
+    from delta_py.report.words import count_text
+    from pydelta_cli.formats.text_tables import Column
+
+    for name in ("a", "b"):
+        say(f"{name}: {form[name]['path']}, version {form[name]['version']}, {count_text(form[name]['rows'], 'row')}")
+    for title in ("columns", "properties", "protocol"):
+        if form[title]:
+            say("")
+            rows = [(change["name"], cell(change["a"]), cell(change["b"])) for change in form[title]]
+            run.print_table([Column(title), Column("a"), Column("b")], rows, null="(none)")
+    if pair := form["partition_columns"]:
+        a, b = (printable(", ".join(pair[name])) or "none" for name in ("a", "b"))
+        say(f"\npartition columns: a has {a}, b has {b}")
+    rows_form = form["rows"]
+    say("")
+    if rows_form["compared_by"] == _NOT_COMPARED:
+        say(f"Rows were not compared. {rows_form['why_not']}", colour="yellow")
+    else:
+        kinds = ("inserted", "deleted", "updated")
+        counts = [f"{count_text(rows_form[kind], 'row')} {kind}" for kind in kinds if rows_form[kind]]
+        say(f"From a to b: {', '.join(counts) or 'no row changed'} (compared by {rows_form['compared_by']}).")
+    if form["differs"] is None:
+        say("It is not known whether a and b differ.", colour="yellow")
+    else:
+        say("a and b differ." if form["differs"] else "a and b are the same.")
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:

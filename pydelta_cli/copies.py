@@ -8,7 +8,7 @@ import typer
 
 from pydelta_cli import spark as on_spark
 from pydelta_cli.parameters import At, Path, Place, Properties, Spark, Version, check_one_version, pairs_of
-from pydelta_cli.run import Run
+from pydelta_cli.run import Form, Run, say
 
 if TYPE_CHECKING:
     from delta_py.types.schema import StructType
@@ -49,7 +49,8 @@ def convert(
             session_timezone=run.zone,
             storage_options=run.storage,
         )
-    run.answer({"version": table.version, "files": table.snapshot.num_files})
+    form = {"version": table.version, "files": table.snapshot.num_files}
+    run.answer(form, lambda: say(f"{path} is a Delta table: {_state_text(form)}."))
 
 
 def _partition_schema(ddl: str) -> StructType:
@@ -88,4 +89,12 @@ def clone(
     else:
         source = run.table(path, version, at)
         cloned = source.clone(target, shallow=shallow, replace=replace, properties=properties, storage_options=run.storage)
-    run.answer({"target": target, "version": cloned.version, "files": cloned.snapshot.num_files, "shallow": shallow})
+    form = {"target": target, "version": cloned.version, "files": cloned.snapshot.num_files, "shallow": shallow}
+    kind = "shallow" if shallow else "deep"
+    run.answer(form, lambda: say(f"{target} is a {kind} clone of {path}: {_state_text(form)}."))
+
+
+def _state_text(form: Form) -> str:
+    from delta_py.report.words import count_text
+
+    return f"version {form['version']}, {count_text(form['files'], 'file')}"

@@ -17,6 +17,7 @@ from delta_py.log.segment import list_commits
 from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile, Metadata, RemoveFile
 from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.table_methods.table_summary import recorded_row_count
 from delta_py.types.schema import StructField, StructType, map_fields, parse_schema
 from pydelta_cli.formats.values import text_columns
 
@@ -30,7 +31,7 @@ _COMPARED_BYTES = 512 << 20  # size of rows as text
 
 def count_rows(table: DeltaTable) -> int:
     """From the log, if it contains the row count of every file."""
-    row_count = plan_scan(table.snapshot, options=ScanOptions(count_rows=True)).report.rows_kept
+    row_count = recorded_row_count(table.snapshot)
     if row_count is not None:
         return row_count
     return sum(batch.num_rows for batch in table.to_batches(columns=[]))

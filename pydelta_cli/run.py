@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from pydelta_cli.formats.terminal_text import cell, printable, printable_json, printable_lines
+import typer
+
+from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
 from pydelta_cli.parameters import check_one_version
 
 if TYPE_CHECKING:
     from delta_py.storage.store import ObjectStore
     from delta_py.table import DeltaTable
+    from pydelta_cli.formats.text_tables import Cells, Column
 
 Form = Mapping[str, Any]
 """The result of a command, as in JSON: docs/command-line.md has the form of each."""
 
 FOUND, WRONG_USE, FAILED, UNDECIDED = 1, 2, 3, 4
 INTERRUPTED = 130  # the exit code of shells for a program that Ctrl-C ended
+_TERMINAL_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """as_json: answer with one JSON object. zone: time zone for reading and showing times. storage: options of object stores."""
+    """as_json: answer with one JSON object, instead of text for people. zone: time zone for reading times, and of times in JSON
+    and in rows. shown_zone: of commits' and files' times in text. storage: options of object stores. has_json_option: the user
+    requests JSON also from a command with another format for pipes."""
 
     as_json: bool = False
     zone: str = "UTC"
+    shown_zone: str = "UTC"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # with secrets
+    has_json_option: bool = False
 
     def checked(self) -> Self:
         """Raises ExpressionError (INVALID_TIMEZONE)."""
@@ -95,39 +103,63 @@ class Run:
 
         return list(json_rows(table, self.zone))
 
+    def time_text(self, timestamp_ms: int | None) -> str | None:
+        """As time, for people: `2024-01-31 23:59:59+01`, to the second and in shown_zone."""
+        text = replace(self, zone=self.shown_zone).time(timestamp_ms)
+        if text is None:
+            return None
+        date, _, clock = text.partition("T")
+        return f"{date} {clock[:8]}{_short_offset(clock[15:])}"
+
     # ------------------------------------------------------------ answers
 
-    def answer(self, form: Form, columns: Mapping[str, Sequence[str]] | None = None) -> None:
-        """One JSON object, or the same for people: values by their names, lists of objects as tables, with their names if the
-        answer has more. columns: of these tables by name, if not all are shown."""
+    def answer(self, form: Form, show: Callable[[], None]) -> None:
+        """form: printed as JSON. show: prints the same for people, if the answer is not JSON."""
         if self.as_json:
             self.write_json(form)
-            return
-        plain = {name: value for name, value in form.items() if not _is_table(value)}
-        width = max((len(name) for name in plain), default=0)
-        for name, value in plain.items():
-            for number, line in enumerate(value_lines(value)):
-                say(f"{'' if number else name:{width}}  {line}")
-        for name, value in form.items():
-            if _is_table(value):
-                if len(form) > 1:
-                    say(f"\n{name}")
-                shown_columns = (columns or {}).get(name) or list(value[0])
-                self.print_table(shown_columns, [[cell(row[column]) for column in shown_columns] for row in value])
+        else:
+            show()
 
     def write_json(self, form: Form) -> None:
         import orjson
 
         say(printable_json(orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()), is_safe=True)
 
-    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """rows: the text of each cell; None is shown as null."""
+    def print_table(self, columns: Sequence[Column], rows: Cells, *, null: str = "") -> None:
+        """rows: the text of each cell. null: the text of None. Columns without any text are left out if null has none."""
         from pydelta_cli.formats.text_tables import table_text
 
-        is_terminal = sys.stdout.isatty()
-        is_styled = is_terminal and os.environ.get("TERM", "dumb") != "dumb"
-        width = get_terminal_size().columns if is_terminal else None
-        say(table_text(columns, rows, width, is_styled=is_styled), is_safe=True)
+        if not null:
+            filled = [number for number in range(len(columns)) if any(row[number] is not None for row in rows) or not rows]
+            columns, rows = [columns[number] for number in filled], [[row[number] for number in filled] for row in rows]
+        width = get_terminal_size().columns if sys.stdout.isatty() else None
+        say(table_text(columns, rows, width, is_styled=is_styled(sys.stdout), null=null), is_safe=True)
+
+    @property
+    def row_limit(self) -> int | None:
+        """How many rows of a table a terminal gets; None for all."""
+        return _TERMINAL_ROWS if sys.stdout.isatty() else None
+
+    def print_first(self, columns: Sequence[Column], rows: Cells, noun: str) -> None:
+        """As print_table. A terminal gets the first rows only, and the number of the others. noun: of one row."""
+        shown_count = len(rows) if self.row_limit is None else min(self.row_limit, len(rows))
+        self.print_table(columns, rows[:shown_count])
+        if shown_count < len(rows):
+            from delta_py.report.words import count_text
+
+            say(f"and {count_text(len(rows) - shown_count, f'more {noun}')} (--json has all)")
+
+    def print_values(self, values: Mapping[str, str | None]) -> None:
+        """A name and its value on each line; values of several lines below each other. Names without a value are left out."""
+        width = max((len(name) for name, value in values.items() if value is not None), default=0)
+        for name, value in values.items():
+            for number, line in enumerate([] if value is None else value.split("\n")):
+                say(f"{'' if number else name:{width}}  {printable(line)}")
+
+
+def _short_offset(offset: str) -> str:
+    """`Z`, `+01`, `+05:30`: offsets that --at reads."""
+    return "Z" if offset == "+00:00" else offset.removesuffix(":00") if len(offset) == 6 else offset
 
 
 def check_no_file(path: str) -> None:
@@ -141,25 +173,13 @@ def check_no_file(path: str) -> None:
         )
 
 
-def say(text: str, *, is_safe: bool = False, error: bool = False) -> None:
-    """Prints one or more lines. is_safe: nothing in it needs to be escaped."""
+def is_styled(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows colours, and its user wants them (https://no-color.org)."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("NO_COLOR")
+
+
+def say(text: str, *, is_safe: bool = False, error: bool = False, colour: str | None = None) -> None:
+    """Prints one or more lines. is_safe: nothing in it needs to be escaped. colour: on a terminal."""
+    stream = sys.stderr if error else sys.stdout
     text = text if is_safe else printable_lines(text)
-    print(text, file=sys.stderr if error else sys.stdout)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def value_lines(value: Any) -> list[str]:
-    """A value for people; a mapping has one line per name."""
-    if isinstance(value, Mapping) and value:
-        return [f"{printable(str(name))}: {_shown(inner)}" for name, inner in value.items()]
-    if isinstance(value, list):
-        return [", ".join(map(_shown, value))]
-    return [_shown(value)]
-
-
-def _shown(value: Any) -> str:
-    text = cell(value)
-    return "null" if text is None else printable(text)
+    print(typer.style(text, fg=colour) if colour is not None and is_styled(stream) else text, file=stream)

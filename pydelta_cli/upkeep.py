@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import floor
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pydelta_cli import spark as on_spark
 from pydelta_cli.parameters import Place, Spark, Where, pairs_of
-from pydelta_cli.run import FOUND, Run
+from pydelta_cli.run import FOUND, Form, Run, say
 
 _NEEDS_ONE = "say either --version or --at."
 _TOO_SHORT, _RETENTION = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", "delta.deletedFileRetentionDuration"
@@ -47,7 +47,7 @@ def optimize(run: Run, path: Place, where: Where = None, full: Full = False, spa
         metrics = run.newest(path).optimize.cluster(full=True)
     else:
         metrics = run.newest(path).optimize.compact(where)
-    run.answer({"metrics": metrics})
+    run.answer({"metrics": metrics}, lambda: _show_optimized(metrics))
 
 
 def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = False) -> None:
@@ -59,7 +59,19 @@ def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = Fa
         metrics = on_spark.z_order(run, run.place(path), columns, where)
     else:
         metrics = run.newest(path).optimize.z_order(columns, where)
-    run.answer({"metrics": metrics})
+    run.answer({"metrics": metrics}, lambda: _show_optimized(metrics))
+
+
+def _show_optimized(metrics: Mapping[str, Any]) -> None:
+    from delta_py.report.words import bytes_text, count_text
+
+    removed, added = metrics["numFilesRemoved"], metrics["numFilesAdded"]
+    if not removed and not added:
+        say("No file needed to be rewritten. Nothing was committed.")
+        return
+    removed_bytes, added_bytes = (metrics[name]["totalSize"] or 0 for name in ("filesRemoved", "filesAdded"))
+    before, after = f"{count_text(removed, 'file')} ({bytes_text(removed_bytes)})", count_text(added, "file")
+    say(f"{before} became {after} ({bytes_text(added_bytes)}).")
 
 
 def vacuum(
@@ -84,7 +96,28 @@ def vacuum(
             unused_files = table.vacuum(retention_hours, dry_run=not delete, keep_versions=keep_versions, lite=lite)
     files = [{**row, "modification_time": run.time(row["modification_time"])} for row in unused_files.to_pylist()]
     bytes_found = pc.sum(unused_files["size"]).as_py() or 0
-    run.answer({"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": bytes_found, "files": files})
+    form = {"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": bytes_found, "files": files}
+    times = [run.time_text(time) for time in unused_files["modification_time"].to_pylist()]
+    run.answer(form, lambda: _show_unused(run, form, times))
+
+
+def _show_unused(run: Run, form: Form, times: Sequence[str | None]) -> None:
+    from delta_py.report.words import bytes_text, count_text
+    from pydelta_cli.formats.text_tables import Column
+
+    if not form["files"]:
+        say("No file can be deleted: retained versions reference all files, or the files are too new.")
+        return
+    columns = [Column("file"), Column("size", is_number=True), Column("modified"), Column("reason", is_prose=True)]
+    rows = [
+        (file["path"], bytes_text(file["size"]), time, file["reason"]) for file, time in zip(form["files"], times, strict=True)
+    ]
+    run.print_first(columns, rows, "file")
+    total = f"{count_text(form['files_total'], 'file')}, {bytes_text(form['bytes_total'])}"
+    if form["deleted"]:
+        say(f"{total} deleted.")
+    else:
+        say(f"{total} would be deleted; add --delete.", colour="yellow")
 
 
 @contextmanager
@@ -124,7 +157,21 @@ def restore(
     result = restored(
         run.store(path), version=version, timestamp_ms=time, timestamp=at, ignore_missing_files=ignore_missing_files
     )
-    run.answer({"version": result.version, "metrics": {**result.metrics(), "numMissingFiles": result.num_missing_files}})
+    form = {"version": result.version, "metrics": {**result.metrics(), "numMissingFiles": result.num_missing_files}}
+    run.answer(form, lambda: _show_restored(form))
+
+
+def _show_restored(form: Form) -> None:
+    from delta_py.report.words import bytes_text, count_text
+
+    metrics = form["metrics"]
+    size = bytes_text(metrics["tableSizeAfterRestore"])
+    say(
+        f"Restored as version {form['version']}: {count_text(metrics['numRestoredFiles'], 'file')} restored, "
+        f"{metrics['numRemovedFiles']:,} removed. The table has {count_text(metrics['numOfFilesAfterRestore'], 'file')}, {size}."
+    )
+    if missing := metrics["numMissingFiles"]:
+        say(f"The rows of {count_text(missing, 'missing file')} are lost.", colour="red")
 
 
 def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = False, data: Data = False) -> int:
@@ -133,23 +180,70 @@ def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = 
 
     faults = checked(run.store(path), dry_run=not repair, allow_data_loss=allow_data_loss, check_data=data).to_pylist()
     remaining_faults = [fault for fault in faults if not (repair and fault["can_repair"])]
-    run.answer({"repaired": len(faults) - len(remaining_faults), "left": len(remaining_faults), "faults": faults})
+    form = {"repaired": len(faults) - len(remaining_faults), "left": len(remaining_faults), "faults": faults}
+    run.answer(form, lambda: _show_faults(run, form, is_repair=repair))
     return FOUND if remaining_faults else 0
+
+
+def _show_faults(run: Run, form: Form, *, is_repair: bool) -> None:
+    from delta_py.report.words import bytes_text, count_text
+    from pydelta_cli.formats.text_tables import Column
+
+    faults = form["faults"]
+    if not faults:
+        say("No fault was found.")
+        return
+    columns = [Column("kind"), Column("path"), Column("size", is_number=True), Column("reason", is_prose=True)]
+    columns += [Column("repair"), Column("lost rows", is_number=True)]
+    rows = [
+        (
+            fault["kind"],
+            fault["path"],
+            None if fault["size"] is None else bytes_text(fault["size"]),
+            fault["reason"],
+            "possible" if fault["can_repair"] else "only from a backup",
+            f"{fault['rows_lost']:,}" if fault["rows_lost"] else None,
+        )
+        for fault in faults
+    ]
+    run.print_first(columns, rows, "fault")
+    if is_repair:
+        say(f"{count_text(form['repaired'], 'fault')} repaired, {form['left']:,} left.", colour="red" if form["left"] else None)
+        return
+    reparable_count = sum(fault["can_repair"] for fault in faults)
+    advice = f"{reparable_count:,} can be repaired; add --repair." if reparable_count else "None can be repaired here."
+    say(f"{count_text(len(faults), 'fault')}. {advice}", colour="red")
 
 
 def checkpoint(run: Run, path: Place) -> None:
     """Write a checkpoint of the newest version, so that it loads without earlier commits."""
+    from delta_py.report.words import count_text
+
     table = run.newest(path)
-    run.answer({"version": table.version, "files": table.checkpoint()})
+    form = {"version": table.version, "files": table.checkpoint()}
+    run.answer(form, lambda: say(f"Checkpoint of version {form['version']} written, with {count_text(form['files'], 'file')}."))
 
 
 def set_(run: Run, path: Place, properties: Assignments) -> None:
     """Set table properties, including delta.feature.NAME=supported."""
     version = run.newest(path).alter.set_table_properties(pairs_of(properties, "KEY=VALUE"))
-    run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
+    _answer_properties(run, path, version)
 
 
 def unset(run: Run, path: Place, names: Names, if_exists: IfExists = False) -> None:
     """Delete table properties."""
     version = run.newest(path).alter.unset_table_properties(names, if_exists=if_exists)
-    run.answer({"version": version, "properties": dict(run.table(path).metadata.configuration)})
+    _answer_properties(run, path, version)
+
+
+def _answer_properties(run: Run, path: str, version: int) -> None:
+    from pydelta_cli.formats.text_tables import Column
+
+    properties = dict(run.table(path).metadata.configuration)
+
+    def show() -> None:
+        if properties:
+            run.print_table([Column("property"), Column("value")], sorted(properties.items()))
+        say(f"These are the properties of version {version}." if properties else f"Version {version} has no properties.")
+
+    run.answer({"version": version, "properties": properties}, show)

@@ -6,21 +6,18 @@ works: over Spark Connect the table is on the server's side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
 from delta_py.row_changes.merge_clauses import Clause
-from delta_py.vacuum.vacuum import VacuumRequest
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.catalog import full_name, path_in_name
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
-from spark_plugin.maintenance.fsck_job import run_fsck, run_restore_check
-from spark_plugin.maintenance.layout import run_layout
-from spark_plugin.maintenance.report_job import run_report
-from spark_plugin.maintenance.vacuum_job import run_restore_quarantined, run_vacuum
+from spark_plugin.maintenance.fsck_job import run_restore_check
+from spark_plugin.maintenance.summary_job import run_summary
 from spark_plugin.options.catalog_session_settings import IGNORE_MISSING_FILES
 from spark_plugin.options.common import VIEW, VIEW_LIMIT
 from spark_plugin.options.settings import TablePath, conf, is_on
@@ -28,13 +25,6 @@ from spark_plugin.options.storage import of_hadoop
 from spark_plugin.run_command import run_command
 from spark_plugin.session import register
 from spark_plugin.session_source import private
-from spark_plugin.table_api.alter_methods import (
-    add_constraint,
-    check_defaults,
-    column_changes,
-    new_columns,
-    replaced_columns,
-)
 from spark_plugin.table_api.arguments import (
     as_assignments,
     as_condition,
@@ -43,7 +33,6 @@ from spark_plugin.table_api.arguments import (
     check_properties,
     check_rules,
     check_text,
-    names_of,
 )
 from spark_plugin.table_api.builders import (
     DeltaColumnBuilder,
@@ -54,15 +43,15 @@ from spark_plugin.table_api.builders import (
     TableRequest,
 )
 from spark_plugin.table_api.conversions import convert_identifier
+from spark_plugin.table_api.definition_methods import DefinitionMethods
+from spark_plugin.table_api.maintenance_methods import MaintenanceMethods
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
 from spark_plugin.table_api.retries import run_with_retries
 from spark_plugin.table_api.table_names import build_table, clone_table, find_table, refresh_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
-
-    from delta_py.report.report import Report
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "Clause",
@@ -78,13 +67,21 @@ __all__ = [
 _HADOOP_PREFIXES = ("fs.", "dfs.")
 
 
-class DeltaTable:
+class DeltaTable(DefinitionMethods, MaintenanceMethods):
     """A table, always at its newest version. Made by forPath, forName and the builders."""
 
     def __init__(self, spark: SparkSession, table: TablePath, alias: str | None = None) -> None:
         self._spark = spark
         self._table = table
         self._alias: Alias = () if alias is None else (alias,)
+
+    def __repr__(self) -> str:
+        """The newest version, from its log: opens no data file, and says what is wrong with a broken table."""
+        return run_summary(self._spark, self._table).text()
+
+    def _repr_html_(self) -> str:
+        """For notebooks, as __repr__."""
+        return run_summary(self._spark, self._table).html()
 
     # ------------------------------------------------------------ finding and making tables
 
@@ -275,250 +272,7 @@ class DeltaTable:
             raise ValueError("'condition' in merge cannot be None")
         return DeltaMergeBuilder(self._spark, self._table, self._alias, source, matches)
 
-    # ------------------------------------------------------------ what the table is
-
-    def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Set table properties, Delta's and others. A property also enables the table feature that it needs.
-
-        Raises InvalidOptionError for an invalid name or value; UnsupportedOperationError and
-        UnsupportedTableFeatureError for a property that this table cannot have.
-        """
-        check_properties(properties)
-        run_command(self._spark, self._table, "setProperties", {"properties": dict(properties)})
-
-    def unsetProperties(self, names: Sequence[str], ifExists: bool = False) -> None:
-        """Remove properties. Raises InvalidOptionError for one that the table does not have, unless ifExists."""
-        check_flag(ifExists, "ifExists")
-        for name in names:
-            check_text(name, "Each name of a property")
-        run_command(self._spark, self._table, "unsetProperties", {"names": list(names), "if_exists": ifExists})
-
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol's versions. Lower ones than the table's change nothing."""
-        check_number(readerVersion, "The readerVersion", "an integer")
-        check_number(writerVersion, "The writerVersion", "an integer")
-        versions = {"reader_version": readerVersion, "writer_version": writerVersion}
-        run_command(self._spark, self._table, "upgradeProtocol", versions)
-
-    def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table support a feature, and those that it needs. Raises InvalidOptionError for an unknown feature name."""
-        check_text(featureName, "featureName")
-        run_command(self._spark, self._table, "addFeature", {"name": featureName})
-
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Remove a feature from the protocol, after everything that uses it: ALTER TABLE ... DROP FEATURE ... [TRUNCATE HISTORY].
-
-        truncateHistory: delete the versions that use it, once they are old enough (delta.dropFeatureTruncateHistory.
-        retentionDuration), instead of protecting their checkpoints. Raises the same as delta_py's drop_feature.
-        """
-        check_text(featureName, "featureName")
-        if truncateHistory is not None:
-            check_flag(truncateHistory, "truncateHistory")
-        self._alter("dropFeature", {"name": featureName, "truncate_history": bool(truncateHistory)})
-
-    # ------------------------------------------------------------ columns and constraints
-
-    def addColumns(self, columns: str | StructType | list[Any]) -> None:
-        """Add columns, or fields of structs: DDL, a StructType, or a list of StructFields and dicts with name, dataType and
-        optional entries (comment, first, after). In lists names may be dotted, with backticks around names that contain dots.
-
-        Existing rows have null. Raises the same as delta_py's add_columns. delta.tables has neither this method nor those below.
-        """
-        self._alter("addColumns", {"columns": check_defaults(self._spark, new_columns(columns))})
-
-    def renameColumn(self, name: str, newName: str) -> None:
-        """Give a column, or a field of a struct (dotted), another name; needs column mapping."""
-        check_text(name, "name")
-        check_text(newName, "newName")
-        self._alter("renameColumn", {"name": name, "new_name": newName})
-
-    def dropColumns(self, *names: str | list[str] | tuple[str, ...], ifExists: bool = False) -> None:
-        """Remove columns, or fields of structs (dotted), from the schema; needs column mapping."""
-        check_flag(ifExists, "ifExists")
-        self._alter("dropColumns", {"names": names_of(names, "Column"), "if_exists": ifExists})
-
-    def alterColumn(
-        self,
-        name: str,
-        *,
-        dataType: str | DataType | None = None,
-        nullable: bool | None = None,
-        comment: str | None = None,
-        default: str | None = None,
-        dropDefault: bool = False,
-        first: bool = False,
-        after: str | None = None,
-    ) -> None:
-        """Change a column, a field of a struct, or an array's or map's part (`a.element`, `m.key`): ALTER COLUMN.
-
-        dataType: a wider one, where delta.enableTypeWidening is true. default: SQL. first, after: its new position.
-        Raises the same as delta_py's change_columns.
-        """
-        change = {"dataType": dataType, "nullable": nullable, "comment": comment, "default": default, "dropDefault": dropDefault}
-        self.alterColumns({name: {**change, "first": first, "after": after}})
-
-    def alterColumns(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Do the same as alterColumn for several columns in one commit. changes: by name, the arguments of alterColumn."""
-        self._alter("changeColumns", {"changes": check_defaults(self._spark, column_changes(changes))})
-
-    def replaceColumns(self, columns: str | StructType | list[StructField]) -> None:
-        """Give the table these columns, in this order: REPLACE COLUMNS. Raises the same as delta_py's replace_columns."""
-        self._alter("replaceColumns", {"schema": replaced_columns(columns)})
-
-    def syncIdentity(self, name: str) -> None:
-        """Move the next number of an identity column past the existing values: ALTER COLUMN ... SYNC IDENTITY."""
-        check_text(name, "name")
-        self._alter("syncIdentity", {"name": name})
-
-    def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint, if it is true for every row: ADD CONSTRAINT ... CHECK (...). Spark checks the rows.
-
-        Raises the same as delta_py's add_constraint.
-        """
-        check_text(name, "name")
-        check_text(expression, "expression")
-        add_constraint(self._spark, self._table, name, expression)
-        refresh_name(self._spark, self._table.name)
-
-    def dropConstraint(self, name: str, *, ifExists: bool = False) -> None:
-        """Drop a CHECK constraint. Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST) unless ifExists."""
-        check_text(name, "name")
-        check_flag(ifExists, "ifExists")
-        self._alter("dropConstraint", {"name": name, "if_exists": ifExists})
-
-    def _alter(self, command: str, arguments: Mapping[str, Any]) -> None:
-        run_command(self._spark, self._table, command, arguments)
-        refresh_name(self._spark, self._table.name)
-
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
-        """ALTER TABLE ... CLUSTER BY (cols), with dots in nested names; without arguments CLUSTER BY NONE. No file changes:
-        optimize() clusters new files, and executeCompaction(full=True) also those that were clustered by other columns. Raises
-        the same as delta_py/definition/cluster_by.py."""
-        run_command(self._spark, self._table, "clusterBy", {"columns": names_of(cols, "Column")})
-
-    # ------------------------------------------------------------ maintenance
-
-    def optimize(self) -> DeltaOptimizeBuilder:
-        return DeltaOptimizeBuilder(self._spark, self._table)
-
-    def reorg(self) -> DeltaReorgBuilder:
-        """`reorg().where(...).executePurge()` is REORG TABLE ... WHERE ... APPLY (PURGE)."""
-        return DeltaReorgBuilder(self._spark, self._table)
-
-    def layout(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """How well each column lets queries skip files: column, type, files, with_bounds (files with a minimum and a maximum),
-        point_share and range_share (the share of files that a query for one value, or for a tenth of the values, reads on
-        average; null if unknown), queries (of this session, classic only, that filtered by it), advice (or null).
-
-        cols: names, with dots for nested columns; without arguments all columns that may have statistics. Raises
-        SchemaMismatchError.
-        """
-        return run_layout(self._spark, self._table, names_of(cols, "Column"))
-
-    def vacuum(
-        self,
-        retentionHours: float | None = None,
-        *,
-        dryRun: bool = False,
-        keepVersions: Sequence[int] = (),
-        lite: bool | None = None,
-        inventory: DataFrame | None = None,
-        quarantine: bool = False,
-        quarantineHours: float | None = None,
-        keepClones: bool | None = None,
-    ) -> DataFrame:
-        """Delete the files that no retained version references; returns a frame without columns and rows.
-
-        retentionHours: how long removed files stay; None for the table's delta.deletedFileRetentionDuration (a week).
-        dryRun: delete nothing; the frame lists the files that would be deleted: path, size (bytes), modification_time, reason.
-        keepVersions: versions that stay readable whatever their age.
-        lite: list no directory, but use the files that commits since the last VACUUM removed, according to the log; None for the
-        value of spark.databricks.delta.vacuum.lite.enabled, whose default is false.
-        inventory: list no directory, but use the files of this frame: path (whole), length (bytes), isDir, modificationTime
-        (ms). Its rows come to the driver.
-        quarantine: move the files to quarantine instead of deleting them, so that restoreQuarantined can bring them back.
-        quarantineHours: delete files that have been in quarantine for longer; None for the table's
-        delta.deletedFileRetentionDuration.
-        keepClones: leave the files that shallow clones of this table read, or may read if the clones cannot be opened; None for
-        the value of spark.pydelta.vacuum.keepClones, whose default is true.
-        Raises InvalidOptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT) for a shorter time than the table's, unless
-        spark.databricks.delta.retentionDurationCheck.enabled is false; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if
-        commits that lite must read no longer exist.
-        """
-        hours, aside_hours = (None if value is None else float(value) for value in (retentionHours, quarantineHours))
-        check_flag(dryRun, "dryRun")
-        check_flag(quarantine, "quarantine")
-        for version in keepVersions:
-            check_number(version, "Each of keepVersions", "an integer")
-        for flag, name in ((lite, "lite"), (keepClones, "keepClones")):
-            if flag is not None:
-                check_flag(flag, name)
-        request = VacuumRequest(hours, keep_versions=tuple(keepVersions), quarantine=quarantine, quarantine_hours=aside_hours)
-        return run_vacuum(
-            self._spark, self._table, request, dry_run=dryRun, lite=lite, keep_clones=keepClones, inventory=inventory
-        )
-
-    def restoreQuarantined(self, *, dryRun: bool = False) -> DataFrame:
-        """Move the files that vacuum quarantined back to their places. Returns path, size (bytes), quarantined (since when),
-        restored (false if another file is at the place; that file stays). dryRun: only list the files."""
-        check_flag(dryRun, "dryRun")
-        return run_restore_quarantined(self._spark, self._table, dry_run=dryRun)
-
-    def fsck(self, *, dryRun: bool = True, allowDataLoss: bool = False, checkData: bool = False) -> DataFrame:
-        """Find missing or damaged parts of the table, in files and log, and repair them: FSCK REPAIR TABLE ... [DRY RUN].
-
-        dryRun: change nothing. allowDataLoss: remove files from the table even if their rows are then lost. checkData: read every
-        page of every live file, and compare it with its checksum; damaged files are reported, and never removed from the table.
-        Returns one row per fault: kind, path, data_file, version, size (bytes), reason, can_repair, rows_lost.
-        Raises DataFileError (DELTA_FILE_NOT_FOUND_DETAILED) for a repair that would lose rows without allowDataLoss, and
-        CorruptTableError for a table that cannot be rebuilt. In both cases nothing is changed.
-        """
-        check_flag(dryRun, "dryRun")
-        check_flag(allowDataLoss, "allowDataLoss")
-        check_flag(checkData, "checkData")
-        return run_fsck(self._spark, self._table, dry_run=dryRun, allow_data_loss=allowDataLoss, check_data=checkData)
-
-    def report(self, *, vacuum: bool = False, checkLog: bool = True) -> Report:
-        """A report on the table's newest version: commits, files, skipping, partitions, deleted rows, log, and what to do.
-        `.write(path)` writes it as one HTML page, on the machine of this process; `.facts` are the numbers; a notebook displays
-        it. delta.tables has no such method.
-
-        vacuum: also find what VACUUM would delete, which lists the table's directories. checkLog: look for faults in the log as
-        FSCK does, which reads every checkpoint.
-        """
-        check_flag(vacuum, "vacuum")
-        check_flag(checkLog, "checkLog")
-        return run_report(self._spark, self._table, vacuum=vacuum, check_log=checkLog)
-
-    def createIndex(self, column: str, name: str | None = None) -> None:
-        """Index the values of a column, dotted for one in a struct, so that lookups of single values open few files. Raises the
-        same as delta_py's TableIndexes.create. delta.tables has no indexes."""
-        check_text(column, "column")
-        if name is not None:
-            check_text(name, "name")
-        run_command(self._spark, self._table, "createIndex", {"column": column, "name": name})
-
-    def dropIndex(self, name: str) -> None:
-        """Delete an index and its files. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
-        check_text(name, "name")
-        run_command(self._spark, self._table, "dropIndex", {"name": name})
-
-    def refreshIndex(self, name: str | None = None) -> None:
-        """Extend one index, or each index, to all files of the table. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
-        if name is not None:
-            check_text(name, "name")
-        run_command(self._spark, self._table, "refreshIndex", {"name": name})
-
-    def generate(self, mode: str) -> None:
-        """Write symlink manifests, which engines that read Hive tables use to find the table's files. mode:
-        symlink_format_manifest.
-
-        Raises InvalidOptionError (DELTA_MODE_NOT_SUPPORTED) for another mode; UnsupportedOperationError for a table with deletion
-        vectors (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS) or column mapping
-        (DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING).
-        """
-        check_text(mode, "mode")
-        run_command(self._spark, self._table, "generate", {"mode": mode})
+    # ------------------------------------------------------------ restoring and copying
 
     def restoreToVersion(self, version: int, *, dryRun: bool = False, ignoreMissingFiles: bool | None = None) -> DataFrame:
         """Restore the table to an older version, by committing a new version; returns one row of metrics.

@@ -50,6 +50,7 @@ from delta_py.statistics.stats_columns import PROPERTY as STATS_COLUMNS
 from delta_py.statistics.stats_columns import check_stats_columns
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import schema_to_json
+from delta_py.types.similar_names import did_you_mean
 
 COMMENT = "comment"
 """A property of this name sets the table's description."""
@@ -152,7 +153,8 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
     missing = [name for name in stored_names if name.lower() not in present]
     if missing and not if_exists:
         raise InvalidOptionError(
-            f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed. Leave it out.",
+            f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed."
+            f"{did_you_mean(missing[0], present.values())} Correct the name, or leave it out.",
             error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
             sql_state="42616",
             properties=missing,

@@ -130,6 +130,12 @@ class DeltaTable:
 
     # ------------------------------------------------------------ description
 
+    def __repr__(self) -> str:
+        return repr(self.as_delta)
+
+    def _repr_html_(self) -> str:
+        return self.as_delta._repr_html_()
+
     def version(self) -> int:
         return self.as_delta.version
 

@@ -31,6 +31,7 @@ _log = logging.getLogger("delta_py")
 HASH, RANGE = "tablePath", "fileName"
 _TEXTS = ("region", "endpoint", "access_key_id", "secret_access_key", "session_token", "profile")
 _SECONDS = {"request_timeout": TIMEOUT_SECONDS, "retry_timeout": RETRY_SECONDS}
+_ENDPOINT_CURE = "Check the endpoint in the coordinator's URL, and the network."
 _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
 _SHOWN = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
@@ -60,7 +61,7 @@ class DynamoDbItems:
             )
         self._name = parts.netloc
         seconds = {name: _number(name, parameters.get(name), default) for name, default in _SECONDS.items()}
-        access = AwsAccess(_NO_CREDENTIALS, timeout_seconds=seconds["request_timeout"])
+        access = AwsAccess(_NO_CREDENTIALS, _ENDPOINT_CURE, timeout_seconds=seconds["request_timeout"])
         self._access = replace(access, **{name: parameters[name] for name in _TEXTS if name in parameters})  # type: ignore[arg-type]
         self._retry_seconds = seconds["retry_timeout"]
         shown_parameters = "&".join(f"{name}={_without_user(parameters[name])}" for name in _SHOWN if name in parameters)

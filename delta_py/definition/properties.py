@@ -8,7 +8,6 @@ Protocol: Table Properties; Table Features for New and Existing Tables.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.features import FEATURES, FORMATS_PROPERTY, PROTECTED_BEFORE, Properties
 from delta_py.protocol.intervals import parse_interval
 from delta_py.protocol.parquet_settings import CODEC_PROPERTY, PAGES_PROPERTY, compression_codec, is_page_version
+from delta_py.types.similar_names import did_you_mean
 from delta_py.types.sizes import parse_size
 
 MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
@@ -262,8 +262,10 @@ def feature_asked_for(property_name: str, value: str) -> str:
     spelling = {feature.lower(): feature for feature in FEATURES}
     feature = spelling.get(property_name[len(_FEATURE_PREFIX) :].lower())
     if feature is None:
+        known_features = ", ".join(sorted(FEATURES))
         raise InvalidOptionError(
-            f"{property_name}: there is no such table feature. Known are {', '.join(sorted(FEATURES))}.",
+            f"{property_name}: there is no such table feature."
+            f"{did_you_mean(property_name[len(_FEATURE_PREFIX) :], FEATURES) or f' Known are {known_features}.'}",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             sql_state="56038",
             property=property_name,
@@ -279,10 +281,9 @@ def known_name(requested_name: str) -> str:
     """
     name = _stored_name(requested_name)
     if name is None:
-        similar_names = difflib.get_close_matches(requested_name.lower(), _FOLDED, 1)
-        hint = f" Did you mean {_FOLDED[similar_names[0]].name}?" if similar_names else ""
         raise InvalidOptionError(
-            f"{requested_name} is no table property that can be set.{hint}",
+            f"{requested_name} is no table property that can be set."
+            f"{did_you_mean(requested_name, (row.name for row in _FOLDED.values()))}",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
             sql_state="F0000",
             property=requested_name,

@@ -9,8 +9,6 @@ in UTC, which changes nothing; in another time zone its times would be converted
 
 from __future__ import annotations
 
-import difflib
-
 from delta_py.errors import ExpressionError
 from delta_py.expressions.evaluation_errors import not_supported, wrong_argument_count
 from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
@@ -20,6 +18,7 @@ from delta_py.expressions.resolution import Resolution
 from delta_py.expressions.special_calls import OF_THE_GRAMMAR, SPECIAL_CALLS
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.types.schema import BOOLEAN, STRING, DataType, StructType
+from delta_py.types.similar_names import did_you_mean
 from delta_py.types.zones import check_zone
 
 
@@ -106,6 +105,5 @@ class _Resolver:
 
 
 def _unknown_function(name: str) -> ExpressionError:
-    similar_names = difflib.get_close_matches(name, [*FUNCTIONS, *ALIASES, *(SPECIAL_CALLS.keys() - OF_THE_GRAMMAR)], 1)
-    hint = f" Did you mean {similar_names[0]}?" if similar_names else ""
+    hint = did_you_mean(name, [*FUNCTIONS, *ALIASES, *(SPECIAL_CALLS.keys() - OF_THE_GRAMMAR)])
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")

@@ -258,6 +258,12 @@ def history(store: ObjectStore, limit: int | None = None) -> pa.Table:
     return history_of(CommitReader(store), list_commits(store, 0, newest), limit)[1]
 
 
+def commit_count(store: ObjectStore) -> int:
+    """The number of commits that `history` returns without a limit. Raises TableNotFoundError."""
+    _, newest = available_versions(store)
+    return len(list_commits(store, 0, newest))
+
+
 def commit_infos(store: ObjectStore, limit: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
     """The versions and the whole commitInfo of the commits that the log still has, newest first, at most `limit`. Raises as
     `history`."""

@@ -36,16 +36,27 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
-    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged.
+    """As load_last_checkpoint. None, with a warning, if the store refuses to read the file."""
+    try:
+        return load_last_checkpoint(store)
+    except StorageError as error:
+        warn_of_refusal(store, error)
+        return None
+
+
+def warn_of_refusal(store: ObjectStore, error: StorageError) -> None:
+    _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
+
+
+def load_last_checkpoint(store: ObjectStore) -> LastCheckpoint | None:
+    """The content of `_last_checkpoint`. None if the file is missing; None, with a warning, if it is damaged. Raises StorageError
+    if the store refuses to read it.
 
     Protocol: Last Checkpoint File Schema.
     """
     try:
         text = store.read_range(LAST_CHECKPOINT_PATH, 0, HINT_BYTES + 1)
     except FileNotFoundError:
-        return None
-    except StorageError as error:
-        _log.warning("%s: _last_checkpoint is not read (%s); listing the whole log", store.root, error.message)
         return None
     try:
         if len(text) > HINT_BYTES:

@@ -13,8 +13,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from delta_py.errors import LogFileNotFoundError, TableNotFoundError, VersionNotFoundError, VersionsNotContiguousError
-from delta_py.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
+from delta_py.errors import (
+    LogFileNotFoundError,
+    StorageError,
+    TableNotFoundError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
+from delta_py.log.last_checkpoint import LastCheckpoint, load_last_checkpoint, warn_of_refusal
 from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.protocol.paths import LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
@@ -143,7 +149,11 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
     Raises TableNotFoundError, VersionNotFoundError (with the available versions), VersionsNotContiguousError, and
     LogFileNotFoundError if there is no checkpoint and commits from 0 on are missing.
     """
-    hint = read_last_checkpoint(store)
+    refusal: StorageError | None = None
+    try:
+        hint = load_last_checkpoint(store)
+    except StorageError as error:
+        hint, refusal = None, error
     if hint is not None and (version is None or hint.version <= version):
         listing = list_log(store, hint.version)
         if _choose_checkpoint(listing, version, unusable, hint) is not None:
@@ -154,7 +164,10 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
                 store.root,
                 hint.version,
             )
-    return _make_segment(store, list_log(store, 0), version, unusable, hint)
+    listing = list_log(store, 0)  # a store that refuses this too has raised its only error
+    if refusal is not None:
+        warn_of_refusal(store, refusal)
+    return _make_segment(store, listing, version, unusable, hint)
 
 
 def list_commits(store: ObjectStore, start: int = 0, end: int | None = None) -> list[LogFile]:

@@ -11,10 +11,11 @@ _NO_CREDENTIALS = (
 )
 
 
-def access_of(options: StorageOptions, *, endpoint: str | None, region: str | None) -> AwsAccess:
-    """Raises InvalidOptionError."""
+def access_of(options: StorageOptions, *, endpoint: str | None, region: str | None, endpoint_option: str) -> AwsAccess:
+    """endpoint_option: the option that names the endpoint. Raises InvalidOptionError."""
     return AwsAccess(
         _NO_CREDENTIALS,
+        f"Check the endpoint (the option {endpoint_option}) and the network.",
         access_key_id=options.get("s3.access_key_id"),
         secret_access_key=options.get("s3.secret_access_key"),
         session_token=options.get("s3.session_token"),

@@ -47,6 +47,7 @@ _CURES = {
     403: "The credentials may not do that: look at the account's key, the SAS token's permissions and times, or the roles of the "
     "identity (Storage Blob Data Contributor).",
 }
+_ENDPOINT_CURE = "Check the account and the endpoint (the option azure.endpoint), and the network."
 _NO_CREDENTIALS = (
     "Give one of the options azure.account_key, azure.sas_token, azure.client_secret (with azure.tenant_id and azure.client_id), "
     "azure.managed_identity, azure.connection_string, or azure.anonymous=true for a public container."
@@ -168,9 +169,9 @@ class AzureClient:
                 raise BeyondTheEnd from error
             raise self._meaning(where, error) from error
         except ServiceRequestError as error:
-            raise NotAnswered(
-                self._error_text(error), is_unreachable=any(words in str(error) for words in _UNREACHABLE)
-            ) from error
+            is_unreachable = any(words in str(error) for words in _UNREACHABLE)
+            cure = _ENDPOINT_CURE if is_unreachable else None
+            raise NotAnswered(self._error_text(error), is_unreachable=is_unreachable, cure=cure) from error
         except (ServiceResponseError, IncompleteReadError) as error:
             raise NotAnswered(self._error_text(error)) from error
         except (AzureError, ValueError) as error:  # ValueError: the answer is not one that the store would send

@@ -44,6 +44,7 @@ _CURES = {
     403: "The credentials may not do that: look at the roles of the account, and, for a bucket whose readers pay, at the option "
     "gcs.user_project.",
 }
+_ENDPOINT_CURE = "Check the endpoint (the option gcs.endpoint) and the network."
 _NO_CREDENTIALS = (
     "Give the option gcs.service_account_file, or set up application default credentials where pydelta runs (on executors too), "
     "or read a public bucket with gcs.anonymous=true."
@@ -199,11 +200,11 @@ class GcsClient:
         except InvalidResponse as error:
             raise self._meaning(where, int(error.response.status_code), error) from error
         except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
-            raise NotAnswered(self._error_text(error), is_unreachable=True) from error
+            raise NotAnswered(self._error_text(error), is_unreachable=True, cure=_ENDPOINT_CURE) from error
         except requests.exceptions.RequestException as error:
-            raise NotAnswered(
-                self._error_text(error), is_unreachable=any(name in repr(error) for name in _UNREACHABLE)
-            ) from error
+            is_unreachable = any(name in repr(error) for name in _UNREACHABLE)
+            cure = _ENDPOINT_CURE if is_unreachable else None
+            raise NotAnswered(self._error_text(error), is_unreachable=is_unreachable, cure=cure) from error
         except (google.auth.exceptions.TransportError, ConnectionError, TimeoutError) as error:
             raise NotAnswered(self._error_text(error)) from error
         except google.auth.exceptions.GoogleAuthError as error:

@@ -54,7 +54,8 @@ class CommitTable:
         assert name is not None
         self._table_path, self._name = table_path, name
         region = options.get("s3.dynamodb_region") or options.get("s3.region")
-        self._access = access_of(options, endpoint=options.get("s3.dynamodb_endpoint"), region=region)
+        endpoint = options.get("s3.dynamodb_endpoint")
+        self._access = access_of(options, endpoint=endpoint, region=region, endpoint_option="s3.dynamodb_endpoint")
         self._client = aws_client("dynamodb", self._access)
 
     def find(self, file_name: str) -> CommitEntry | None:

@@ -8,7 +8,6 @@ writes. Values of secrets appear in no `repr`, and `hide` removes them from the 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -16,6 +15,7 @@ from typing import Self
 from delta_py.errors import InvalidOptionError
 from delta_py.remote_requests import without_secrets
 from delta_py.storage.option_aliases import SECRETS_WITHOUT_EQUIVALENT, options_named, renamed_options
+from delta_py.types.similar_names import did_you_mean, similar_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,11 @@ class StorageOptions:
         folded = renamed_options(options)
         for name in folded:
             if name not in _BY_NAME:
-                nearest = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.0)[0]
                 raise InvalidOptionError(
-                    f"No store knows the option {name!r}. The nearest known one is {nearest!r}. Correct the name.",
+                    f"No store knows the option {name!r}.{did_you_mean(name, _BY_NAME)} Correct the name.",
                     error_class="DELTA_UNKNOWN_OPTION",
                     option=name,
-                    nearest=nearest,
+                    nearest=similar_name(name, _BY_NAME),
                 )
         return cls(tuple(sorted(folded.items())))
 

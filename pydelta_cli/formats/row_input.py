@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import signal
 import sys
 from base64 import b64decode
+from bisect import bisect_left
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from csv import reader as csv_lines
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import typer
@@ -27,8 +29,13 @@ from delta_py.storage.store_options import StorageOptions
 from delta_py.types.nested_arrays import runs, with_elements
 from pydelta_cli.formats.json_lines import BLOCK_BYTES, Names, for_pyarrow, names, whole_lines
 
+T = TypeVar("T")
+
 _BY_SUFFIX = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 STANDARD_INPUT = "-"
+_CSV_ROW = re.compile(r"Row #(\d+): ")
+_CSV_COLUMN = re.compile(r"In CSV column #(\d+): ")
+_JSON_ROW = re.compile(r" in row \d+$")
 
 
 def open_rows(
@@ -147,8 +154,9 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
     )
     # An empty line is a row if the file has only one column, and else no row.
     parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) != 1)
-    with _told_of(source.name, "CSV"):
-        reader = csv.open_csv(pa.PythonFile(source, "r"), csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
+    read = csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False)  # with threads, errors do not name their row
+    with _csv_errors(source.name, header):
+        reader = csv.open_csv(pa.PythonFile(source, "r"), read, parse, convert)
 
     known_names = {f.name for f in file_type}
     no_text = [f.name for f in reader.schema if pa.types.is_binary(f.type) and f.name not in known_names]
@@ -161,25 +169,72 @@ def _csv(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRead
         )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with _told_of(source.name, "CSV"):
-            yield from reader
+        row_count = 0
+        with _csv_errors(source.name, header):
+            for batch in reader:
+                yield _typed_records(batch, file_type, zone, source.name, row_count)
+                row_count += batch.num_rows
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(reader.schema, batches()), file_type, zone)
+    return pa.RecordBatchReader.from_batches(_typed_schema(reader.schema, file_type, zone), batches())
 
 
 @contextmanager
-def _told_of(file: str, kind: str) -> Iterator[None]:
-    """Adds the file's name to pyarrow's errors about its contents."""
+def _csv_errors(file: str, header: list[str]) -> Iterator[None]:
+    """pyarrow's errors about a CSV file, with the file, the record and the name of the column."""
     try:
         yield
     except pa.ArrowInvalid as error:
-        raise DataFileError(
-            f"The file {file} cannot be read as {kind}: {str(error).rstrip('.')}. Nothing was committed. Say its --format, or "
-            "correct the file.",
-            error_class="FAILED_READ_FILE.NO_HINT",
-            sql_state="KD001",
-            path=file,
-        ) from error
+        text = str(error)
+        row, column = _CSV_ROW.search(text), _CSV_COLUMN.search(text)
+        places = [] if row is None else [_record(int(row[1]))]
+        places += [f"column {header[int(column[1])]}"] if column is not None and int(column[1]) < len(header) else []
+        reason = _CSV_ROW.sub("", text if column is None else _CSV_COLUMN.sub("", text))
+        raise _unreadable(file, "CSV", f"{', '.join(places)}: {reason}" if places else reason) from error
+
+
+def _record(number: int) -> str:
+    return f"record {number} (the header is record 1)"
+
+
+def _unreadable(file: str, kind: str, reason: str) -> DataFileError:
+    return DataFileError(
+        f"The file {file} cannot be read as {kind}: {reason.rstrip('.')}. Nothing was committed. Say its --format, or correct "
+        "the file.",
+        error_class="FAILED_READ_FILE.NO_HINT",
+        sql_state="KD001",
+        path=file,
+    )
+
+
+def _typed_records(batch: pa.RecordBatch, file_type: pa.StructType, zone: str, file: str, rows_before: int) -> pa.RecordBatch:
+    """rows_before: rows of the CSV file before the batch. Raises SchemaMismatchError, which names the record."""
+    try:
+        return _typed_batch(batch, file_type, zone)
+    except SchemaMismatchError as error:
+        row = _first_failure(batch.num_rows, lambda count: _typed_batch(batch.slice(0, count), file_type, zone))
+        raise _placed(error, f"{file}, {_record(rows_before + row + 2)}") from error
+
+
+def _first_failure(count: int, step: Callable[[int], object]) -> int:
+    """The position of the first of `count` items with which a step fails. step: is called with a number of items."""
+
+    def fails(item_count: int) -> bool:
+        try:
+            step(item_count)
+        except (DeltaError, pa.ArrowInvalid):
+            return True
+        return False
+
+    return bisect_left(range(1, count + 1), True, key=fails)
+
+
+def _placed(error: SchemaMismatchError, place: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{place}: {error.message}",
+        error_class=error.error_class,
+        sql_state=error.sql_state,
+        **error.message_parameters,
+    )
 
 
 def _header(head: bytes) -> list[str]:
@@ -194,32 +249,50 @@ def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRea
     first = next(blocks, b"")
     if not first and not len(known_schema):
         raise SchemaMismatchError(f"The file {source.name} has no rows, which would tell the columns of a new table.")
-    rows = _json_block(first, file_type, known_schema, source.name, 1) if first else known_schema.empty_table()
+
+    def typed(block: bytes, line: int, schema: pa.Schema, unknown_columns: str) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+        def read(lines: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+            rows = _json_rows(lines, file_type, schema, unknown_columns)
+            return rows.schema, [_typed_batch(batch, file_type, zone) for batch in rows.to_batches()]
+
+        return _with_line(read, block, source.name, line)
+
+    schema, first_batches = typed(first, 1, known_schema, "infer") if first else (known_schema, [])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from rows.to_batches()
+        yield from first_batches
         line = 1 + first.count(b"\n")
         for block in blocks:
-            yield from _json_block(block, file_type, rows.schema, source.name, line, "error").to_batches()
+            yield from typed(block, line, schema, "error")[1]
             line += block.count(b"\n")
 
-    return _typed_rows(pa.RecordBatchReader.from_batches(rows.schema, batches()), file_type, zone)
+    return pa.RecordBatchReader.from_batches(_typed_schema(schema, file_type, zone), batches())
 
 
-def _json_block(
-    block: bytes, file_type: pa.StructType, known_schema: pa.Schema, file: str, line: int, unknown_columns: str = "infer"
-) -> pa.Table:
-    """line: the number of the block's first line. unknown_columns: `error` for blocks after the first, which must not have
-    other columns."""
+def _json_rows(block: bytes, file_type: pa.StructType, known_schema: pa.Schema, unknown_columns: str) -> pa.Table:
+    """unknown_columns: `infer` for the first block; `error` for the others, which must not have other columns."""
     from pyarrow import json
 
     lines = for_pyarrow(block, file_type)
-    with _told_of(file, f"JSON, a row a line (counted from line {line} on)"):
-        return json.read_json(
-            pa.BufferReader(lines),
-            json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            json.ParseOptions(explicit_schema=known_schema, unexpected_field_behavior=unknown_columns),
-        )
+    return json.read_json(
+        pa.BufferReader(lines),
+        json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        json.ParseOptions(explicit_schema=known_schema, unexpected_field_behavior=unknown_columns),
+    )
+
+
+def _with_line(read: Callable[[bytes], T], block: bytes, file: str, line: int) -> T:
+    """The result of reading a block of whole lines. line: the number of its first line. An error names the line: the first with
+    which reading fails."""
+    try:
+        return read(block)
+    except (SchemaMismatchError, pa.ArrowInvalid) as error:
+        lines = block.splitlines(keepends=True)
+        number = _first_failure(len(lines), lambda count: read(b"".join(lines[:count])))
+        place = f"line {line + number}"
+        if isinstance(error, SchemaMismatchError):
+            raise _placed(error, f"{file}, {place}") from error
+        raise _unreadable(file, "JSON, a row a line", f"{place}: {_JSON_ROW.sub('', str(error))}") from error
 
 
 # ---------------------------------------------------------------- types of the table
@@ -251,20 +324,20 @@ def _type_read(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text else kind
 
 
-def _typed_rows(reader: pa.RecordBatchReader, file_type: pa.StructType, zone: str) -> pa.RecordBatchReader:
-    """The rows, with requested columns converted to their types; other columns keep the inferred types."""
-    kinds = {f.name: f.type for f in file_type}
-    names = reader.schema.names
+def _typed_batch(batch: pa.RecordBatch, file_type: pa.StructType, zone: str) -> pa.RecordBatch:
+    """The rows, with the table's columns converted to their types; other columns keep the inferred types."""
+    kinds, names = {f.name: f.type for f in file_type}, batch.schema.names
+    columns = [
+        _typed(column, kinds[name], name, zone) if name in kinds else column
+        for name, column in zip(names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names)
 
-    def typed(batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [
-            _typed(column, kinds[name], name, zone) if name in kinds else column
-            for name, column in zip(names, batch.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, names)
 
-    none = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in reader.schema], names)
-    return pa.RecordBatchReader.from_batches(typed(none).schema, map(typed, reader))
+def _typed_schema(schema: pa.Schema, file_type: pa.StructType, zone: str) -> pa.Schema:
+    """The schema of the results of _typed_batch."""
+    no_rows = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema.names)
+    return _typed_batch(no_rows, file_type, zone).schema
 
 
 def _typed(array: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Array:
@@ -315,11 +388,19 @@ def _bytes(text: str) -> bytes:
 def _parquet(name: str, file: pa.NativeFile) -> pa.RecordBatchReader:
     from pyarrow.parquet import ParquetFile
 
-    with _told_of(name, "Parquet"):
+    with _parquet_errors(name):
         opened = ParquetFile(file)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with file, _told_of(name, "Parquet"):
+        with file, _parquet_errors(name):
             yield from opened.iter_batches()
 
     return pa.RecordBatchReader.from_batches(opened.schema_arrow, batches())
+
+
+@contextmanager
+def _parquet_errors(file: str) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise _unreadable(file, "Parquet", str(error)) from error

@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 
 from pydelta_cli.formats.terminal_text import printable_json, printable_lines
 from pydelta_cli.formats.values import json_rows, text_cells
 
+# The empty text, which would be a null; separators; and the mark of UTF-8, which readers drop at the beginning of a file.
+_NEEDS_QUOTES = r'^$|[",\r\n]|^\x{FEFF}'
+
 
 def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], zone: str) -> None:
-    """A header, then one line per row. Null is an empty field, and the empty text is `""`. Values are those of text_columns."""
-    from pyarrow.csv import CSVWriter
-
-    texts = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
-    with _lines_sink() as sink, CSVWriter(sink, texts) as writer:
-        for batch in batches:
-            arrays = [
-                pa.array(text_cells(column, zone), pa.string()) if pa.types.is_string(field.type) else column
-                for column, field in zip(batch.columns, texts, strict=True)
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=texts))
+    """A header, then one line per row. Null is an empty field, and the empty text is `""`. Quotes are only around texts that need
+    them. Values are those of text_columns."""
+    out, is_terminal = _binary_stdout(), sys.stdout.isatty()
+    names = [pa.array([name]) for name in schema.names]
+    for columns in chain([names], (_csv_columns(batch, zone) for batch in batches)):
+        if lines := _csv_lines(columns):
+            text = "\n".join(lines) + "\n"
+            out.write((printable_lines(text) if is_terminal else text).encode())
+    out.flush()
 
 
-def _csv_type(kind: pa.DataType) -> pa.DataType:
-    """Whole numbers and booleans are written as they are, all other types as text."""
-    return kind if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else pa.string()
+def _csv_columns(batch: pa.RecordBatch, zone: str) -> list[pa.Array]:
+    """The values as text. Vectorized for whole numbers and booleans, whose texts are those of Arrow."""
+    return [
+        column.cast(pa.string())
+        if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+        else pa.array(text_cells(column, zone), pa.string())
+        for column in batch.columns
+    ]
+
+
+def _csv_lines(columns: Sequence[pa.Array]) -> list[str]:
+    """columns: texts."""
+    fields = [_quoted(column.cast(pa.large_string())) for column in columns]  # a line may be longer than a string's offset
+    comma = pa.scalar(",", pa.large_string())
+    lines = pc.binary_join_element_wise(*fields, comma, null_handling="replace", null_replacement="") if fields else pa.array([])
+    return lines.to_pylist()  # type: ignore[no-any-return]
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    quote, nothing = (pa.scalar(text, texts.type) for text in ('"', ""))
+    quoted_texts = pc.binary_join_element_wise(quote, pc.replace_substring(texts, '"', '""'), quote, nothing)
+    return pc.if_else(pc.match_substring_regex(texts, _NEEDS_QUOTES), quoted_texts, texts)
 
 
 def write_json_lines(batches: Iterable[pa.RecordBatch], zone: str) -> None:
@@ -69,15 +91,10 @@ def _no_terminal(name: str) -> pa.PythonFile:
     return pa.PythonFile(_Forward(_binary_stdout()), mode="w")
 
 
-def _lines_sink() -> pa.PythonFile:
-    out = _binary_stdout()
-    return pa.PythonFile(_Forward(_Printable(out) if sys.stdout.isatty() else out), mode="w")
-
-
 class _Forward(io.RawIOBase):
     """Passes data on and knows its position, which a pipe does not. It does not close the target."""
 
-    def __init__(self, out: BinaryIO | io.RawIOBase) -> None:
+    def __init__(self, out: BinaryIO) -> None:
         self._out, self._written = out, 0
 
     def writable(self) -> bool:
@@ -94,17 +111,3 @@ class _Forward(io.RawIOBase):
     def flush(self) -> None:
         if not self.closed:
             self._out.flush()
-
-
-class _Printable(io.RawIOBase):
-    """CSV on a terminal. Each write of CSVWriter ends with a whole line, so no character is cut in two."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
-
-    def write(self, data) -> int:  # type: ignore[no-untyped-def]
-        self._out.write(printable_lines(bytes(data).decode(errors="replace")).encode())
-        return len(data)
-
-    def flush(self) -> None:
-        self._out.flush()

@@ -28,6 +28,10 @@ _SPAN_DAYS = 146_097  # 400 years
 _SPAN_MICROS = _SPAN_DAYS * 86_400_000_000
 
 
+def is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def json_rows(batch: pa.RecordBatch | pa.Table, zone: str) -> Iterator[dict[str, Any]]:
     """One dictionary per row."""
     names = batch.schema.names

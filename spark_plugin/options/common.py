@@ -1,6 +1,6 @@
 """The common part of read and write options: names, single values, the session's settings.
 
-Names are the reference's, and case does not matter. An unknown name is refused, and the error names the most similar known one.
+Names are the reference's, and case does not matter. An unknown name is refused, and the error names a similar known one.
 An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
 settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
 defaults of Spark and of this machine apply.
@@ -8,16 +8,15 @@ defaults of Spark and of this machine apply.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
-from delta_py.time_zones import offset_seconds, region_name, zone_rules
+from delta_py.time_zones import is_region, local_time_zone, offset_seconds, region_name
+from delta_py.types.similar_names import did_you_mean, similar_name
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
@@ -154,14 +153,12 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     public = [name for name in names if not is_private(name) and name != "paths"]
-    similar_names = difflib.get_close_matches(key.lower(), [name.lower() for name in public], n=1, cutoff=0.0)
-    nearest = next(name for name in public if name.lower() == similar_names[0])
     return InvalidOptionError(
-        f"The {verb} option {key!r} is unknown. The nearest known one is {nearest!r}. Correct the name or leave it out: "
+        f"The {verb} option {key!r} is unknown.{did_you_mean(key, public)} Correct the name or leave it out: "
         "an option that is ignored silently would give a result that was not asked for.",
         error_class="DELTA_UNKNOWN_OPTION",
         option=key,
-        nearest=nearest,
+        nearest=similar_name(key, public),
     )
 
 
@@ -235,7 +232,7 @@ def session_of(options: Mapping[str, str]) -> SessionSettings:
 def _time_zone(options: Mapping[str, str]) -> str | None:
     """Return the time zone of the option. Raises InvalidOptionError for an unknown name, which no later step might detect."""
     name = options.get("timeZone")
-    if name is not None and offset_seconds(name) is None and not _is_zone(region_name(name)):
+    if name is not None and offset_seconds(name) is None and not is_region(region_name(name)):
         raise InvalidOptionError(
             f"Invalid value {shown(name)} for option 'timeZone': it must be the name of a time zone, such as Europe/Paris, or an "
             "offset, such as +01:00.",
@@ -243,21 +240,3 @@ def _time_zone(options: Mapping[str, str]) -> str | None:
             value=name,
         )
     return name
-
-
-def local_time_zone() -> str:
-    """Return the machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
-    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
-    return next((name for name in candidates if name and _is_zone(name)), "UTC")
-
-
-def _linked_zone() -> str:
-    return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        zone_rules(name)
-    except ValueError:
-        return False
-    return True

@@ -68,6 +68,8 @@ _MODULES = {
     "WriterTotals": "delta_py.report.facts",
     "ScanFile": "delta_py.scan.scan_state",
     "Snapshot": "delta_py.snapshot",
+    "ColumnSummary": "delta_py.table_methods.table_summary",
+    "TableSummary": "delta_py.table_methods.table_summary",
     "WrittenFiles": "delta_py.write.data_files",
     "TakenOut": "delta_py.write.rewrite",
     "TaskChanges": "delta_py.write.row_changes",

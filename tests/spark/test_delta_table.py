@@ -46,6 +46,14 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 # ---------------------------------------------------------------- names
 
 
+def test_repr_shows_the_newest_version_by_name_and_by_path(spark: SparkSession, path: str, database: Path) -> None:
+    spark.sql(f"create table depot.shown using pydelta location '{path}'")
+    for name, place in (("depot.shown", "depot.shown"), (f"delta.`{path}`", path)):
+        table = DeltaTable.forName(spark, name)
+        for text in (repr(table), table._repr_html_()):
+            assert "version" in text and "3 rows" in text and "bigint" in text and place.replace("`", "") in text.replace("`", "")
+
+
 def test_for_name_finds_tables_by_name_and_by_path(spark: SparkSession, path: str, database: Path) -> None:
     spark.sql(f"create table depot.t using pydelta location '{path}'")
     for name in ("depot.t", f"delta.`{path}`", f"pydelta.`{path}`"):

@@ -314,7 +314,7 @@ def test_no_change_leaves_missing_files_out(
 
 
 def test_option_unknown_is_refused_with_the_nearest(spark: SparkSession, table: str) -> None:
-    with pytest.raises(InvalidOptionError, match="'versionAsOf'"):
+    with pytest.raises(InvalidOptionError, match="Did you mean versionAsOf"):
         load(spark, table, versionsAsOf="1")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,13 @@ def test_every_command_works_on_tables_of_a_store(emulator: Emulator, tmp_path: 
     for path in (url, f"{root}/flat", f"{root}/deep"):
         assert sorted(DeltaTable(path, storage_options=emulator.settings()).to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
     assert answers.keys() == {command.__name__.rstrip("_") for command in COMMANDS}
+
+
+def test_bucket_that_is_missing_is_one_error_without_a_warning(emulator: Emulator) -> None:
+    scheme, _, rest = new_url(emulator).partition("://")
+    container, _, path = rest.partition("/")
+    missing = invoke(emulator, "schema", f"{scheme}://none-{container}/{path}", code=3).stderr
+    assert missing.count("\n") == 1 and len(re.findall(r"\[[A-Z_]+\]", missing)) == 1, missing
 
 
 @pytest.mark.parametrize("more", [[], ["--debug"]])

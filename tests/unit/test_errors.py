@@ -71,3 +71,17 @@ def test_subclass_has_the_condition_of_its_first_line_or_of_its_base() -> None:
     assert (Unreachable.error_class, Unreachable.sql_state) == ("UNREADABLE", "08001")
     assert DataFileError.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
     assert str(Unreachable("gone")) == "[UNREADABLE] gone"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("It failed: [DELTA_STORAGE_ERROR] The disk is full.", "It failed: The disk is full."),
+        ("[FAILED_READ_FILE.NO_HINT] [A_B] x", "x"),
+        ("Versions [2, 3], [NULL] and a[I_J] stay", "Versions [2, 3], [NULL] and a[I_J] stay"),
+    ],
+)
+def test_error_that_quotes_another_has_its_own_condition_alone(message: str, shown: str) -> None:
+    assert readable(message) == shown
+    assert str(DataFileError(message)) == f"[DELTA_FILE_NOT_FOUND_DETAILED] {shown}"
+    assert str(DataFileError(f"Again: {DataFileError(message)}")) == f"[DELTA_FILE_NOT_FOUND_DETAILED] Again: {shown}"

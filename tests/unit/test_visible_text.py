@@ -14,7 +14,7 @@ from delta_py.errors import LOGGERS, DeltaError, readable, shown
 from delta_py.report.html.markup import escaped
 from delta_py.visible_text import ESCAPED_CATEGORIES, is_visible, json_escape, visible
 from pydelta_cli.formats.terminal_text import printable, printable_json, printable_lines
-from pydelta_cli.formats.text_tables import table_text
+from pydelta_cli.formats.text_tables import Column, table_text
 
 # Default_Ignorable_Code_Point of Unicode 14, DerivedCoreProperties.txt, without those whose category is escaped.
 INVISIBLE_LETTERS = (
@@ -36,7 +36,7 @@ PRINTERS = {
     "one line of the command line": printable,
     "lines of the command line": printable_lines,
     "JSON of the command line": printable_json,
-    "a table of the command line": lambda text: table_text([text], [[text]], None, is_styled=False),
+    "a table of the command line": lambda text: table_text([Column(text)], [[text]], None, is_styled=False),
 }
 
 

@@ -23,9 +23,10 @@ from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter_columns import NewColumn
 from delta_py.types.schema import STRING
 from pydelta_cli.formats.row_input import _Source
+from pydelta_cli.formats.text_tables import Column
 from pydelta_cli.formats.values import json_values
 from pydelta_cli.main import COMMANDS, app
-from pydelta_cli.run import Run, value_lines
+from pydelta_cli.run import Run
 from tests.support.documents.json_forms import FORMS, faults
 from tests.support.documents.pages import ROOT
 from tests.support.tables.flipped_bits import flipped
@@ -124,7 +125,7 @@ def test_cat(table: str, format: str, tmp_path: Path) -> None:
     data = result.stdout_bytes
     match format:
         case "csv":
-            assert data.decode().splitlines()[0] == '"id","name","part"' and len(data.splitlines()) == 3
+            assert data.decode().splitlines()[0] == "id,name,part" and len(data.splitlines()) == 3
         case "json":
             assert sorted(json.loads(line)["id"] for line in data.splitlines()) == [1, 2]
         case "parquet":
@@ -257,7 +258,7 @@ def test_diff_of_two_tables_that_nothing_compared_is_not_decided(tmp_path: Path)
     for path, id in zip(paths, (1, 2), strict=True):
         write_delta(path, rows([id]))
     assert answer("diff", *paths, code=4)["differs"] is None
-    assert re.match(r"differs +null\n", run("diff", *paths, code=4))
+    assert "It is not known whether a and b differ.\n" in run("diff", *paths, "--text", code=4)
 
 
 # ---------------------------------------------------------------- changing
@@ -273,7 +274,7 @@ def test_load(tmp_path: Path, suffix: str) -> None:
             file.write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": null}\n')
         case "parquet":
             pq.write_table(pa.table({"id": [1, 2], "name": ["a", None]}), file)
-    assert answer("load", path, str(file)) == {"version": 0, "mode": "error"}
+    assert answer("load", path, str(file)) == {"version": 0, "mode": "error", "rows": 2}
     assert DeltaTable(path).to_arrow().sort_by("id").to_pylist() == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
     assert "[DELTA_PATH_EXISTS]" in CliRunner().invoke(app, ["load", path, str(file)]).stderr
     run("load", path, str(file), "--mode", "append")
@@ -319,7 +320,7 @@ def test_load_of_nanoseconds_names_the_option_that_truncates_them(tmp_path: Path
     result = CliRunner().invoke(app, ["load", path, str(file)])
     assert "2024-01-01 00:00:00.123456789" in result.stderr and "--truncate-nanoseconds" in result.stderr
     run("load", path, str(file), "--truncate-nanoseconds")
-    assert run("cat", path).splitlines()[1].endswith("00:00:00.123456\"")
+    assert run("cat", path).splitlines()[1].endswith("00:00:00.123456")
 
 
 @pytest.mark.parametrize(("hours", "interval"), [("24", "24 hours"), ("0.51", "30 minutes"), ("0", "0 hours")])
@@ -348,6 +349,10 @@ def test_properties(table: str) -> None:
     assert answer("set", table, "a.b=c=d")["properties"]["a.b"] == "c=d"
     assert "a.b" not in answer("unset", table, "a.b")["properties"]
     run("unset", table, "a.b", code=3)
+    run("set", table, "owner.team=sales")
+    assert "Did you mean owner.team?" in CliRunner().invoke(app, ["unset", table, "owner.teem"]).stderr
+    assert "Did you mean" not in CliRunner().invoke(app, ["unset", table, "nothing.like"]).stderr
+    assert "Did you mean delta.appendOnly?" in CliRunner().invoke(app, ["set", table, "delta.appendOnli=true"]).stderr
     run("unset", table, "a.b", "--if-exists")
     run("set", table, "nothing", code=2)
 
@@ -388,7 +393,7 @@ def test_report_and_metrics(table: str, tmp_path: Path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert answer("report", table)["identity"]["version"] == 1
     assert "pydelta_table_version" in run("metrics", table)
-    run("report", table, code=2)
+    assert re.search(r"^rows +5$", run("report", table, "--text"), re.MULTILINE)
 
 
 # ---------------------------------------------------------------- values of files that are loaded
@@ -557,7 +562,7 @@ def test_load_of_json_goes_by_blocks_of_whole_lines(tmp_path: Path, monkeypatch:
     assert sorted(ids(path)) == list(range(500)) and DeltaTable(path).version == 0
     assert "[FAILED_READ_FILE" in loaded(path, file, "\n".join([*lines, '{"id": 1, "extra": 2}']), code=3)
     error = loaded(path, file, "\n".join([*lines[:50], '{"id": "text"}', *lines]), code=3)
-    assert re.search(r"rows\.json cannot be read as JSON.*from line (4\d|50|51) on", error), error
+    assert re.search(r"rows\.json cannot be read as JSON.*: line 51: ", error), error
     assert "a line of more than" in loaded(path, file, json.dumps({"name": "x" * 1000}), code=3)
     assert DeltaTable(path).version == 0
 
@@ -671,10 +676,10 @@ def test_list_of_commands_has_whole_sentences() -> None:
 def test_tables_of_one_answer_have_their_names_above_them(table: str) -> None:
     run("set", table, "a.b=c", "delta.enableDeletionVectors=true")
     DeltaTable(table).alter.add_columns([NewColumn("more", STRING)])
-    lines = [line.split() for line in run("diff", f"{table}@v0", table, code=1).splitlines()]
+    lines = [line.split() for line in run("diff", f"{table}@v0", table, "--text", code=1).splitlines()]
     for name in ("columns", "properties", "protocol"):
-        assert lines[lines.index([name]) - 1] == [] and lines[lines.index([name]) + 1] == ["name", "a", "b"]
-    assert run("history", table).split()[:2] == ["version", "timestamp"]
+        assert lines[lines.index([name, "a", "b"]) - 1] == []
+    assert run("history", table, "--text").split()[:2] == ["version", "time"]
 
 
 def test_warning_is_told_once(table: str) -> None:
@@ -749,7 +754,7 @@ def test_table_that_is_broken(command: str, table: str) -> None:
     assert answer("fsck", table, code=1)["faults"]
 
 
-@pytest.mark.parametrize(("width", "is_table"), [(80, False), (100, False), (200, True)])
+@pytest.mark.parametrize(("width", "is_table"), [(50, False), (80, True), (200, True)])
 def test_a_terminal_that_is_too_narrow_for_a_table_gets_lists(
     width: int, is_table: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -757,16 +762,17 @@ def test_a_terminal_that_is_too_narrow_for_a_table_gets_lists(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     parameters, metrics = json.dumps({"mode": "Append" * 10}), json.dumps({"rows": "2" * 200})
-    Run().print_table(["version", "parameters", "metrics"], [["1", parameters, metrics], ["\x1b[1m日本", None, ""]])
+    columns = [Column("version"), Column("parameters"), Column("metrics")]
+    Run().print_table(columns, [["1", parameters, metrics], ["\x1b[1m日本", None, ""]], null="null")
     shown = capsys.readouterr().out
     if is_table:
-        assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) == width
+        assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) <= width
     else:
         assert shown.splitlines() == [
             *("-- 1", "version     1", f"parameters  {parameters}", f"metrics     {metrics}"),
             *("-- 2", "version     \\x1b[1m日本", "parameters  null", "metrics     "),
         ]
-    for columns, no_rows in (([], [[], []]), (["name " * width], [])):
+    for columns, no_rows in (([], [[], []]), ([Column("name " * width)], [])):
         Run().print_table(columns, no_rows)
         assert ("name" in capsys.readouterr().out) == bool(columns)
 
@@ -776,11 +782,11 @@ def test_what_tables_say_is_data(tmp_path: Path) -> None:
     data = pa.table({"id": [1], "name": [HOSTILE]})
     write_delta(path, data, description=HOSTILE, configuration={"x.y": HOSTILE})
     for command in (["show"], ["detail"], ["history"], ["schema"], ["files"]):
-        text = run(*command, path)
+        text = run(*command, path, "--text")
         assert "\x1b" not in text and "\u202e" not in text
         machine = run(*command, path, "--json")
         assert "\x1b" not in machine and "\u202e" not in machine and json.loads(machine)
-    assert "[bold]x[/bold]\\x1b[31m\\u202e" in run("show", path)
+    assert "[bold]x[/bold]\\x1b[31m\\u202e" in run("show", path, "--text")
     assert answer("show", path)["rows"][0]["name"] == HOSTILE
 
 
@@ -846,24 +852,13 @@ def test_pipe_that_breaks_elsewhere_is_an_error(table: str, monkeypatch: pytest.
 def test_empty_text_is_no_null(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_delta(path, rows([1]), description="", configuration={"x.y": ""})
-    assert re.search(r"^description *$", run("detail", path), re.MULTILINE)
-    assert re.search(r"^properties +x\.y: *$", run("detail", path), re.MULTILINE)
-    assert re.search(r"^name +null$", run("detail", path), re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("value", "lines"),
-    [
-        ({"a": "", "b": None}, ["a: ", "b: null"]),
-        (["", None, "x"], [", null, x"]),
-        ("", [""]),
-        (None, ["null"]),
-        ({}, ["{}"]),
-        ([], [""]),
-    ],
-)
-def test_value_has_lines(value: Any, lines: list[str]) -> None:
-    assert list(value_lines(value)) == lines
+    text = run("detail", path, "--text")
+    assert re.search(r"^description *$", text, re.MULTILINE) and re.search(r"^properties +x\.y = *$", text, re.MULTILINE)
+    assert not re.search(r"^name", text, re.MULTILINE)
+    write_delta(path, pa.table({"s": ["", None, "a,b", 'q"', "plain", "null"]}), mode="overwrite", overwrite_schema=True)
+    assert run("cat", path).splitlines() == ["s", '""', "", '"a,b"', '"q"""', "plain", "null"]
+    shown = run("show", path, "--text").splitlines()
+    assert shown[2:4] == ["", "null"]
 
 
 @pytest.mark.parametrize(

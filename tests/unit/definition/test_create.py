@@ -143,6 +143,11 @@ def test_define_table_that_cannot_be_is_refused(
 def test_define_table_unknown_property_names_the_nearest() -> None:
     with pytest.raises(DeltaError, match=r"Did you mean delta\.appendOnly\?"):
         define_table(SCHEMA, configuration={"delta.appendOnlly": "true"})
+    with pytest.raises(DeltaError, match=r"Did you mean deletionVectors\?"):
+        define_table(SCHEMA, configuration={"delta.feature.deletionVector": "supported"})
+    with pytest.raises(DeltaError) as caught:
+        define_table(SCHEMA, configuration={"delta.foo": "true"})
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_create_table_makes_version_0_without_files(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from delta_py.errors import (
     DeltaError,
     LogFileNotFoundError,
+    StorageError,
     TableNotFoundError,
     VersionNotFoundError,
     VersionsNotContiguousError,
@@ -394,6 +395,33 @@ def test_list_commits_gives_the_range_that_is_there(table: TableBuilder, store: 
     table.delete(f"{3:020d}.json")
     assert [commit.version for commit in list_commits(store, 2, 4)] == [2, 4]
     assert [commit.version for commit in list_commits(store, 4)] == [4, 5]
+
+
+def refuse(store: MemoryStore, name: str) -> None:
+    """Refuse all requests for paths that contain a name."""
+
+    def hook(_: str, __: str, path: str) -> None:
+        if name in path:
+            raise StorageError("The store refuses this.")
+
+    store.hook = hook
+
+
+def test_store_that_refuses_all_raises_one_error_without_warning(
+    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    refuse(store, "")
+    with pytest.raises(StorageError, match="refuses this"):
+        load_segment(store)
+    assert caplog.text == ""
+
+
+def test_store_that_refuses_the_hint_alone_is_listed_with_a_warning(
+    table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    refuse(store, "_last_checkpoint")
+    assert load_segment(store).version == 5 and read_last_checkpoint(store) is None
+    assert caplog.text.count("_last_checkpoint is not read (The store refuses this.)") == 2
 
 
 @pytest.mark.parametrize("odd", ["directory", "fifo"])

@@ -224,8 +224,8 @@ def test_tags_escape_children_and_attributes_that_are_no_markup() -> None:
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        *((0, "0 bytes"), (1, "1 byte"), (1_023, "1023 bytes"), (1_024, "1 KB"), (1_536, "1.5 KB")),
-        *((1_023 * 1_024, "0.999 MB"), (2**40, "1 TB")),
+        *((0, "0 bytes"), (1, "1 byte"), (1_023, "1023 bytes"), (1_024, "1 KiB"), (1_536, "1.5 KiB")),
+        *((1_023 * 1_024, "0.999 MiB"), (2**40, "1 TiB")),
     ],
 )
 def test_bytes(size: int, text: str) -> None:
