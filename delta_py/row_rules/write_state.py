@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from delta_py.errors import SchemaMismatchError
@@ -77,6 +78,18 @@ class FileLayout:
     max_open_files: int = 64
     bloom_filters: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     parquet_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Every task gets it, and most tables change few fields: the defaults at the end are left out."""
+        values = _layout_values(self)
+        count = len(values)
+        while count and values[count - 1] == _LAYOUT_DEFAULTS[count - 1]:
+            count -= 1
+        return FileLayout, values[:count]
+
+
+_layout_values = attrgetter(*FileLayout.__slots__)
+_LAYOUT_DEFAULTS = _layout_values(FileLayout())
 
 
 @dataclass(frozen=True, slots=True)

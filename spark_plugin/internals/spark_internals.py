@@ -359,18 +359,12 @@ class SparkInternals:
         return None if answer is None else orjson.loads(answer)
 
     def loaded(
-        self,
-        loads: Any,
-        reader: Any,
-        format: str,
-        path: str | None,
-        pickled_source: bytes,
-        schema: str,
-        private_options: Mapping[str, str],
+        self, loads: Any, reader: Any, format: str, path: str | None, source: bytes, schema: str, options: Mapping[str, str]
     ) -> DataFrame:
-        """Return the frame that `load` of a DataFrameReader returns, made by DriverLoads.java."""
-        options = orjson.dumps(private_options).decode()
-        java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, pickled_source, schema, options)
+        """Return the frame that `load` of a DataFrameReader returns, made by DriverLoads.java. source: pickled. options: private
+        ones."""
+        options_text = orjson.dumps(options).decode()
+        java = loads.load(self._spark._jsparkSession, reader._jreader, format, path, source, schema, options_text)
         return DataFrame(java, self._spark)
 
     def changed(self, frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:

@@ -44,6 +44,7 @@ _MODULES = {
     "LogKind": "delta_py.protocol.paths",
     "Advice": "delta_py.report.facts",
     "ColumnSkipping": "delta_py.report.facts",
+    "Commands": "delta_py.report.facts",
     "Commit": "delta_py.report.facts",
     "CommitFacts": "delta_py.report.facts",
     "Fault": "delta_py.report.facts",

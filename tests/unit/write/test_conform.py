@@ -21,7 +21,7 @@ from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.new_columns import check_new_schema
-from delta_py.row_rules.write_state import WriteState, write_state
+from delta_py.row_rules.write_state import FileLayout, WriteState, write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import (
     DATE,
@@ -142,6 +142,12 @@ def test_write_state_is_small_and_pickles() -> None:
     state = write_state(config(partitions=("day",)), LocalStore("/t"), 3)
     assert pickle.loads(pickle.dumps(state)) == state
     assert len(pickle.dumps(state)) < 4096
+
+
+@pytest.mark.parametrize("changed", [{}, {"compression": "gzip"}, {"row_group_rows": 5}, {"parquet_options": {"a": 1}}])
+def test_file_layout_pickles_with_each_changed_field(changed: dict[str, Any]) -> None:
+    layout = FileLayout(**changed)
+    assert pickle.loads(pickle.dumps(layout)) == layout
 
 
 def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
