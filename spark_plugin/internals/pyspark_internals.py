@@ -180,3 +180,18 @@ def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkEx
 
     converted._translates = True  # type: ignore[attr-defined]
     module.convert_exception = converted
+
+
+# ---------------------------------------------------------------- jobs that run
+
+
+def job_tracker(spark: Any) -> Any:
+    """Return the StatusTracker of a classic session's application."""
+    return spark.sparkContext.statusTracker()
+
+
+def erase_console_bar(spark: Any) -> None:
+    """Erase the bar that Spark draws in the terminal of a classic session; Spark draws none for the next half second."""
+    bar = spark.sparkContext._jsc.sc().progressBar()
+    if bar.isDefined():
+        bar.get().finishAll()
