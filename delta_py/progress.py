@@ -85,7 +85,7 @@ def share(fraction: float) -> Iterator[None]:
     if outer is None or outer.amount is None:
         yield
         return
-    inner = _Part(outer.work, outer.amount * fraction)
+    inner = _Part(outer.work, outer.amount * fraction, outer)
     with _entered(inner):
         yield
         inner.fill(1)
@@ -210,10 +210,10 @@ class _Work:
 
 class _Part:
     """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
-    by step."""
+    by step. outer: the part of which it is a share."""
 
-    def __init__(self, work: _Work, amount: float | None) -> None:
-        self.work, self.amount = work, amount
+    def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
+        self.work, self.amount, self._outer = work, amount, outer
         self.is_sampled = False
         self._filled = 0.0
 
@@ -228,9 +228,14 @@ class _Part:
         """Count as done a fraction of the part. It never becomes less."""
         assert self.amount is not None, "the amount of this work is not known"
         with self.work.lock:
-            filled = max(self._filled, self.amount * min(fraction, 1))
-            self.work.done += filled - self._filled
-            self._filled = filled
+            self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
+
+    def _add(self, amount: float) -> None:
+        self._filled += amount
+        if self._outer is None:
+            self.work.done += amount
+        else:
+            self._outer._add(amount)
 
     def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
         """Return a function that takes a sample and counts it."""
