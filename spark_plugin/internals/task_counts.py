@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from spark_plugin.internals.pyspark_internals import erase_console_bar, job_tracker
+from spark_plugin.internals.pyspark_internals import job_tracker, without_console_bar
 
 TaskCounts: TypeAlias = Callable[[], tuple[int, int]]
 """Returns the number of finished tasks, and of all known tasks."""
@@ -23,20 +23,16 @@ _CLIENTS_BAR = "SPARK_CONNECT_PROGRESS_BAR_ENABLED"
 
 @contextmanager
 def counted_jobs(spark: Any) -> Iterator[TaskCounts]:
-    """Count the tasks of the jobs that this thread starts inside. Spark's console bar is erased whenever they are counted.
-    spark: a classic session whose threads have their own properties."""
+    """Count the tasks of the jobs that this thread starts inside; Spark does not draw its own bar meanwhile. spark: a classic
+    session whose threads have their own properties."""
     context = spark.sparkContext
     callers_group = context.getLocalProperty(_GROUP)
     group = callers_group or f"pydelta-{uuid.uuid4()}"
     jobs = JobCounts(job_tracker(spark), group)
-
-    def counts() -> tuple[int, int]:
-        erase_console_bar(spark)
-        return jobs.tasks()
-
     context.setLocalProperty(_GROUP, group)
     try:
-        yield counts
+        with without_console_bar(spark):
+            yield jobs.tasks
     finally:
         context.setLocalProperty(_GROUP, callers_group)
 

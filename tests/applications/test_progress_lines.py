@@ -25,8 +25,8 @@ register(spark)
 {quiet}
 spark.range(10).count()
 for command in (
-    lambda table: table.optimize().executeCompaction().collect(),
-    lambda table: table.optimize().executeZOrderBy("id").collect(),
+    lambda table: table.optimize().executeCompaction(),
+    lambda table: table.optimize().executeZOrderBy("id"),
     lambda table: table.alias("t").merge(spark.range(50).repartition(8).alias("s"), "t.id = s.id")
         .whenMatchedUpdate(set={{"name": "'x'"}}).whenNotMatchedInsert(values={{"id": "s.id"}}).execute(),
 ):
@@ -38,7 +38,9 @@ CLASSIC = {
     "master": 'master("local[2]").config("spark.ui.showConsoleProgress", "true")',
     "quiet": 'spark.sparkContext.setLogLevel("OFF")',
 }
-CONNECT = {"master": 'remote("local[2]").config("spark.connect.progress.reportInterval", "100ms")', "quiet": ""}
+# A server on this machine writes to the terminal itself.
+REMOTE = 'remote("local[2]").config("spark.connect.progress.reportInterval", "100ms")'
+CONNECT = {"master": REMOTE + '.config("spark.ui.showConsoleProgress", "false")', "quiet": ""}
 
 
 @pytest.fixture
@@ -66,4 +68,4 @@ def test_commands_of_spark_show_one_line_each(table: str, session: dict[str, str
         assert done == sorted(done) and counts[-1][0] == counts[-1][1] > 0
         assert len(set(done)) > 2, "it shows nothing between the begin and the end"
         assert max(map(len, shown_lines(written))) < columns
-    assert "[Stage" not in text
+        assert "[Stage" not in written
