@@ -39,7 +39,7 @@ CLASSIC = {
     "quiet": 'spark.sparkContext.setLogLevel("OFF")',
 }
 # A server on this machine writes to the terminal itself.
-REMOTE = 'remote("local[2]").config("spark.connect.progress.reportInterval", "100ms")'
+REMOTE = 'remote("local[2]").config("spark.connect.progress.reportInterval", "100ms").config("spark.log.level", "ERROR")'
 CONNECT = {"master": REMOTE + '.config("spark.ui.showConsoleProgress", "false")', "quiet": ""}
 
 
