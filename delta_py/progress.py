@@ -1,24 +1,34 @@
-"""Shows the progress of a long command on a terminal.
+"""The progress of a long command: one line on a terminal or in a notebook, from the begin of the command to its end.
 
-    with progress("VACUUM", total=3_000) as step:
+    with progress("VACUUM", "files"):             # the command; how much work it has becomes known later
         ...
-        step(1)                         # from any thread
+        with steps(3_000, "files") as count:      # here, or in a function that is called inside
+            count(1)                              # from any thread
 
-A bar on stderr, if that is a terminal, rich is installed (`pip install 'pydelta-lake[progress]'`), and the environment does not
-set PYDELTA_PROGRESS=0. It appears after half a second, and disappears when the command ends. If several commands run at once,
-only the first one has a bar. Nothing is written otherwise.
+Work is counted in the unit of the command. Work in other units counts only in a `part` of known size: the steps inside a part are
+a fraction of it, whatever their unit.
+
+    with progress("OPTIMIZE", "bytes"), part(3_000_000, "bytes"):
+        with share(0.1), steps(20, "samples") as count: ...
+        with share(0.9), steps(7_000, "rows") as count: ...
+
+The line is shown if stderr is a terminal or the program is a notebook, if rich is installed (the extra `progress`), and if the
+environment does not set PYDELTA_PROGRESS=0. It appears after half a second. If several commands run at once, only the first one
+has a line. Errors of the line are logged and never reach the command.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING
+from contextvars import ContextVar
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -26,63 +36,350 @@ if TYPE_CHECKING:
 SETTING = "PYDELTA_PROGRESS"
 _OFF = ("0", "false", "off", "no")
 _SHOWN_AFTER_SECONDS = 0.5
+REFRESH_SECONDS = 0.2
+"""How often samples are taken, and the line is drawn."""
+_BAR_WIDTH = 20
+_MOST_SECONDS_TO_END = 2.0
 
-_shown = Lock()  # held by the command whose bar is shown
+_shown = Lock()  # held by the command whose line is shown
+_log = logging.getLogger("delta_py")
+
+
+# ---------------------------------------------------------------- for commands
 
 
 @contextmanager
-def progress(what: str, total: int, unit: str = "files") -> Iterator[Callable[[int], None]]:
-    """what: the command. total: the number of steps. Returns a function that counts finished steps."""
-    if not _is_wanted() or total < 2:
+def progress(what: str, unit: str) -> Iterator[None]:
+    """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
+    adds to the work of the outer one."""
+    if _current.get() is not None or not _is_wanted() or not _shown.acquire(blocking=False):
+        yield
+        return
+    try:
+        work = _Work(what, unit)
+        with _entered(_Part(work, None)), _Line(work):
+            yield
+            work.finish()
+    finally:
+        _shown.release()
+
+
+@contextmanager
+def part(amount: float, unit: str) -> Iterator[None]:
+    """Add work to the command; the steps inside are fractions of it, and at the end all of it is done. Does nothing if the
+    command counts in another unit, or if this is already inside a part."""
+    whole = _current.get()
+    if whole is None or not whole.counts_in(unit) or amount <= 0:
+        yield
+        return
+    inner = whole.added(amount)
+    with _entered(inner):
+        yield
+        inner.fill(1)
+
+
+@contextmanager
+def share(fraction: float) -> Iterator[None]:
+    """The steps inside are a fraction of the current part."""
+    outer = _current.get()
+    if outer is None or outer.amount is None:
+        yield
+        return
+    inner = _Part(outer.work, outer.amount * fraction, outer)
+    with _entered(inner):
+        yield
+        inner.fill(1)
+
+
+@contextmanager
+def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that counts finished steps. total: their number, at least about."""
+    outer = _current.get()
+    if outer is None or total <= 0 or not (outer.amount is not None or outer.counts_in(unit)):
         yield _pass_over
         return
-    bar = _Bar(f"{what}, {unit}", total)
+    counted = outer if outer.amount is not None else outer.added(total)
+    done, lock = 0.0, Lock()
+
+    def count(finished: float) -> None:
+        nonlocal done
+        with lock:
+            done += finished
+        counted.fill(done / total)
+
+    yield count
+    counted.fill(1)
+
+
+def note_listed(files: int) -> None:
+    """Show that so many more files were listed, as long as the command's work is not known."""
+    current = _current.get()
+    if current is not None:
+        current.work.listed += files
+
+
+@contextmanager
+def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
+    """Ask again and again how much is done, in a thread of its own. sample: returns the finished tasks and all known ones."""
+    current = _current.get()
+    assert current is not None, "nobody sees the samples"
+    take = current.follow(sample)
+    current.work.samples.append(take)
+    current.is_sampled = True
     try:
-        yield bar.advance
+        yield
     finally:
-        bar.end()
+        current.is_sampled = False
+        current.work.samples.remove(take)
 
 
-def _pass_over(steps: int) -> None:
-    """Counts nothing, because no bar is shown."""
+def can_be_sampled() -> bool:
+    """Whether a command is shown whose current part has tasks that nobody samples yet."""
+    current = _current.get()
+    return current is not None and not current.is_sampled and (current.amount is not None or current.counts_in("tasks"))
+
+
+def _pass_over(finished: float) -> None:
+    """Counts nothing, because nothing is shown."""
 
 
 def _is_wanted() -> bool:
     if os.environ.get(SETTING, "").lower() in _OFF:
         return False
     stream = sys.stderr
-    return stream is not None and stream.isatty() and importlib.util.find_spec("rich") is not None
+    return (_is_notebook() or (stream is not None and stream.isatty())) and importlib.util.find_spec("rich") is not None
 
 
-class _Bar:
-    def __init__(self, text: str, total: int) -> None:
-        self._text, self._total = text, total
-        self._began, self._lock = time.monotonic(), Lock()
-        self._done = 0
-        self._bar: Progress | None = None
+def _is_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
-    def advance(self, steps: int) -> None:
-        with self._lock:
-            self._done += steps
-            if self._bar is None and time.monotonic() - self._began >= _SHOWN_AFTER_SECONDS and _shown.acquire(blocking=False):
-                self._bar = _started(self._text, self._total)
-            if self._bar is not None:
-                self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+# ---------------------------------------------------------------- the work of a command
+
+
+class _Work:
+    """What a command has done, and what it has to do as far as this is known. total: 0 if nothing is known."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self.what, self.unit = what, unit
+        self.done, self.total = 0.0, 0.0
+        self.listed = 0
+        self.lock = Lock()
+        self.samples: list[Callable[[], None]] = []
+        self._began = time.monotonic()
+        self._known_since = self._began
+
+    def expect(self, amount: float) -> None:
+        with self.lock:
+            if not self.total:
+                self._known_since = time.monotonic()
+            self.total += amount
+
+    def set(self, done: float, total: float) -> None:
+        """Replace both numbers; what is done never becomes less."""
+        if not self.total and total:
+            self._known_since = time.monotonic()
+        with self.lock:
+            self.done = max(self.done, done)
+            self.total = max(self.done, total)
+
+    def finish(self) -> None:
+        with self.lock:
+            self.done = self.total
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def status(self) -> str:
+        """The text of the line after the bar."""
+        elapsed = _clock(self.elapsed_seconds)
+        with self.lock:
+            done, total = self.done, self.total
+        if not total:
+            return f"{self.listed:,} files listed, {elapsed}" if self.listed else elapsed
+        amount = _amounts(done, total, self.unit)
+        if done <= 0:
+            return f"{amount}, {elapsed}"
+        per_second = done / max(time.monotonic() - self._known_since, 0.001)
+        end = elapsed if done >= total else f"{_clock((total - done) / per_second)} left"
+        return f"{amount}, {_rate(per_second, self.unit)}, {end}"
+
+
+class _Part:
+    """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
+    by step. outer: the part of which it is a share."""
+
+    def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
+        self.work, self.amount, self._outer = work, amount, outer
+        self.is_sampled = False
+        self._filled = 0.0
+
+    def counts_in(self, unit: str) -> bool:
+        return self.amount is None and self.work.unit == unit
+
+    def added(self, amount: float) -> _Part:
+        self.work.expect(amount)
+        return _Part(self.work, amount)
+
+    def fill(self, fraction: float) -> None:
+        """Count as done a fraction of the part. It never becomes less."""
+        assert self.amount is not None, "the amount of this work is not known"
+        with self.work.lock:
+            self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
+
+    def _add(self, amount: float) -> None:
+        self._filled += amount
+        if self._outer is None:
+            self.work.done += amount
+        else:
+            self._outer._add(amount)
+
+    def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
+        """Return a function that takes a sample and counts it."""
+
+        def take() -> None:
+            done, known = sample()
+            if self.amount is None:
+                self.work.set(done, known)
+            elif known:
+                self.fill(done / known)
+
+        return take
+
+
+_current: ContextVar[_Part | None] = ContextVar("the part of a command that runs", default=None)
+
+
+@contextmanager
+def _entered(inner: _Part) -> Iterator[None]:
+    token = _current.set(inner)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+# ---------------------------------------------------------------- the line
+
+
+class _Line:
+    """Shows the work of a command while the block runs. A thread takes the samples and draws, so that the line also moves while
+    the command waits."""
+
+    def __init__(self, work: _Work) -> None:
+        self._work, self._stream = work, sys.stderr
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="delta_py-progress", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *raised: object) -> None:
+        self._ended.set()
+        self._thread.join(_MOST_SECONDS_TO_END)
+
+    def _run(self) -> None:
+        try:
+            self._draw_until_the_end()
+        except Exception:
+            _log.info("The progress of %s is not shown any more", self._work.what, exc_info=True)
+
+    def _draw_until_the_end(self) -> None:
+        drawing: _Terminal | _Notebook | None = None
+        try:
+            while not self._ended.wait(REFRESH_SECONDS):
+                for take in list(self._work.samples):
+                    take()
+                if drawing is None and self._work.elapsed_seconds >= _SHOWN_AFTER_SECONDS:
+                    drawing = _Notebook(self._work) if _is_notebook() else _Terminal(self._work, self._stream)
+                if drawing is not None:
+                    drawing.draw()
+        finally:
+            if drawing is not None:
+                drawing.end()
+
+
+class _Terminal:
+    """The line at the end of a terminal's text. At the end it stays there as a finished line."""
+
+    def __init__(self, work: _Work, stream: TextIO) -> None:
+        from rich.console import Console
+
+        self._work, self._bar = work, _rich_bar(work, Console(file=stream))
+        self._bar.start()
+
+    def draw(self) -> None:
+        _update(self._bar, self._work)
+        self._bar.refresh()
 
     def end(self) -> None:
-        with self._lock:
-            if self._bar is not None:
-                self._bar.stop()
-                self._bar = None
-                _shown.release()
+        _update(self._bar, self._work)
+        self._bar.stop()
 
 
-def _started(text: str, total: int) -> Progress:
-    from rich.console import Console  # its import takes too long for a command without a bar
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+class _Notebook:
+    """The line as an output of a notebook's cell."""
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(text, total=total)
-    bar.start()
+    def __init__(self, work: _Work) -> None:
+        from IPython.display import display
+
+        self._work, self._bar = work, _rich_bar(work, None)
+        self._display = display(self._bar, display_id=True)
+
+    def draw(self) -> None:
+        _update(self._bar, self._work)
+        self._display.update(self._bar)
+
+    def end(self) -> None:
+        self.draw()
+
+
+def _rich_bar(work: _Work, console: Any) -> Progress:
+    from rich.progress import BarColumn, Progress, TextColumn  # its import takes too long for a command without a line
+
+    columns = (TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), TextColumn("{task.fields[status]}", markup=False))
+    # Text that the program prints meanwhile goes where the program sends it.
+    bar = Progress(*columns, console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+    bar.add_task(work.what, total=None, status="")
+    _update(bar, work)
     return bar
+
+
+def _update(bar: Progress, work: _Work) -> None:
+    bar.update(bar.task_ids[0], completed=work.done, total=work.total or None, status=work.status())
+
+
+# ---------------------------------------------------------------- numbers as text
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _amounts(done: float, total: float, unit: str) -> str:
+    if unit != "bytes":
+        return f"{int(done):,}/{round(total):,} {unit}"
+    scale, name = _byte_unit(total)
+    digits = 0 if scale == 1 else 1
+    return f"{done / scale:,.{digits}f}/{total / scale:,.{digits}f} {name}"
+
+
+def _rate(per_second: float, unit: str) -> str:
+    if unit == "bytes":
+        scale, name = _byte_unit(per_second)
+        return f"{per_second / scale:,.1f} {name}/s"
+    if per_second >= 1:
+        return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+    return f"{per_second * 60:.1f}/min"
+
+
+def _byte_unit(amount: float) -> tuple[int, str]:
+    """Return how many bytes the unit has, and its name."""
+    from rich.filesize import pick_unit_and_suffix
+
+    return pick_unit_and_suffix(int(amount), ["bytes", "kB", "MB", "GB", "TB", "PB"], 1000)

@@ -37,9 +37,10 @@ def register_source(spark: Any) -> None:
 
 def register_second_name(spark: Any, name: str) -> None:
     """Register the source with a session under a second name too, for statements and for callers of the JVM. The methods of
-    Spark's readers and writers in Python replace the name by the first."""
+    Spark's readers and writers in Python replace the name by the first. A clone of a Spark Connect session has this name from
+    its origin."""
     key = (adapter_of(spark).session_id, name)
-    if key not in _second_names:
+    if key not in _second_names and key[0] not in _nonces:
         adapter_of(spark).register_source(renamed_source(source_with(nonce_of(spark)), name))
         _second_names.add(key)
 

@@ -18,14 +18,14 @@ from delta_py.copies.clone import CloneSource, clone_files, table_in_place
 from delta_py.copies.convert_to_delta import ConvertRequest, ParquetTable, ReadFooters, read_directory, read_here
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
+from delta_py.progress import progress
 from delta_py.protocol.paths import encode_path
 from delta_py.snapshot import Snapshot
 from delta_py.storage.addresses import is_within
 from delta_py.storage.store import ObjectStore
 
-_COMMAND = "CLONE"  # the name in progress messages
 
-
+@progress("CLONE", "files")
 def clone_parquet(
     source: ObjectStore,
     target: ObjectStore,
@@ -45,7 +45,7 @@ def clone_parquet(
     """
     _check_apart(source.root, target.root)
     present = at(partial(table_in_place, source.root, target, replace_table=replace_table))
-    table = read_directory(source, request, read or partial(read_here, command=_COMMAND), at)
+    table = read_directory(source, request, read or read_here, at)
     if table is None:
         raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
     present = None if present is None else present.through(target)

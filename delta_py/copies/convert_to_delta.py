@@ -28,7 +28,7 @@ from delta_py.definition.properties import split_configuration
 from delta_py.errors import DataFileError, InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
 from delta_py.parquet.foreign_files import FooterReading, read_footers
-from delta_py.progress import progress
+from delta_py.progress import part, progress, steps
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, Metadata, Protocol
 from delta_py.protocol.features import Properties
@@ -102,6 +102,7 @@ class Converted:
     file_count: int = 0
 
 
+@progress("CONVERT", "files")
 def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, at: AtTable = here) -> Converted:
     """Make a table from the Parquet files below the store's root.
 
@@ -132,13 +133,13 @@ def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooter
     return ParquetTable(_definition(request, columns), tuple(_adds(footers, values)))
 
 
-def read_here(reading: FooterReading, files: pa.Table, *, command: str = "CONVERT") -> pa.Table:
-    """ReadFooters in threads of this process. command: the name in progress messages."""
+def read_here(reading: FooterReading, files: pa.Table) -> pa.Table:
+    """ReadFooters in threads of this process."""
     footers: list[pa.Table] = []
-    with progress(command, files.num_rows) as count:
-        for part in parts_of(files, _READ_AT_ONCE):
-            footers.append(read_footers(reading, part))
-            count(part.num_rows)
+    with steps(files.num_rows, "footers") as count:
+        for some in parts_of(files, _READ_AT_ONCE):
+            footers.append(read_footers(reading, some))
+            count(some.num_rows)
     return pa.concat_tables(footers)
 
 
@@ -156,7 +157,8 @@ def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read
     is_sound = first["schema"].null_count == 0  # else it is reported with all others
     reading = _reading(store, request, merge_files(first, request.partitions).schema if is_sound else request.partitions)
     while True:
-        footers = read(reading, files)
+        with part(files.num_rows, "files"):
+            footers = read(reading, files)
         _check_footers(store, footers)
         columns = merge_files(footers, request.partitions)
         needed = _reading(store, request, columns.schema)

@@ -30,6 +30,7 @@ from delta_py.definition.create import check_empty
 from delta_py.errors import StorageError
 from delta_py.index_commands.index_upkeep import index_clone
 from delta_py.optimize.optimize import AtTable, here
+from delta_py.progress import progress
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, z85_encode
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
@@ -54,6 +55,7 @@ CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
 """Runs write.file_copies.copy_files, in parallel."""
 
 
+@progress("CLONE", "bytes")
 def deep_clone(
     source: Snapshot,
     target: ObjectStore,

@@ -34,6 +34,7 @@ from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.errors import DataFileError, DeletionVectorError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_py.log.history import version_at_timestamp
 from delta_py.object_stores.open_store import is_in_transaction
+from delta_py.progress import progress
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import DomainMetadata, Metadata
 from delta_py.repair.file_check import absent, file_faults, paths_named_by
@@ -77,6 +78,7 @@ class Restored:
         }
 
 
+@progress("RESTORE", "files")
 def restore(
     store: ObjectStore,
     *,
@@ -158,6 +160,7 @@ def _restore(
     return replace(result, version=committed)
 
 
+@progress("RESTORE", "files")
 def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_ms: int | None = None) -> pa.Table:
     """The files that prevent an earlier version from being restored or read: FAULT_SCHEMA (file_check.py) of its files that are
     missing or damaged. Nothing is changed. Raises as restore, except for such files.

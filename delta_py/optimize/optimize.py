@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 from delta_py.layout.row_order import PIECES, RowOrder
@@ -31,13 +32,15 @@ from delta_py.optimize.optimize_bins import (
     DEFAULT_DELETED_RATIO,
     Bin,
     BinWriters,
+    ChosenBins,
     Compaction,
     OptimizeRequest,
+    about_rows,
     batches_of,
 )
 from delta_py.optimize.optimize_metrics import Optimized
 from delta_py.optimize.optimize_ordering import compaction_of
-from delta_py.progress import progress
+from delta_py.progress import part, progress, share, steps
 from delta_py.protocol.actions import DomainMetadata
 from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors
@@ -54,7 +57,7 @@ from delta_py.write.arranging import (
     write_pieces,
 )
 from delta_py.write.data_files import WrittenFiles, nothing_left
-from delta_py.write.file_compaction import compact
+from delta_py.write.file_compaction import compact, counted
 from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
@@ -75,6 +78,7 @@ def here(step: Callable[[], T], *, once: bool = False) -> T:
     return step()
 
 
+@progress("OPTIMIZE", "bytes")
 def optimize(
     store: ObjectStore,
     request: OptimizeRequest,
@@ -97,18 +101,7 @@ def optimize(
         compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = at(compaction.choose)
         totals.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
-        skipped_bins = 0
-        for bins in batches_of(chosen.bins, request.batch_bytes):
-            batch = compaction.for_batch()
-            written = batch.write(writers, bins)
-            try:
-                committed = at(partial(batch.commit, bins, written), once=True)
-            except DeltaConcurrentModificationException as error:  # between the check and the commit
-                _log.info("%s: a batch of OPTIMIZE is planned again: %s", store.root, error.message)
-                skipped_bins += len(bins)
-                continue
-            skipped_bins += len(bins) - committed["bins"]
-            totals.count(committed)
+        skipped_bins = _run_batches(compaction, chosen, writers, at, totals)
         if not skipped_bins:
             return totals
         _log.info("%s: other writers have changed files of %d bins, which are planned again", store.root, skipped_bins)
@@ -116,6 +109,29 @@ def optimize(
         "%s: other writers have changed files of %d bins again and again; they stay as they are", store.root, skipped_bins
     )
     return totals
+
+
+def _run_batches(compaction: Compaction, chosen: ChosenBins, writers: BinWriters, at: AtTable, totals: Optimized) -> int:
+    """Write and commit the bins; returns how many were not committed because other writers had changed their files."""
+    total_bytes, skipped_bins = pc.sum(chosen.bins["size"]).as_py() or 0, 0
+    with part(total_bytes, "bytes"):
+        for bins in batches_of(chosen.bins, compaction.request.batch_bytes):
+            batch = compaction.for_batch()
+            with share(_bytes_of(bins) / max(1, total_bytes)):
+                written = batch.write(writers, bins)
+            try:
+                committed = at(partial(batch.commit, bins, written), once=True)
+            except DeltaConcurrentModificationException as error:  # between the check and the commit
+                _log.info("%s: a batch of OPTIMIZE is planned again: %s", totals.table_root, error.message)
+                skipped_bins += len(bins)
+                continue
+            skipped_bins += len(bins) - committed["bins"]
+            totals.count(committed)
+    return skipped_bins
+
+
+def _bytes_of(bins: Iterable[Bin]) -> int:
+    return sum(file.size_bytes for files in bins for file in files)
 
 
 def _newest(store: ObjectStore) -> tuple[Snapshot, DomainMetadata | None]:
@@ -132,44 +148,48 @@ class LocalBinWriters:
     """BinWriters in threads of this process. Rows to be sorted are spilled to this machine's disk."""
 
     def compact(self, rewrite: Rewrite, bins: Sequence[Bin]) -> list[WrittenFiles]:
-        with nothing_left(rewrite.state):
-            return _in_threads([partial(compact, files, rewrite, task=number) for number, files in enumerate(bins)])
+        with nothing_left(rewrite.state), steps(sum(map(about_rows, bins)), "rows") as count:
+            return _in_threads(
+                [partial(compact, files, rewrite, task=number, count_rows=count) for number, files in enumerate(bins)]
+            )
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
-        return _in_threads([partial(sample_columns, part.files, arrangement, part.every) for part in bins])
+        with steps(sum(about_rows(sampled.files) for sampled in bins), "rows") as count:
+
+            def sample(sampled: SampledBin) -> pa.Table:
+                rows = sample_columns(sampled.files, arrangement, sampled.every)
+                count(about_rows(sampled.files))
+                return rows
+
+            return _in_threads([partial(sample, sampled) for sampled in bins])
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
-        with nothing_left(arrangement.rewrite.state):
+        rows_to_count = 2 * sum(map(about_rows, bins))  # each row is spilled, and then written
+        with nothing_left(arrangement.rewrite.state), steps(rows_to_count, "rows") as count:
             return [
-                WrittenFiles() if order is None else self._arranged(arrangement, files, order)
+                WrittenFiles() if order is None else _arranged(arrangement, files, order, count)
                 for files, order in zip(bins, orders, strict=True)
             ]
 
-    def _arranged(self, arrangement: Arrangement, files: Bin, order: RowOrder) -> WrittenFiles:
-        with SpilledRows() as spilled:
 
-            def spill(share: Bin) -> None:
-                for piece, rows in split_rows(share, arrangement, order):
-                    spilled.put(piece, to_bytes(rows))
+def _arranged(arrangement: Arrangement, files: Bin, order: RowOrder, count_rows: Callable[[int], None]) -> WrittenFiles:
+    with SpilledRows() as spilled:
 
-            def write(number: int) -> WrittenFiles:
-                rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
-                return write_pieces(rows, arrangement, task=number)
+        def spill(files_of_task: Bin) -> None:
+            for piece, rows in split_rows(files_of_task, arrangement, order):
+                spilled.put(piece, to_bytes(rows))
+                count_rows(rows.num_rows)
 
-            _in_threads([partial(spill, share) for share in file_shares(files, _THREADS)])
-            steps = [partial(write, number) for number in range(order.file_count)]
-            return WrittenFiles.of_all(_in_threads(steps))
+        def write(number: int) -> WrittenFiles:
+            rows = map(from_bytes, spilled.take(range(number * PIECES, (number + 1) * PIECES)))
+            return write_pieces(counted(rows, count_rows), arrangement, task=number)
+
+        _in_threads([partial(spill, files_of_task) for files_of_task in file_shares(files, _THREADS)])
+        return WrittenFiles.of_all(_in_threads([partial(write, number) for number in range(order.file_count)]))
 
 
-def _in_threads(steps: Sequence[Callable[[], T]]) -> list[T]:
-    with progress("OPTIMIZE", len(steps), "tasks") as count:
-
-        def counted(step: Callable[[], T]) -> T:
-            result = step()
-            count(1)
-            return result
-
-        return in_threads([partial(counted, step) for step in steps], _THREADS, "delta_py-optimize")
+def _in_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    return in_threads(tasks, _THREADS, "delta_py-optimize")
 
 
 @raises_storage_errors(lambda optimizer: optimizer.store.root)

@@ -45,7 +45,7 @@ from delta_py.types.schema import TIMESTAMP
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, moved_rows
-from delta_py.write.rewrite import Rewrite, removed, with_vector
+from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
 from delta_py.write.row_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
@@ -53,6 +53,7 @@ DEFAULT_TARGET_BYTES = 1 << 30
 DEFAULT_DELETED_RATIO = 0.05
 DEFAULT_MIN_CUBE_BYTES = 100 << 30
 DEFAULT_TARGET_CUBE_BYTES = 150 << 30
+_BYTES_A_ROW = 64  # for files without a row count
 TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
 
 Bin: TypeAlias = tuple[ScanFile, ...]
@@ -333,6 +334,12 @@ def _no_partition_column(column: str, partitions: Sequence[str]) -> InvalidOptio
         sql_state="42P10",
         column=column,
     )
+
+
+def about_rows(files: Bin) -> int:
+    """How many rows the files have; an estimate if a file has no row count."""
+    rows = row_count_of(files)
+    return sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows
 
 
 def packed(

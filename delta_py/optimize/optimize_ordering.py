@@ -28,8 +28,10 @@ from delta_py.optimize.optimize_bins import (
     ChosenBins,
     Compaction,
     OptimizeRequest,
+    about_rows,
     packed,
 )
+from delta_py.progress import share
 from delta_py.protocol.actions import AddFile, DomainMetadata
 from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
@@ -40,14 +42,14 @@ from delta_py.types.names import joined_name
 from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import removed, row_count_of, wrong_row_count
+from delta_py.write.rewrite import removed, wrong_row_count
 
 _Z_ORDER_TAG = "ZORDER_BY"
 _CUBE_ID, _CUBE_COLUMNS, _CUBE_CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"
 # Rows in the sample of a bin; in those of many bins together, which the driver holds at once; and the minimum for a file.
 _SAMPLED_ROWS, _SAMPLED_AT_ONCE, _SAMPLED_A_FILE = 100_000, 2_000_000, 16 * PIECES
-_BYTES_A_ROW = 64  # for files without a row count
+_SAMPLING = 0.1  # about the sample's share of the time
 
 
 def compaction_of(snapshot: Snapshot, clustering: DomainMetadata | None, request: OptimizeRequest) -> Compaction:
@@ -95,12 +97,14 @@ class Ordering(Compaction):
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
         arrangement = self.arrangement
-        samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
+        with share(_SAMPLING):
+            samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
         orders = [
             RowOrder.of(sample, self.paths, self.curve, self._file_count(files)) if sample.num_rows else None
             for files, sample in zip(bins, samples, strict=True)
         ]
-        written = self._with_instants(bins, writers.arrange(arrangement, bins, orders))
+        with share(1 - _SAMPLING):
+            written = self._with_instants(bins, writers.arrange(arrangement, bins, orders))
         removes = [WrittenFiles(removes=tuple(removed(file, data_change=False) for file in files)) for files in bins]
         return [WrittenFiles.of_all(both) for both in zip(written, removes, strict=True)]
 
@@ -110,8 +114,7 @@ class Ordering(Compaction):
     def _every(self, files: Bin, bins: int) -> int:
         """The step of the sample of a bin, given the number of bins: the sample has every n-th row."""
         sample_rows = min(_SAMPLED_ROWS, max(_SAMPLED_AT_ONCE // bins, _SAMPLED_A_FILE * self._file_count(files)))
-        rows = row_count_of(files)
-        return max(1, (sum(file.size_bytes for file in files) // _BYTES_A_ROW if rows is None else rows) // sample_rows)
+        return max(1, about_rows(files) // sample_rows)
 
     def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
         mismatch = wrong_row_count(old_files, written.row_count)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, StorageError, UnsupportedOperationError, readable
 from delta_py.parquet.page_check import page_fault
-from delta_py.progress import progress
+from delta_py.progress import steps
 from delta_py.protocol.actions import AddFile
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor, read_deletion_vector
 from delta_py.scan.scan_state import ScanFile
@@ -56,7 +56,6 @@ _PAGE_READERS = min(8, os.cpu_count() or 1)
 # Up to this number, files are checked one by one: a listing of the directory may hold very many more.
 _FEW_FILES = 64
 _AT_ONCE = 1_024
-_MEGABYTE = 1 << 20
 _UNSEEN = (OSError, StorageError, UnsupportedOperationError)
 
 
@@ -80,7 +79,7 @@ def file_faults(snapshot: Snapshot, only: pa.Array | pa.ChunkedArray | None = No
 
 def _looked_through(files: pa.Table, look: Callable[[pa.Table], pa.RecordBatch]) -> list[pa.RecordBatch]:
     results = []
-    with progress("FSCK", files.num_rows) as count:
+    with steps(files.num_rows, "files") as count:
         for part in _parts(files):
             results.append(look(part))
             count(part.num_rows)
@@ -103,8 +102,12 @@ def absent(store: ObjectStore, paths: Sequence[str]) -> list[str]:
             return True
         return False
 
-    with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
-        return [path for path, is_missing in zip(paths, pool.map(is_absent, paths), strict=True) if is_missing]
+    absent_paths = []
+    with steps(len(paths), "files") as count, ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
+        for path, is_missing in zip(paths, pool.map(is_absent, paths), strict=True):
+            absent_paths += [path] if is_missing else []
+            count(1)
+    return absent_paths
 
 
 def faults_of(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
@@ -169,8 +172,8 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
 def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     """Find files with damaged pages. None of them can be repaired: a user may want to recover the remaining bytes."""
     rows = []
-    megabytes = pc.sum(pc.add(pc.divide(files["size"], _MEGABYTE), 1)).as_py() or 0
-    with progress("FSCK of data", megabytes, "MB") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
+    size_bytes = pc.sum(files["size"]).as_py() or 0
+    with steps(size_bytes, "bytes") as count, ThreadPoolExecutor(_PAGE_READERS, "delta_py-pages") as pool:
         for part in _parts(files.select(["path", "size", "rows"])):
             listed = part.to_pylist()
             looks = pool.map(lambda file: _look_at_pages(snapshot.store, file["path"], file["size"], count), listed)
@@ -230,12 +233,12 @@ def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
 
 
 def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
-    """count: called with the megabytes as they are read."""
-    megabytes, counted = size // _MEGABYTE + 1, 0
+    """count: called with the bytes as they are read."""
+    counted = 0
 
     def count_rows(done: int, total: int) -> None:
         nonlocal counted
-        share = megabytes * done // max(1, total)
+        share = size * done // max(1, total)
         count(share - counted)
         counted = share
 
@@ -246,7 +249,7 @@ def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[in
         return _Look(_Sight.UNSEEN, "it was there, and was deleted before its pages were read. Run FSCK again")
     except (*_UNSEEN, pa.ArrowNotImplementedError, MemoryError) as error:
         return _Look(_Sight.UNSEEN, f"its pages cannot be looked at: {readable(str(error))}")
-    count(megabytes - counted)
+    count(size - counted)
     if fault is None:
         return _Look(_Sight.SOUND)
     why = f"its pages are damaged: {readable(fault)}. Restore it from a backup"

@@ -26,6 +26,7 @@ from delta_py.errors import CorruptTableError, DataFileError
 from delta_py.log.commit_reader import read_actions
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
+from delta_py.progress import progress
 from delta_py.repair.file_check import DELETION_VECTOR, FAULT_SCHEMA, faults_of, file_faults
 from delta_py.repair.log_check import LogCheck, parts_of
 from delta_py.scan.file_groups import scan_files
@@ -48,9 +49,10 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
     for a table whose newest version cannot be rebuilt; nothing is changed then. Else as Transaction.commit. An interrupted repair
     does no harm, and continues when it is run again.
     """
-    check = LogCheck(store)
-    of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
-    of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
+    with progress("FSCK", "bytes" if check_data else "files"):
+        check = LogCheck(store)
+        of_log = pa.Table.from_batches([faults_of(check.faults())], FAULT_SCHEMA)
+        of_files = FAULT_SCHEMA.empty_table() if check.snapshot is None else file_faults(check.snapshot, check_data=check_data)
     faults = pa.concat_tables([of_log, of_files])
     if dry_run:
         return faults

@@ -1,6 +1,6 @@
 """Run one step for each of many files of a table, some at a time: to delete or move them.
 
-    failed = for_each_file(store, found["path"], store.delete, "VACUUM", "VACUUM could not delete")
+    failed = for_each_file(store, found["path"], store.delete, "VACUUM could not delete")
 
 The step continues with the other files after one has failed.
 """
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from delta_py.errors import StorageError
-from delta_py.progress import progress
+from delta_py.progress import steps
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
@@ -25,10 +25,9 @@ _NAMED = 5
 
 
 def for_each_file(
-    store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what: str, what_failed: str
+    store: ObjectStore, paths: pa.Array | pa.ChunkedArray, step: Callable[[str], None], what_failed: str
 ) -> dict[str, OSError | StorageError]:
-    """Run the step for all files; returns the errors of those that failed. Some of these are logged, with what_failed. what: the
-    command, for the displayed progress."""
+    """Run the step for all files; returns the errors of those that failed. Some of these are logged, with what_failed."""
     failed: dict[str, OSError | StorageError] = {}
 
     def attempt(path: str) -> None:
@@ -37,7 +36,7 @@ def for_each_file(
         except (OSError, StorageError) as error:
             failed[path] = error
 
-    with progress(what, len(paths)) as count, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
+    with steps(len(paths), "files") as count, ThreadPoolExecutor(_THREADS, "delta_py-files") as pool:
         for start in range(0, len(paths), _AT_ONCE):  # a pool keeps every waiting job in memory
             for _ in pool.map(attempt, paths.slice(start, _AT_ONCE).to_pylist()):
                 count(1)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import StorageError
+from delta_py.progress import progress
 from delta_py.snapshot import Snapshot
 from delta_py.storage.copying import move_object
 from delta_py.storage.listing import listed_objects
@@ -85,6 +86,7 @@ def list_quarantine(store: ObjectStore) -> pa.Table:
     return quarantined.sort_by([("quarantined", "descending"), ("held_at", "ascending")])
 
 
+@progress("RESTORE QUARANTINED", "files")
 def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Table:
     """Move all quarantined files back to their original paths, unless another file is there; returns RESTORED_SCHEMA, by path.
 
@@ -104,7 +106,7 @@ def restore_quarantined(store: ObjectStore, *, dry_run: bool = False) -> pa.Tabl
                 unrestored_paths.add(held_at)
 
         why = "could not be brought back from quarantine:"
-        errors = for_each_file(store, quarantined["held_at"], bring_back, "bringing back", why)
+        errors = for_each_file(store, quarantined["held_at"], bring_back, why)
         if errors:
             path, error = next(iter(errors.items()))
             raise StorageError(

@@ -48,6 +48,7 @@ from delta_py.log.last_vacuum import read_last_vacuum
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import list_log
 from delta_py.object_stores.open_store import coordination_of, refuse_in_transaction
+from delta_py.progress import note_listed, progress
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, retention_ms
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, are_plain
 from delta_py.protocol.table_config import Operation
@@ -107,6 +108,7 @@ class Vacuumed:
     quarantined: int = 0
 
 
+@progress("VACUUM", "files")
 def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], int] | None = None) -> Vacuumed:
     """Delete the files that no retained version references; returns them.
 
@@ -181,6 +183,7 @@ class Vacuum:
         self._leased_versions += [] if leases.version is None else [leases.version]
         return leases
 
+    @progress("VACUUM", "files")
     def find(self) -> pa.Table:
         """Find the files that may be deleted: FOUND_SCHEMA, by path. Memory: eight bytes for each referenced file, and the names
         of the files that may be deleted. Raises as vacuum.
@@ -230,18 +233,19 @@ class Vacuum:
     def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
         """Delete the files, or move them to quarantine if requested; returns the errors of the files where it failed."""
         if not self._request.quarantine:
-            return for_each_file(self._store, paths, self._store.delete, "VACUUM", "VACUUM could not delete")
+            return for_each_file(self._store, paths, self._store.delete, "VACUUM could not delete")
         is_quarantined = are_quarantined(paths)
         aside = Quarantine(self._store, self._now_ms)
-        errors = for_each_file(self._store, paths.filter(is_quarantined), self._store.delete, "VACUUM", "VACUUM could not delete")
+        errors = for_each_file(self._store, paths.filter(is_quarantined), self._store.delete, "VACUUM could not delete")
         unquarantined_paths = paths.filter(pc.invert(is_quarantined))
-        return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM", "VACUUM could not move aside")
+        return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
         tables: set[str] = set()
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in listed(self._store):
+                note_listed(batch.num_rows)
                 in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
                 tables.update(table for path in in_logs if (table := table_above(path)) is not None)
                 yield batch.filter(self._are_old(batch))

@@ -10,10 +10,11 @@ Protocol: Add File and Remove File; Deletion Vectors; Row Tracking.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from delta_py.parquet.row_counts import stored_row_count
@@ -26,13 +27,17 @@ from delta_py.write.data_files import WrittenFiles, delete_files, write_unchange
 from delta_py.write.rewrite import Rewrite, live_batches, removed, wrong_row_count
 
 
-def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> WrittenFiles:
+def compact(
+    files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0, count_rows: Callable[[int], None] | None = None
+) -> WrittenFiles:
     """Write the live rows of files of one partition to one file; to none if no row remains.
 
-    rewrite: of a table state whose target_file_bytes no file reaches. Memory: two batches and a row group. Raises
-    RowCountMismatchError if the files do not have as many rows as their statistics say. Then the new file is deleted.
+    rewrite: of a table state whose target_file_bytes no file reaches. count_rows: called with the rows of each batch. Memory: two
+    batches and a row group. Raises RowCountMismatchError if the files do not have as many rows as their statistics say. Then the
+    new file is deleted.
     """
     batches = prefetch(live_batches(files, rewrite))  # one core decodes, another encodes
+    batches = batches if count_rows is None else counted(batches, count_rows)
     written = write_unchanged(rewrite.state, batches, task=task)
     mismatch = wrong_row_count(files, written.row_count)
     if mismatch is not None:
@@ -40,6 +45,13 @@ def compact(files: Sequence[ScanFile], rewrite: Rewrite, *, task: int = 0) -> Wr
         raise mismatch
     removes = tuple(removed(file, data_change=rewrite.state.data_change) for file in files)
     return WrittenFiles.of_all([written, WrittenFiles(removes=removes)])
+
+
+def counted(batches: Iterable[pa.RecordBatch], count_rows: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+    """The batches; calls count_rows with the number of rows of each one when the next one is requested."""
+    for batch in batches:
+        yield batch
+        count_rows(batch.num_rows)
 
 
 def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[ScanFile]) -> BitMap64 | None:

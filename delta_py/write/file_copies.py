@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from delta_py.errors import DataFileError
-from delta_py.progress import progress
+from delta_py.progress import steps
 from delta_py.storage.copying import OtherSizeError, copy_object
 from delta_py.storage.store import ObjectStore
 
@@ -33,15 +33,20 @@ _KEPT = "The target is as it was; what was copied is used by the next run."
 def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
     """Copy the files in several threads. Raises DataFileError for a file that is missing or does not match the log, otherwise as
     copy_object."""
-    with progress("CLONE", len(copies)) as count, ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
+    with steps(bytes_of(copies), "bytes") as count, ThreadPoolExecutor(_COPIERS, "delta_py-clone") as pool:
         futures = [pool.submit(_copy_file, source, target, copy) for copy in copies]
         try:
-            for future in futures:
+            for copy, future in zip(copies, futures, strict=True):
                 future.result()
-                count(1)
+                count(copy["least"])
         finally:
             for future in futures:
                 future.cancel()
+
+
+def bytes_of(copies: Sequence[Copy]) -> int:
+    """How many bytes the copies have at least."""
+    return sum(copy["least"] for copy in copies)
 
 
 def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from delta_py.definition.evolve import DefinitionChanges
 from delta_py.definition.request import WriteRequest
 from delta_py.expressions.tree import Expression
+from delta_py.progress import progress
 from delta_py.row_changes.dml import ChosenFiles, Dml, MetricNames
 from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_column
 from delta_py.snapshot import Snapshot
@@ -54,6 +55,7 @@ from spark_plugin.session_source import private
 from spark_plugin.tasks.arrow_batches import unweighed
 from spark_plugin.tasks.run_near_table import abandon, at_table, clean_up, in_tasks, tasks_worth_while
 from spark_plugin.tasks.task_answers import from_text
+from spark_plugin.tasks.task_progress import watched
 
 Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
@@ -183,7 +185,7 @@ def open_target(
 
     Errors of delta_py that are raised inside become Spark errors too.
     """
-    with as_spark_raises(), active(spark):
+    with as_spark_raises(), active(spark), progress(operation, "tasks"), watched(spark):
         time_zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
         snapshot = newest(spark, table)
         by_session = request is None

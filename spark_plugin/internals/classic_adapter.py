@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 from pyspark import StorageLevel
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from spark_plugin.internals.pyspark_internals import formatted_sql, frame_of
 from spark_plugin.internals.spark_internals import SparkInternals
+from spark_plugin.internals.task_counts import TaskCounts, counted_jobs
 
 
 class ClassicAdapter(SparkInternals):
@@ -34,6 +35,9 @@ class ClassicAdapter(SparkInternals):
 
     def may_run_tasks(self) -> bool:
         return self.runs_tasks()
+
+    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
+        return counted_jobs(self._session) if self.has_local_properties() else nullcontext(lambda: (0, 0))
 
     @contextmanager
     def checkpointed(self, frame: DataFrame, level: StorageLevel, source: DataFrame) -> Iterator[DataFrame]:

@@ -20,6 +20,7 @@ from spark_plugin.internals.connect_internals import (
     release_checkpoint,
     stand_in_for,
 )
+from spark_plugin.internals.task_counts import TaskCounts, counted_queries
 
 
 class ConnectAdapter:
@@ -63,6 +64,9 @@ class ConnectAdapter:
 
     def may_run_tasks(self) -> bool:
         return True
+
+    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
+        return counted_queries(self._spark)
 
     # ------------------------------------------------------------ SQL
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 if TYPE_CHECKING:
@@ -180,3 +181,42 @@ def _translate_in(module: Any, translate: Callable[[PySparkException], PySparkEx
 
     converted._translates = True  # type: ignore[attr-defined]
     module.convert_exception = converted
+
+
+# ---------------------------------------------------------------- jobs that run
+
+
+def job_tracker(spark: Any) -> Any:
+    """Return the StatusTracker of a classic session's application."""
+    return spark.sparkContext.statusTracker()
+
+
+@contextmanager
+def without_console_bar(spark: Any) -> Iterator[None]:
+    """Keep a classic session from drawing its own bar in the terminal inside the block, if it has one. Its bar draws on where
+    nobody sees it."""
+    context = spark.sparkContext
+    option = context._jsc.sc().progressBar()
+    stream_field = _stream_of(option.get()) if option.isDefined() else None
+    if stream_field is None:
+        yield
+        return
+    bar, io_package = option.get(), context._jvm.java.io
+    bar.finishAll()
+    stream = stream_field.get(bar)
+    stream_field.set(bar, io_package.PrintStream(io_package.OutputStream.nullOutputStream()))
+    try:
+        yield
+    finally:
+        bar.finishAll()
+        stream_field.set(bar, stream)
+
+
+def _stream_of(bar: Any) -> Any | None:
+    """Return the field with the stream to which Spark's bar is drawn; None in a build of Spark that has no such field."""
+    try:
+        field = bar.getClass().getDeclaredField("console")
+    except Py4JError:
+        return None
+    field.setAccessible(True)
+    return field

@@ -22,6 +22,7 @@ from pyspark.sql.types import DataType
 from spark_plugin.internals.classic_adapter import ClassicAdapter
 from spark_plugin.internals.connect_adapter import ConnectAdapter
 from spark_plugin.internals.spark_internals import SparkInternals, is_connect
+from spark_plugin.internals.task_counts import TaskCounts
 
 
 class SessionAdapter(Protocol):
@@ -73,6 +74,9 @@ class SessionAdapter(Protocol):
 
     def may_run_tasks(self) -> bool:
         """Whether any task runs in the session's application, or may run there."""
+
+    def counted_tasks(self) -> AbstractContextManager[TaskCounts]:
+        """Count the tasks of the jobs that this thread starts inside the block. They are 0 if nobody can tell."""
 
     # ------------------------------------------------------------ SQL
 

@@ -40,6 +40,7 @@ name."""
 _routed: set[str] = set()
 """The ids of sessions whose parser has our router."""
 
+_SESSION_SOURCES = "pydelta.driver.SessionSources"
 _BESIDE = "org.apache.spark.sql.execution.datasources.v2.python.PythonScan"
 _GROWING_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 
@@ -154,6 +155,8 @@ class SparkInternals:
     def _known_sources(self) -> Any:
         """Return the Python sources that the session has registered, by lower-case name."""
         manager = self._spark._jsparkSession.sessionState().dataSourceManager()
+        if manager.getClass().getName() == _SESSION_SOURCES:
+            return manager.registered()
         sources_field = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
         sources_field.setAccessible(True)
         return sources_field.get(manager)

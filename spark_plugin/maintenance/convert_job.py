@@ -45,7 +45,7 @@ class ParquetSource:
 def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
     """Raises the same errors as delta_py's convert, as Spark errors."""
     with as_spark_raises(), active(spark):
-        read = partial(_read_footers, spark, "CONVERT")
+        read = partial(_read_footers, spark)
         return convert(source.place.open_store(spark), source.request, read, _at(spark))
 
 
@@ -61,7 +61,7 @@ def run_parquet_clone(
             source.request,
             replace_table=arguments["replace_table"],
             properties=arguments["properties"],
-            read=partial(_read_footers, spark, "CLONE"),
+            read=partial(_read_footers, spark),
             at=_at(spark),
         )
     read_anew(spark, None, target.url)
@@ -75,9 +75,9 @@ def _at(spark: SparkSession) -> AtTable:
     return at
 
 
-def _read_footers(spark: SparkSession, command: str, reading: FooterReading, files: pa.Table) -> pa.Table:
+def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) -> pa.Table:
     if files.num_rows <= _FILES_A_TASK:
-        return at_table(spark, partial(read_here, reading, files, command=command))
+        return at_table(spark, partial(read_here, reading, files))
     parts = [_alone(part) for part in parts_of(files, _FILES_A_TASK)]
     return pa.concat_tables(in_tasks(spark, parts, partial(read_footers, reading)))
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from delta_py.copies.restore import restore_faults
+from delta_py.progress import progress
 from delta_py.repair.file_check import FAULT_SCHEMA
 from delta_py.repair.fsck import fsck
 from delta_py.scan.time_travel import parse_timestamp_ms
@@ -28,13 +29,14 @@ def run_fsck(
     spark: SparkSession, table: TablePath, *, dry_run: bool, allow_data_loss: bool, check_data: bool
 ) -> DataFrame:
     """Do the same as DeltaTable.fsck."""
-    with as_spark_raises(), active(spark):
+    with as_spark_raises(), active(spark), progress("FSCK", "bytes" if check_data else "files"):
         store = table.open_store(spark)
         step = partial(fsck, store, dry_run=dry_run, allow_data_loss=allow_data_loss, check_data=check_data)
         faults = at_table(spark, step, once=not dry_run)
     return to_frame(spark, faults, FAULTS)
 
 
+@progress("RESTORE", "files")
 def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) -> DataFrame:
     """Return the missing or damaged files of a version, or of the newest version at or before a time as text."""
     with as_spark_raises(), active(spark):

@@ -58,6 +58,7 @@ from spark_plugin.maintenance.job_tasks import (
 from spark_plugin.options.settings import TablePath, active, conf, is_on
 from spark_plugin.tasks.run_near_table import abandon, at_table, in_tasks, tasks_worth_while
 from spark_plugin.tasks.task_answers import from_text
+from spark_plugin.tasks.task_progress import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,7 +139,8 @@ class SparkBinWriters:
             frame = self._spark.createDataFrame(shares, _SHARES)
             frame = frame.repartition(len(shares)).mapInArrow(split, _SPLIT)
             frame = frame.repartitionById(first_files[-1], FILE).sortWithinPartitions(FILE, PIECE)
-            written = {row[FILE]: from_text(row[ANSWER]) for row in frame.mapInArrow(write, _WRITTEN).collect()}
+            with watched(self._spark, 2 * len(shares) + first_files[-1]):
+                written = {row[FILE]: from_text(row[ANSWER]) for row in frame.mapInArrow(write, _WRITTEN).collect()}
         parts = iter(
             WrittenFiles.of_all(written[number] for number in range(first, end) if number in written)
             for first, end in pairwise(first_files)

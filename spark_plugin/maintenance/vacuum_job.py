@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
+from delta_py.progress import progress
 from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 from delta_py.vacuum.quarantine import restore_quarantined
@@ -50,6 +51,7 @@ RESTORED = StructType(
 """The result of restoreQuarantined."""
 
 
+@progress("VACUUM", "files")
 def run_vacuum(
     spark: SparkSession,
     table: TablePath,
@@ -79,6 +81,7 @@ def run_vacuum(
     return to_frame(spark, _as_spark_has_it(store.root, files, "modification_time"), FOUND)
 
 
+@progress("RESTORE QUARANTINED", "files")
 def run_restore_quarantined(spark: SparkSession, table: TablePath, *, dry_run: bool) -> DataFrame:
     """Do the same as DeltaTable.restoreQuarantined."""
     with as_spark_raises(), active(spark):

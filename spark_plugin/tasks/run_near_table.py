@@ -24,6 +24,7 @@ from delta_py.errors import CommitOutcomeUnknownError
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.settings import conf
 from spark_plugin.tasks.task_answers import Failure, from_text, to_text
+from spark_plugin.tasks.task_progress import watched
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -68,9 +69,13 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
 
 def in_tasks(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list[T]:
     """Return `work` of each item, each in its own task. Over Spark Connect the same as each_in_task."""
-    if not adapter_of(spark).is_driver:
-        return each_in_task(spark, items, work)
-    return spark.sparkContext.parallelize(items, len(items)).map(work).collect() if items else []
+    if not items:
+        return []
+    with watched(spark, len(items)):
+        if not adapter_of(spark).is_driver:
+            return each_in_task(spark, items, work)
+        results: list[T] = spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+        return results
 
 
 def tasks_worth_while(spark: Any) -> int:

@@ -65,6 +65,21 @@ query = run(spark.readStream.format("pydelta").option("startingVersion", 1).load
 found["id"] = str(query.id)
 run(spark.readStream.format("pydelta").load(path).groupBy("name").count(), new + "-complete", mode="complete")
 """
+REGISTERED = """
+from spark_plugin import register
+spark = (
+    SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1").getOrCreate()
+)
+register(spark)
+
+def save(batch, number):
+    batch.write.format("pydelta").mode("append").save(new)
+    found["format"] = batch.sparkSession.sql(f"SELECT count(*) FROM pydelta.`{new}`").first()[0]
+
+stream = spark.readStream.format("pydelta").load(path)
+run(stream, new, lambda writer: writer.foreachBatch(save).start())
+"""
 TAIL = """
 spark.stop()
 print(json.dumps(found))
@@ -95,6 +110,14 @@ def test_connect_session_streams_as_a_classic_one(tmp_path: Path) -> None:
     assert (result["live"], result["stopped"]) == ([True, 1], [False, 0])
     assert rows(new + "-live") == [(0, "n0"), (1, "x"), (2, "n2"), (3, "x"), (4, "late")]
     assert "DELTA_UNSUPPORTED_OUTPUT_MODE" in result["update"] and "mergeSchema" in result["option"]
+
+
+def test_streams_of_a_classic_session_log_no_warning_of_sources(tmp_path: Path) -> None:
+    new = str(tmp_path / "new")
+    result = run_script(HEAD + REGISTERED + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
+    assert len(rows(new)) == result["format"] == 4
+    assert "WARN" in result["stderr"], "warnings are logged"
+    assert "DataSourceManager" not in result["stderr"]
 
 
 def test_session_without_register_streams_with_a_checkpoint_location(tmp_path: Path) -> None:

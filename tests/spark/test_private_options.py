@@ -117,6 +117,14 @@ def test_session_that_has_not_registered_has_the_methods_of_one_that_has(spark: 
     assert PlainTable(path).to_arrow().num_rows == 5
 
 
+def test_clone_of_a_session_has_its_sources(spark: SparkSession) -> None:
+    of_session = spark._jsparkSession.sessionState().dataSourceManager().registered()
+    of_clone = spark._jsparkSession.cloneSession().sessionState().dataSourceManager().registered()
+    assert of_clone.get("pydelta").equals(of_session.get("pydelta"))
+    of_clone.remove("pydelta")
+    assert of_session.containsKey("pydelta")
+
+
 def test_batches_of_a_stream_are_written_in_its_copy_of_the_session(spark: SparkSession, path: str, tmp_path: Path) -> None:
     target = str(tmp_path / "target")
 

@@ -33,6 +33,7 @@ import pydelta.driver.DriverChoice;
 import pydelta.driver.DriverPlanner;
 import pydelta.driver.DriverReads;
 import pydelta.driver.DriverSource;
+import pydelta.driver.SessionSources;
 import pydelta.joins.JoinRules;
 import pydelta.scan.ColumnarChoice;
 import pydelta.scan.MetadataScanBuilder;
@@ -184,7 +185,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     return rule;
   }
 
-  /** Adds it after the session's other rules, and after its other planning strategies. */
+  /** Adds it after the session's other rules, and after its other planning strategies. Clones of the session have it too. */
   public void addTo(SparkSession session) {
     List<Rule<LogicalPlan>> rules = Lists.toJava(session.experimental().extraOptimizations());
     rules.add(this);
@@ -192,6 +193,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     List<SparkStrategy> strategies = Lists.toJava(session.experimental().extraStrategies());
     strategies.add(new DriverReads(status));
     session.experimental().extraStrategies_$eq(Lists.toScala(strategies));
+    SessionSources.putInto(session);
   }
 
   private static PruneScans ownOf(SparkSession session) {

@@ -15,7 +15,7 @@ from spark_plugin.data_source import DeltaSource
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options import common
 from spark_plugin.options.private import admitted, is_private, signed
-from spark_plugin.session_source import nonce_of, private, register_source, source_with
+from spark_plugin.session_source import nonce_of, private, register_second_name, register_source, source_with, take_over
 
 NAMES = sorted(value for value in vars(common).values() if isinstance(value, str) and is_private(value))
 
@@ -93,6 +93,16 @@ def test_source_is_registered_once_a_session_and_by_private_options_too(make: An
     options = private(other, {"pydelta.view": "history"})
     (source,) = other.dataSource.sources
     assert source(options).options == {"pydelta.view": "history"}
+
+
+def test_clone_of_a_connect_session_gets_no_source_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_source, "_nonces", {})
+    clone, other = client("clone"), client("other")
+    assert take_over(clone, "nonce of its origin")
+    for session in (clone, other):
+        register_source(session)
+        register_second_name(session, "delta")
+    assert [len(session.dataSource.sources) for session in (clone, other)] == [0, 2]
 
 
 def test_processes_of_a_connect_session_share_a_nonce_of_no_other_session(monkeypatch: pytest.MonkeyPatch) -> None:

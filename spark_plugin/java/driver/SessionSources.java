@@ -1,0 +1,76 @@
+package pydelta.driver;
+
+import java.lang.reflect.Field;
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.DataSourceManager;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.internal.SessionState;
+import pydelta.tables.Errors;
+
+/**
+ * The Python sources of a session. A session that Spark clones from it, as streams do, takes them over as they are.
+ *
+ * Spark's own manager registers each of them again in the clone: it first starts a process that searches Python's path for
+ * sources, and then warns that `pydelta` replaces the one that was found there.
+ */
+public class SessionSources extends DataSourceManager {
+  private static final String FIELD = "dataSourceManager";
+  private static final String REGISTERED = "runtimeDataSourceBuilders";
+
+  private final DataSourceManager below;
+
+  private SessionSources(DataSourceManager below) {
+    this.below = below;
+  }
+
+  /** Once a session. Does nothing in a build of Spark that stores sources elsewhere: its clones warn. */
+  public static void putInto(SparkSession session) {
+    SessionState state = session.sessionState();
+    DataSourceManager manager = state.dataSourceManager();
+    if (manager instanceof SessionSources) return;
+    try {
+      registeredIn(manager);
+      Field field = SessionState.class.getDeclaredField(FIELD);
+      field.setAccessible(true);
+      field.set(state, new SessionSources(manager));
+    } catch (NoSuchFieldException | IllegalAccessException error) {
+      return;
+    }
+  }
+
+  /** The sources that were registered with the session, by names in lower case. Changes are changes of the session. */
+  public Map<String, UserDefinedPythonDataSource> registered() throws ReflectiveOperationException {
+    return registeredIn(below);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Map<String, UserDefinedPythonDataSource> registeredIn(DataSourceManager manager)
+      throws NoSuchFieldException, IllegalAccessException {
+    Field field = DataSourceManager.class.getDeclaredField(REGISTERED);
+    field.setAccessible(true);
+    return (Map<String, UserDefinedPythonDataSource>) field.get(manager);
+  }
+
+  public void registerDataSource(String name, UserDefinedPythonDataSource source) {
+    below.registerDataSource(name, source);
+  }
+
+  public UserDefinedPythonDataSource lookupDataSource(String name) {
+    return below.lookupDataSource(name);
+  }
+
+  public boolean dataSourceExists(String name) {
+    return below.dataSourceExists(name);
+  }
+
+  public DataSourceManager clone() {
+    DataSourceManager copy = new DataSourceManager();
+    try {
+      registeredIn(copy).putAll(registered());
+    } catch (ReflectiveOperationException error) {
+      throw Errors.unchecked(error);
+    }
+    return new SessionSources(copy);
+  }
+}
