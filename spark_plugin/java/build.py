@@ -4,8 +4,8 @@
     python -m spark_plugin.java.build --force                      # in any case
     python -m spark_plugin.java.build --spark-jars /opt/spark/jars # for the Spark with these jars; it needs no pyspark
 
-It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of javac is an error. Equal sources give
-equal jars, byte by byte.
+It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of the oldest javac, 17, is an error.
+Equal sources give equal jars, byte by byte.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from delta_py.release import own_version
 from spark_plugin.java import jars
 from spark_plugin.java.jars import JAVA_RELEASE
 
-# Manifests of Spark's jars name jars that Spark does not have (path).
-_LINT = "-Xlint:all,-path"
 _OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -57,13 +55,30 @@ def build(*, force: bool = False, spark_jars: Path | None = None) -> Path:
 def compiled(sources: Mapping[str, Path], spark_jars: Path) -> dict[str, bytes]:
     """`pydelta/rule/PruneScans.class` -> its bytes. spark_jars: a directory. Raises BuildError with what javac says."""
     with tempfile.TemporaryDirectory(prefix="pydelta-javac-") as classes:
-        options = ["--release", JAVA_RELEASE, _LINT, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp", f"{spark_jars}/*"]
-        command = [find_javac(), *options, "-d", classes, *map(str, sources.values())]
+        javac = find_javac()
+        options = ["--release", JAVA_RELEASE, *lint_options(_version_text(javac)), "-proc:none", "-encoding", "UTF-8"]
+        command = [javac, *options, "-cp", f"{spark_jars}/*", "-d", classes, *map(str, sources.values())]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         if process.returncode != 0:
             raise BuildError(f"javac refuses the sources:\n{process.stderr}")
         root = Path(classes)
         return {file.relative_to(root).as_posix(): file.read_bytes() for file in root.rglob("*.class")}
+
+
+def lint_options(version_text: str) -> list[str]:
+    """Return javac's options for warnings: they are errors for the javac of JAVA_RELEASE, and off for others, which know warnings
+    that the sources are not checked for.
+
+        lint_options("javac 21.0.4")    # => ["-Xlint:none"]
+    """
+    # Manifests of Spark's jars name jars that Spark does not have (path).
+    is_tested = re.match(rf"javac {JAVA_RELEASE}\b", version_text) is not None
+    return ["-Xlint:all,-path", "-Werror"] if is_tested else ["-Xlint:none"]
+
+
+def _version_text(javac: str) -> str:
+    process = subprocess.run([javac, "-version"], capture_output=True, text=True, check=False)
+    return process.stdout or process.stderr
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:

@@ -14,7 +14,7 @@ from delta_py.errors import UnsupportedOperationError
 from spark_plugin import session as session_module
 from spark_plugin.java import build as build_module
 from spark_plugin.java import jars
-from spark_plugin.java.build import BuildError, archive_of, build, compiled
+from spark_plugin.java.build import BuildError, archive_of, build, compiled, lint_options
 from spark_plugin.java.jars import JarError, MissingJarError, jar_for
 
 ONE = "package pydelta.rule; class One { int value() { return 1; } }"
@@ -261,3 +261,12 @@ def test_build_without_spark_says_so(tree: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(build_module, "jars_of_pyspark", lambda: tmp_path)
     with pytest.raises(BuildError, match="no Spark SQL"):
         build()
+
+
+# ---------------------------------------------------------------- a newer javac
+
+
+@pytest.mark.parametrize(("version_text", "are_errors"), [("javac 17.0.11\n", True), ("javac 17", True), ("javac 21", False)])
+def test_warnings_are_errors_for_the_oldest_javac_only(version_text: str, are_errors: bool) -> None:
+    """javac 21 warns of more than javac 17: an installation from source must not fail at that."""
+    assert ("-Werror" in lint_options(version_text)) is are_errors
