@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_py.errors import ExpressionError, TableNotFoundError
@@ -245,6 +246,18 @@ def test_silent_python_is_asked_once(spark: SparkSession, table: str, driver: Ca
     offer_driver(spark)
     assert ids(frame.filter("day = 'c'")) == [2, 12]
     assert driver() == 1
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "abc", "NaN", ""])
+def test_limit_that_is_no_number_of_seconds_is_refused(
+    seconds: str, spark: SparkSession, table: str, driver: Callable[[], int], conf: Any
+) -> None:
+    conf({ANSWER_SECONDS: seconds})
+    with pytest.raises(IllegalArgumentException, match=re.escape(ANSWER_SECONDS)):
+        ids(load(spark, table).filter("day = 'a'"))
+    conf({ANSWER_SECONDS: "15"})
+    assert ids(load(spark, table).filter("day = 'a'")) == [0, 10]
+    assert driver() == 1, "a wrong setting ends nothing"
 
 
 def test_python_that_fails_where_workers_do_not_is_asked_three_times(

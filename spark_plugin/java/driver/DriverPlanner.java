@@ -135,8 +135,20 @@ public class DriverPlanner {
 
   /** As DriverChannel.ask. */
   private byte[] ask(byte[] request, boolean isToItsEnd) throws Exception {
-    int limitMs = (int) (1000 * Double.parseDouble(SQLConf.get().getConfString(LIMIT_CONF, "15").trim()));
-    return channel.ask(request, limitMs, isToItsEnd);
+    return channel.ask(request, (int) (1000 * answerSeconds()), isToItsEnd);
+  }
+
+  /** Raises if the setting is no number of seconds above 0. */
+  public static double answerSeconds() {
+    String text = SQLConf.get().getConfString(LIMIT_CONF, "15").trim();
+    double seconds;
+    try {
+      seconds = Double.parseDouble(text);
+    } catch (NumberFormatException error) {
+      seconds = Double.NaN;
+    }
+    if (seconds > 0) return seconds;
+    throw new IllegalArgumentException(LIMIT_CONF + " is '" + text + "'. It must be a number of seconds above 0.");
   }
 
   private static DataInputStream stream(byte[] bytes) {

@@ -219,7 +219,10 @@ public class PruneScans extends Rule<LogicalPlan> {
   }
 
   public LogicalPlan apply(LogicalPlan plan) {
-    if (readsSources(plan)) Switch.check();
+    if (readsSources(plan)) {
+      Switch.check();
+      DriverPlanner.answerSeconds();
+    }
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which refuses
     LogicalPlan optimized = Switch.isOn(Switch.PRUNING) ? optimized(plan) : plan;
     if (ReopenScans.hasSparkScan(optimized, formats)) ColumnarChoice.refuseRepeatedRows();
