@@ -119,7 +119,8 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
     if request.is_columnar:
         return ReadPlan(Road.COLUMNS, why, scan, skipped=skipped)
     if request.why_not_columnar:
-        skipped, why = {**skipped, Road.COLUMNS: request.why_not_columnar}, f"{request.why_not_columnar}; {why}"
+        skipped = {**skipped, Road.COLUMNS: request.why_not_columnar}
+        why = "; ".join(dict.fromkeys([request.why_not_columnar, why]))
     return ReadPlan(Road.ROWS, why, scan, skipped=skipped)
 
 
