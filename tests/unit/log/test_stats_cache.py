@@ -197,7 +197,7 @@ def test_a_reader_that_stops_early_leaves_nothing(table: str, cache: Path, monke
     for _ in range(3):
         next(batches)
     assert entries(cache), "nothing was begun: the test is of no use"
-    batches.close()  # type: ignore[attr-defined]
+    del batches  # from Python 3.12 on, close() alone leaves the generators inside open
     assert entries(cache) == []
 
 

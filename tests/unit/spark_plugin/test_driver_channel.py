@@ -441,7 +441,7 @@ time.sleep(0.5)
 
 def run_python(code: str, tmp_path: Path) -> str:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]  # Python 3.12 warns of threads at each fork
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (process.returncode, process.stderr) == (0, "")
     return process.stdout
