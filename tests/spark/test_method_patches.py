@@ -153,7 +153,7 @@ def test_table_properties_are_set_when_the_table_is_created(frame: DataFrame, pa
 
 
 def test_option_that_is_unknown_is_refused(frame: DataFrame, path: str) -> None:
-    with pytest.raises(InvalidOptionError, match="'mergeSchema'"):
+    with pytest.raises(InvalidOptionError, match="Did you mean mergeSchema"):
         frame.write.format("pydelta").option("mergeSchemas", "true").save(path)
     assert not Path(path).exists()
 
