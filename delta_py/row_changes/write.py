@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -84,29 +83,39 @@ def write_delta(
     """
     store = store or open_store(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
-    columns = [partition_by] if isinstance(partition_by, str) else partition_by
-    request = WriteRequest(mode, columns, name, description, configuration, cluster_by=cluster_by, tasks=1)
-    request = replace(
-        request,
-        merge_schema=_is_schema_mode(schema_mode, "merge") or merge_schema,
-        overwrite_schema=_is_schema_mode(schema_mode, "overwrite") or overwrite_schema,
+    _check_schema_mode(schema_mode)
+    request = WriteRequest(
+        mode=mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        name=name,
+        description=description,
+        configuration=configuration,
+        cluster_by=cluster_by,
+        merge_schema=merge_schema or schema_mode == "merge",
+        overwrite_schema=overwrite_schema or schema_mode == "overwrite",
         replace_where=_one_of(replace_where, predicate),
         partition_overwrite_mode=partition_overwrite_mode,
+        txn_app_id=txn_app_id,
+        txn_version=txn_version,
+        user_metadata=user_metadata,
+        data_change=data_change,
+        max_records_per_file=max_records_per_file,
+        target_file_bytes=target_file_bytes,
+        compression=compression,
+        isolation_level=isolation_level,
+        time_zone=time_zone,
+        truncate_nanoseconds=truncate_nanoseconds,
+        tasks=1,
     )
-    request = replace(request, txn_app_id=txn_app_id, txn_version=txn_version, user_metadata=user_metadata)
-    request = replace(request, max_records_per_file=max_records_per_file, target_file_bytes=target_file_bytes)
-    request = replace(request, compression=compression, data_change=data_change, isolation_level=isolation_level)
-    request = replace(request, time_zone=time_zone, truncate_nanoseconds=truncate_nanoseconds)
     with storage_failures(store.root):
         return write_rows(store, reader, request)
 
 
-def _is_schema_mode(schema_mode: str | None, expected: str) -> bool:
+def _check_schema_mode(schema_mode: str | None) -> None:
     if schema_mode not in (None, "merge", "overwrite"):
         raise InvalidOptionError(
             f"There is no schema_mode {schema_mode!r}. Use merge or overwrite. Nothing was written.", option="schema_mode"
         )
-    return schema_mode == expected
 
 
 def _one_of(replace_where: str | None, predicate: str | None) -> str | None:
