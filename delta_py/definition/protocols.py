@@ -57,8 +57,8 @@ def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
     if not lacking:
         return current
     names = lacking | supported | _ALWAYS
-    versions = _sufficient if current_definition_settings().prefers_versions else _legacy
-    legacy = None if current.writer_features is not None else versions(names)
+    may_have_others = current_definition_settings().prefers_versions
+    legacy = None if current.writer_features is not None else _legacy(names, may_have_others=may_have_others)
     if legacy is not None:
         return legacy
     return _with_lists(names, has_reader_list=current.min_reader_version == READER_FEATURES_VERSION)
@@ -87,16 +87,14 @@ def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_re
     return Protocol(max(legacy, default=1), WRITER_FEATURES_VERSION, None, frozenset(names))
 
 
-def _legacy(names: Set[str]) -> Protocol | None:
-    """The versions that stand for exactly these features; None if there are none."""
-    protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
-    return next((protocol for protocol in protocols if supported_features(protocol) == names), None)
-
-
-def _sufficient(names: Set[str]) -> Protocol | None:
-    """The lowest versions that stand for these features and maybe others; None if there are none."""
-    protocols = (Protocol(*versions, None, None) for versions in _LEGACY_VERSIONS)
-    return next((protocol for protocol in protocols if supported_features(protocol) >= names), None)
+def _legacy(names: Set[str], *, may_have_others: bool = False) -> Protocol | None:
+    """The lowest versions that stand for these features, and for no others unless they may; None if there are none."""
+    for versions in _LEGACY_VERSIONS:
+        protocol = Protocol(*versions, None, None)
+        supported = supported_features(protocol)
+        if supported == names or (may_have_others and supported >= names):
+            return protocol
+    return None
 
 
 def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
