@@ -364,13 +364,17 @@ class _Merge:
 def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
     """Which of the matches change a row that is still unchanged. changes: of each row until now, and with these. rows: the
     numbers of the rows that the clause changes. Raises UnsupportedOperationError as _changed_once."""
-    if clause.action != "delete" or clause.condition is not None:
-        if (changes[rows] != _UNCHANGED).any() or len(np.unique(rows)) < len(rows):
-            raise multiple_matches("clauses apply to more than one match of a row of the target")
+    only_removes = clause.action == "delete" and clause.condition is None
+    earlier = changes[rows]
+    if only_removes:
+        is_ambiguous = (earlier == _CHANGED).any()
+    else:
+        is_ambiguous = (earlier != _UNCHANGED).any() or len(np.unique(rows)) < len(rows)
+    if is_ambiguous:
+        raise multiple_matches("clauses apply to more than one match of a row of the target")
+    if not only_removes:
         changes[rows] = _CHANGED
         return np.arange(len(rows))
-    if (changes[rows] == _CHANGED).any():
-        raise multiple_matches("clauses apply to more than one match of a row of the target")
     _, first = np.unique(rows, return_index=True)
     first = first[changes[rows[first]] == _UNCHANGED]
     changes[rows] = _REMOVED
