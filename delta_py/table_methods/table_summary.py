@@ -11,12 +11,12 @@ Everything comes from the log. Names, comments and errors are shown as text, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_py.errors import DeltaError, readable
 from delta_py.report.html.markup import Child, data, joined, shortened, tag
 from delta_py.report.words import bytes_text, count_text
-from delta_py.scan.planning import ScanOptions, plan_scan
+from delta_py.scan.planning import ScanOptions, ScanReport, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import type_name
 from delta_py.visible_text import visible
@@ -82,7 +82,11 @@ class TableSummary:
 
 def recorded_row_count(snapshot: Snapshot) -> int | None:
     """The number of rows in a version, if the log has it for every file."""
-    return plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report.rows_kept
+    return _counted(snapshot).rows_kept
+
+
+def _counted(snapshot: Snapshot) -> ScanReport:
+    return plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report
 
 
 def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
@@ -96,10 +100,8 @@ def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
     known = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
 
     def with_files() -> TableSummary:
-        report = plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report
-        return TableSummary(
-            place, snapshot.version, report.rows_kept, report.files_total, report.bytes_total, columns, len(fields)
-        )
+        report = _counted(snapshot)
+        return replace(known, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
 
     return summary_or_problem(known, with_files)
 
@@ -111,7 +113,7 @@ def summary_or_problem(known: TableSummary, step: Callable[[], TableSummary]) ->
         return step()
     except Exception as error:
         problem = error.message if isinstance(error, DeltaError) else readable(f"{type(error).__name__}: {error}")
-        return TableSummary(known.place, known.version, columns=known.columns, column_count=known.column_count, problem=problem)
+        return replace(known, problem=problem)
 
 
 def _comment(value: object) -> str | None:
