@@ -77,8 +77,8 @@ def _times(facts: TableFacts) -> Markup:
     age = ""
     if not isinstance(when, Unknown) and facts.generated_ms >= when:
         age = f", {length_text(facts.generated_ms - when, parts=1)} after the commit"
-    made = f". This report was made {moment_text(facts.generated_ms)}{age}."
-    return soft(f"Version {facts.identity.version:,}, committed ", committed, made)
+    of_report = f". This report was made {moment_text(facts.generated_ms)}{age}."
+    return soft(f"Version {facts.identity.version:,}, committed ", committed, of_report)
 
 
 def _section(part: Section) -> Markup:
@@ -129,5 +129,5 @@ def _footer(facts: TableFacts) -> Markup:
         "footer",
         tag("p", f"Made by pydelta on {moment_text(facts.generated_ms)}."),
         tag("p", "The numbers at the top are those of the sections, which name their sources."),
-        tag("p", "1 KB is 1,024 bytes. Times are in UTC. The page is complete: it has no script, and fetches nothing."),
+        tag("p", "1 KiB is 1,024 bytes. Times are in UTC. The page is complete: it has no script, and fetches nothing."),
     )
