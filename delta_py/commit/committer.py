@@ -134,8 +134,8 @@ class _Committer:
 
     def _round(self) -> None:
         """Try once to have all waiting commits ratified. Each round settles the first of them, or rebases it on more of the
-        versions before it. After a lost race, the writers of all
-        processes take turns for a while, so that none loses another one."""
+        versions before it. After a lost race, the writers of all processes take turns for a while, so that none loses another
+        one."""
         if time.monotonic() >= self._contended_until:
             return self._try_once()
         coordinated = next(waiting for waiting in self._waiting if not waiting.is_settled).coordinated

@@ -83,8 +83,8 @@ def is_storage_option(name: str) -> bool:
 
 def is_secret_option(name: str) -> bool:
     """Whether the value of an option, by any of its names, must not be shown."""
-    known = (_BY_NAME.get(target) for target in options_named(name))
-    return name.lower() in SECRETS_WITHOUT_EQUIVALENT or any(option is not None and option.is_secret for option in known)
+    options = (_BY_NAME.get(target) for target in options_named(name))
+    return name.lower() in SECRETS_WITHOUT_EQUIVALENT or any(option is not None and option.is_secret for option in options)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
