@@ -225,7 +225,7 @@ public class PruneScans extends Rule<LogicalPlan> {
     }
     if (plan instanceof DeleteFromTable) return plan;  // Spark asks the table of the scan, which refuses
     LogicalPlan optimized = Switch.isOn(Switch.PRUNING) ? optimized(plan) : plan;
-    if (ReopenScans.hasSparkScan(optimized, formats)) ColumnarChoice.refuseRepeatedRows();
+    if (ColumnarChoice.repeatsRows() && ReopenScans.hasSparkScan(optimized, formats)) ColumnarChoice.refuseRepeatedRows();
     return optimized;
   }
 

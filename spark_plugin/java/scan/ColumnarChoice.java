@@ -50,13 +50,23 @@ public class ColumnarChoice {
    * return the whole batch as the last cut.
    */
   public static void refuseRepeatedRows() {
-    String most = SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();
+    if (!repeatsRows()) return;
+    String most = mostRowsOfBatches();
     String version = org.apache.spark.package$.MODULE$.SPARK_VERSION();
-    boolean repeats = version.startsWith("4.1.") || version.startsWith("4.2.");
-    if (!repeats || Integer.parseInt(most) <= 0) return;
     throw new UnsupportedOperationException(
         "Spark " + version + " gives rows of a Python data source more than once where " + MAX_ROWS_CONF + " is set, and here it "
             + "is " + most + ". Set it to -1, which is Spark's default, or use Spark 4.3.");
+  }
+
+  /** Whether Spark's own reader of Python sources returns rows more than once in this session. */
+  public static boolean repeatsRows() {
+    String version = org.apache.spark.package$.MODULE$.SPARK_VERSION();
+    boolean isRepeatingVersion = version.startsWith("4.1.") || version.startsWith("4.2.");
+    return isRepeatingVersion && Integer.parseInt(mostRowsOfBatches()) > 0;
+  }
+
+  private static String mostRowsOfBatches() {
+    return SQLConf.get().getConfString(MAX_ROWS_CONF, "-1").trim();
   }
 
   static boolean isEnabled() {
