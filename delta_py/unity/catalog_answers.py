@@ -1,0 +1,194 @@
+"""The answers of Unity Catalog as checked values: tables, their unpublished commits, credentials.
+
+    table = catalog_table(client.get(path), "main.sales.orders")
+
+A server may be wrong or hostile, so nothing of an answer is used before it was checked here. Raises CatalogAnswerError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from delta_py.errors import shown
+from delta_py.unity.catalog_errors import CatalogAnswerError
+
+_TABLE_ID = re.compile(r"[0-9A-Za-z-]{1,100}")
+_LONGEST_TEXT = 100_000
+_MOST_COMMITS = 10_000
+_MOST_MS = 2**63
+_OPTIONS = {
+    "s3.access-key-id": "s3.access_key_id",
+    "s3.secret-access-key": "s3.secret_access_key",
+    "s3.session-token": "s3.session_token",
+    "azure.sas-token": "azure.sas_token",
+    "gcs.oauth-token": "gcs.access_token",
+}
+"""What credentials consist of, by the server's names, and the storage options for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCommit:
+    """A ratified commit that may not be published yet. name: of the file of the staged commit; not checked here."""
+
+    version: int
+    name: str
+    size_bytes: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """table_id: never changes, also if the table is renamed. is_managed: the catalog ratifies its commits. newest_version: None
+    if the catalog does not know it. commits: ascending by version. columns: as in the server's answer."""
+
+    table_id: str
+    is_managed: bool
+    location: str
+    newest_version: int | None
+    commits: tuple[CatalogCommit, ...]
+    properties: Mapping[str, str]
+    columns: Mapping[str, Any]
+    partition_columns: tuple[str, ...]
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VendedCredential:
+    """options: storage options. expires_ms: ms since 1970; None if it does not expire."""
+
+    prefix: str
+    options: Mapping[str, str] = field(repr=False)
+    expires_ms: int | None
+
+
+def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
+    metadata = answer.get("metadata")
+    if not isinstance(metadata, dict):
+        _fail(name, "metadata", metadata)
+    table_id = _text(metadata, "table-uuid", name)
+    if _TABLE_ID.fullmatch(table_id) is None:
+        _fail(name, "table-uuid", table_id)
+    kind = _text(metadata, "table-type", name)
+    if kind not in ("MANAGED", "EXTERNAL"):
+        _fail(name, "table-type", kind)
+    comment = metadata.get("comment")
+    return CatalogTable(
+        table_id,
+        kind == "MANAGED",
+        _text(metadata, "location", name),
+        _optional_count(answer, "latest-table-version", name),
+        _commits(answer.get("commits"), name),
+        _texts(metadata.get("properties"), "properties", name),
+        _object(metadata.get("columns"), "columns", name),
+        _names(metadata.get("partition-columns"), name),
+        comment if isinstance(comment, str) else None,
+    )
+
+
+def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCredential, ...]:
+    entries = answer.get("storage-credentials")
+    if not isinstance(entries, list):
+        _fail(name, "storage-credentials", type(entries).__name__)  # its values are secrets
+    return tuple(_credential(entry, name) for entry in entries)
+
+
+def covering(credentials: tuple[VendedCredential, ...], location: str, name: str) -> VendedCredential:
+    """The credential for a location: the one with the longest prefix of it."""
+    fitting = [credential for credential in credentials if _covers(credential.prefix, location)]
+    if not fitting:
+        prefixes = [credential.prefix for credential in credentials]
+        _fail(name, "storage-credentials", f"none for {location}, only for {prefixes}")
+    return max(fitting, key=lambda credential: len(credential.prefix.rstrip("/")))
+
+
+def _covers(prefix: str, location: str) -> bool:
+    prefix, location = prefix.rstrip("/"), location.rstrip("/")
+    return location == prefix or location.startswith(f"{prefix}/")
+
+
+def _credential(entry: Any, name: str) -> VendedCredential:
+    config = entry.get("config") if isinstance(entry, dict) else None
+    if not isinstance(config, dict):
+        _fail(name, "storage-credentials", "an entry without config")
+    options = {}
+    for theirs, ours in _OPTIONS.items():
+        value = config.get(theirs)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
+            _fail(name, "storage-credentials", f"an invalid value of {theirs}")
+        options[ours] = value
+    return VendedCredential(_text(entry, "prefix", name), options, _optional_count(entry, "expiration-time-ms", name))
+
+
+def _commits(entries: Any, name: str) -> tuple[CatalogCommit, ...]:
+    if entries is None:
+        return ()
+    if not isinstance(entries, list) or len(entries) > _MOST_COMMITS:
+        _fail(name, "commits", entries)
+    return tuple(sorted((_commit(entry, name) for entry in entries), key=lambda commit: commit.version))
+
+
+def _commit(entry: Any, name: str) -> CatalogCommit:
+    if not isinstance(entry, dict):
+        _fail(name, "commits", entry)
+    return CatalogCommit(
+        _count(entry, "version", name),
+        _text(entry, "file-name", name),
+        _count(entry, "file-size", name),
+        _count(entry, "file-modification-timestamp", name),
+    )
+
+
+# ---------------------------------------------------------------- values
+
+
+def _text(form: Mapping[str, Any], key: str, name: str) -> str:
+    value = form.get(key)
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT:
+        _fail(name, key, value)
+    return value
+
+
+def _count(form: Mapping[str, Any], key: str, name: str) -> int:
+    value = form.get(key)
+    if type(value) is not int or not 0 <= value < _MOST_MS:
+        _fail(name, key, value)
+    return value
+
+
+def _optional_count(form: Mapping[str, Any], key: str, name: str) -> int | None:
+    return None if form.get(key) is None else _count(form, key, name)
+
+
+def _object(value: Any, key: str, name: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        _fail(name, key, value)
+    return value
+
+
+def _texts(value: Any, key: str, name: str) -> Mapping[str, str]:
+    texts = _object(value, key, name)
+    if not all(isinstance(text, str) for text in texts.values()):
+        _fail(name, key, value)
+    return texts
+
+
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(column, str) for column in value):
+        _fail(name, "partition-columns", value)
+    return tuple(value)
+
+
+def _fail(name: str, key: str, value: Any) -> NoReturn:
+    raise CatalogAnswerError(
+        f"Unity Catalog's answer about the table {name} has no valid {key}: {shown(value)}. Nothing was read or written. Report "
+        "this to the operator of the server."
+    )

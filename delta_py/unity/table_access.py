@@ -1,0 +1,91 @@
+"""One table of a Unity Catalog server: its state, changes of it, and credentials for its files that are renewed.
+
+    access = TableAccess(client, name)
+    access.load()                           # CatalogTable
+    access.storage_options(location)        # with credentials that are valid for a while
+
+Credentials are requested once for all users of an access, and again before they expire.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from delta_py.unity.catalog_answers import CatalogTable, VendedCredential, catalog_table, covering, vended_credentials
+from delta_py.unity.catalog_errors import CatalogRefusedError, CatalogUnavailableError
+from delta_py.unity.rest_client import RestClient
+from delta_py.unity.server_urls import CatalogTableName
+
+_log = logging.getLogger("delta_py")
+
+_RENEWED_BEFORE_MS = 5 * 60_000
+_FORBIDDEN = 403
+
+
+class TableAccess:
+    """clock_ms: ms since 1970, for tests."""
+
+    def __init__(
+        self, client: RestClient, name: CatalogTableName, *, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
+        self.name, self._client, self._clock_ms = name, client, clock_ms
+        self._lock = threading.Lock()
+        self._credential: VendedCredential | None = None
+        self._renew_at_ms = 0
+
+    def __repr__(self) -> str:
+        return f"TableAccess({self.name.shown!r})"
+
+    @property
+    def _path(self) -> str:
+        catalog, schema, table = (quote(part, safe="") for part in self.name.parts)
+        return f"/delta/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+
+    def load(self) -> CatalogTable:
+        """Raises as RestClient.get, and CatalogAnswerError."""
+        return catalog_table(self._client.get(self._path), self.name.text)
+
+    def update(self, table_id: str, updates: Sequence[Mapping[str, Any]]) -> None:
+        """Change the table with this id, in one request. Raises as RestClient.post."""
+        self._client.post(
+            self._path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
+        )
+
+    def storage_options(self, location: str) -> Mapping[str, str]:
+        """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
+        with self._lock:
+            if self._credential is None or self._clock_ms() >= self._renew_at_ms:
+                self._renew(location)
+            assert self._credential is not None
+            return self._credential.options
+
+    def _renew(self, location: str) -> None:
+        now = self._clock_ms()
+        try:
+            credential = covering(self._requested(), location, self.name.text)
+        except CatalogUnavailableError as error:
+            expires_ms = None if self._credential is None else self._credential.expires_ms
+            if expires_ms is None or now >= expires_ms:
+                raise
+            _log.warning("%s: the credentials were not renewed, and are valid for a while: %s", self.name.shown, error)
+            self._renew_at_ms = now + (expires_ms - now) // 2
+            return
+        self._credential = credential
+        life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
+        self._renew_at_ms = 2**63 if credential.expires_ms is None else now + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
+
+    def _requested(self) -> tuple[VendedCredential, ...]:
+        """Credentials for reading and writing, or only for reading if the user may not write."""
+        path = f"{self._path}/credentials"
+        try:
+            answer = self._client.get(path, {"operation": "READ_WRITE"})
+        except CatalogRefusedError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            answer = self._client.get(path, {"operation": "READ"})
+        return vended_credentials(answer, self.name.text)
