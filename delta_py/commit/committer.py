@@ -32,7 +32,6 @@ from delta_py.threads import in_threads
 
 _log = logging.getLogger("delta_py")
 
-_MOST_AT_ONCE = 64
 _CONTENDED_ROUNDS = 2  # each round lasts as long as the ledger keeps trying
 _CONTENDED_SECONDS = 60.0  # how long leaders take turns at the table after a lost race
 _THREADS, _NAME = 8, "delta_py-committer"
@@ -154,7 +153,8 @@ class _Committer:
             self._newest = max(self._newest, -1 if tail is None else tail.version)
 
     def _try_once(self) -> None:
-        batch = [waiting for waiting in self._waiting if not waiting.is_settled][:_MOST_AT_ONCE]
+        unsettled = [waiting for waiting in self._waiting if not waiting.is_settled]
+        batch = unsettled[: unsettled[0].coordinated.commits_per_request]
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
         placed = _staged(self._placed([waiting for waiting in batch if self._follow_winners(waiting)]))
         if placed:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from delta_py.errors import (
@@ -48,14 +48,15 @@ def _is_count(value: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class Ratified:
     """A staged commit that is, or will be, a version of a table. name: of the file in `_delta_log/_staged_commits`. time_ms: when
-    it was staged, ms since 1970. Raises CorruptTableError for a name that is not that of a staged commit of that version, and for
-    numbers that no commit can have."""
+    it was staged, ms since 1970. content: of the file, before it is ratified. Raises CorruptTableError for a name that is not
+    that of a staged commit of that version, and for numbers that no commit can have."""
 
     table: str
     version: int
     name: str
     size_bytes: int
     time_ms: int
+    content: bytes | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The file with this name is read and deleted, and anybody may have written the ledger.
@@ -146,6 +147,10 @@ class CoordinatorContendedError(
 ):
     """Other writers changed the ledger's shared state at every attempt to ratify, until the ledger gave up. Nothing was ratified,
     and this call will not ratify anything later."""
+
+
+class TooManyUnpublishedError(DeltaError, error_class="DELTA_COORDINATOR_UNPUBLISHED_LIMIT", sql_state="54000"):
+    """The catalog ratifies no more commits of the table before some are published. Nothing was ratified."""
 
 
 class RatificationUnknownError(DeltaError, error_class="DELTA_COORDINATOR_RATIFICATION_UNKNOWN", sql_state="55000"):

@@ -28,6 +28,7 @@ from delta_py.storage.store import ObjectStore
 
 FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
+UNITY_PROPERTY = "io.unitycatalog.tableId"
 GROUP = "transactionGroup"
 OPTION = "coordinator"
 _NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
@@ -53,7 +54,10 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             sql_state="KD004",
             features=lacking,
         )
-    identity, store_of_ledger = config.properties.get(IDENTITY_PROPERTY), coordination_of(store)
+    catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
+    identity = config.properties.get(IDENTITY_PROPERTY, catalog_id)
+    if identity is not None and identity == catalog_id and (store_of_ledger is None or store_of_ledger.id_property is None):
+        raise _blocked(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
     if identity is None:
         raise UnsupportedTableFeatureError(
             f"The table at {store.root} is managed by a catalog (feature {FEATURE}), and does not name a coordinator from which "
@@ -77,6 +81,8 @@ def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
     coordinated = coordination_of(store)
     if not config.feature(FEATURE) or coordinated is None:
         return properties
+    if coordinated.id_property is not None:
+        return {**properties, coordinated.id_property: coordinated.ledger.identity, TIMESTAMPS_PROPERTY: "true"}
     identity = config.properties.get(IDENTITY_PROPERTY) or coordinated.ledger.identity
     properties = {name: value for name, value in properties.items() if name.lower() != TIMESTAMPS_PROPERTY.lower()}
     return {**properties, IDENTITY_PROPERTY: identity, TIMESTAMPS_PROPERTY: "true"}
@@ -102,17 +108,25 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
     if coordinated is None:
         return False
     tail = coordinated.last_tail
-    if tail is not None and tail.table_id != config.metadata.id:
+    if tail is not None and not _is_known_as(coordinated, tail.table_id, config):
         raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
     if managed is not None:
         if tail is None and version == max(commit.version for commit in list_commits(store)):
-            _check_never_known(managed, version)
+            if managed.id_property is None:
+                _check_never_known(managed, version)
             managed.register(version, config.metadata.id)
             return _is_late(managed, version)
         return False
     return tail is not None and coordinated.transaction is None and _let_go(coordinated, tail, version)
+
+
+def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
+    """Whether the ledger's table is the one whose log was read. Early versions of a table may not have its catalog's id yet."""
+    if coordinated.id_property is None:
+        return table_id == config.metadata.id
+    return config.properties.get(coordinated.id_property, None if config.feature(FEATURE) else table_id) == table_id
 
 
 def check_newest(store: ObjectStore, version: int) -> None:

@@ -87,6 +87,12 @@ def connection_of(kind: StoreKind, account: str, options: StorageOptions) -> Con
         return _connections[key]
 
 
+def drop_connection(kind: StoreKind, account: str, options: StorageOptions) -> None:
+    """Forget a connection whose credentials are replaced. Requests and files that use it go on."""
+    with _lock:
+        _connections.pop((kind, account, options), None)
+
+
 def _forget() -> None:
     """A forked process shares sockets with its parent, and has none of its threads."""
     global _lock

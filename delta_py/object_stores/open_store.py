@@ -21,6 +21,7 @@ from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
+from delta_py.unity.server_urls import SCHEMES
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -37,10 +38,11 @@ def path_text(path: PathLike) -> str:
 
 
 def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectStore:
-    """The store of a table's root: a local path, a file: URL, or the URL of an object store. Sends no request yet.
+    """The store of a table's root: a local path, a file: URL, the URL of an object store, or a name in Unity Catalog
+    (`unity://host/catalog.schema.table`). Sends no request yet, except to Unity Catalog.
 
     Raises UnsupportedOperationError for a scheme that no store serves and for another host; InvalidOptionError if it is not a
-    path, is empty or cannot be a name, and for a URL of an object store that names no container.
+    path, is empty or cannot be a name, and for a URL of an object store that names no container; as open_catalog_table.
     """
     url = path_text(url)
     if not url:
@@ -52,9 +54,13 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
         return _table_store(_local(url), options)
     if scheme == "file":
         return _table_store(_local(_path_of(url)), options)
+    if scheme in SCHEMES:
+        from delta_py.object_stores.open_catalog_table import open_catalog_table  # imports HTTP clients
+
+        return TableStore(*open_catalog_table(url, options))
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
-        "or Azure (az, abfs, abfss).",
+        "or Azure (az, abfs, abfss), or unity://host/catalog.schema.table.",
         scheme=scheme,
     )
 

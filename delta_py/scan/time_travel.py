@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from operator import index
 from typing import SupportsIndex
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, TableNotFoundError
 from delta_py.object_stores.open_store import open_store
 from delta_py.protocol.paths import LOG_DIRECTORY
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
@@ -53,7 +53,14 @@ def parse_path_suffix(path: str, session_timezone: str = "UTC") -> TimeTravelPat
 def named_version(path: str, session_timezone: str = "UTC", storage: StorageOptions = NO_OPTIONS) -> TimeTravelPath | None:
     """As parse_path_suffix, but also None if a table exists at exactly this path."""
     suffix = parse_path_suffix(path, session_timezone)
-    return None if suffix is None or any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY)) else suffix
+    return None if suffix is None or _is_table(path, storage) else suffix
+
+
+def _is_table(path: str, storage: StorageOptions) -> bool:
+    try:
+        return any(True for _ in open_store(path, storage).list_from(LOG_DIRECTORY))
+    except TableNotFoundError:  # by the catalog that the path names
+        return False
 
 
 def to_timestamp_ms(value: str | date | SupportsIndex, session_timezone: str = "UTC") -> int:

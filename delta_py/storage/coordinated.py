@@ -83,6 +83,11 @@ class CoordinatedStore:
 
     __slots__ = ("_file_store", "_tail", "_url", "_was_asked", "place", "transaction")
 
+    commits_per_request: int = 64
+    """How many commits are ratified together, at most."""
+    id_property: str | None = None
+    """The table property with the id by which the ledger knows the table; None if it is the id of the metadata."""
+
     def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
         self._was_asked = False
@@ -235,7 +240,8 @@ class CoordinatedStore:
         """Note that staged commits are ratified, without asking the ledger, and have them published."""
         tail = self._tail
         if tail is not None and tail.version + 1 == staged[0].version:
-            self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *staged))
+            commits = (replace(commit, content=None) for commit in staged)
+            self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
             self._was_asked = False
         publication.later(self)
@@ -285,7 +291,7 @@ class CoordinatedStore:
             self.check_place(version)
         name = staged_commit_name(version, str(uuid.uuid4()))
         self._file_store.put(f"{STAGED_DIRECTORY}/{name}", data)
-        return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000)
+        return Ratified(self.place, version, name, len(data), time.time_ns() // 1_000_000, data)
 
     def drop_staged(self, staged: Ratified) -> None:
         """Delete a commit that was not ratified, or is published. If the deletion fails, the file does no harm."""
@@ -306,10 +312,13 @@ class CoordinatedStore:
                 self._publish(commit)
             if tail is not None and tail.commits:
                 self.ledger.acknowledge(self.place, tail.version)
-                for commit in tail.commits:
-                    self.drop_staged(commit)
+                self._drop_published(tail.commits)
         except (OSError, DeltaError) as error:
             _log.warning("%s: ratified commits are not yet published: %s", self.root, error)
+
+    def _drop_published(self, commits: Sequence[Ratified]) -> None:
+        for commit in commits:
+            self.drop_staged(commit)
 
     def _publish(self, commit: Ratified) -> None:
         staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"

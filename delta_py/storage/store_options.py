@@ -70,10 +70,14 @@ _COORDINATOR = (
     OptionName("coordinator", is_secret=True),  # its URL may hold a password
     OptionName("coordinator.transaction"),
 )
-OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR)
+_UNITY = (
+    OptionName("unity.uri"),
+    OptionName("unity.token", is_secret=True),
+)
+OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR, *_UNITY)
 
 _BY_NAME = {option.name: option for option in OPTION_NAMES}
-_PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.")
+_PREFIXES = ("s3.", "gcs.", "azure.", "storage.", "coordinator.", "unity.")
 
 
 def is_storage_option(name: str) -> bool:

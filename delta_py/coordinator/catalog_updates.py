@@ -1,0 +1,116 @@
+"""A commit as updates for Unity Catalog: the commit itself, and what it changes of the table's definition.
+
+    commit_updates(commit, data, load) == [{"action": "add-commit", ...}, {"action": "set-columns", ...}]
+
+The catalog stores a copy of the table's columns, properties and protocol, in its own spelling. Properties that it derives are
+never sent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from delta_py.coordinator.ledger import Ratified
+from delta_py.types.json_text import parse_json
+from delta_py.unity.catalog_answers import CatalogTable
+
+_DERIVED = (
+    *("delta.lastUpdateVersion", "delta.lastCommitTimestamp", "delta.minReaderVersion", "delta.minWriterVersion"),
+    *("delta.clusteringColumns", "delta.rowTracking.rowIdHighWaterMark"),
+)
+_FEATURE = "delta.feature."
+_DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
+"""The catalog refuses all other domains, and other fields of these."""
+
+_DEFINING = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
+_TYPE_KEYS = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+
+
+def commit_updates(commit: Ratified, data: bytes, load: Callable[[], CatalogTable]) -> list[dict[str, Any]]:
+    """data: the commit's content. load: reads the table's present state; called if the commit changes the definition."""
+    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINING)]
+    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    updates: list[dict[str, Any]] = [
+        {
+            "action": "add-commit",
+            "commit": {
+                "version": commit.version,
+                "timestamp": info["inCommitTimestamp"],
+                "file-name": commit.name,
+                "file-size": commit.size_bytes,
+                "file-modification-timestamp": commit.time_ms,
+            },
+        }
+    ]
+    metadata = next((action["metaData"] for action in actions if "metaData" in action), None)
+    if metadata is not None:
+        updates += _metadata_updates(metadata, load())
+    updates += [_protocol_update(action["protocol"]) for action in actions if "protocol" in action]
+    return updates + list(_domain_updates([action["domainMetadata"] for action in actions if "domainMetadata" in action]))
+
+
+def catalog_type(data_type: Any) -> Any:
+    """A type of a schemaString in the catalog's spelling."""
+    if isinstance(data_type, list):
+        return [catalog_type(field) for field in data_type]
+    if not isinstance(data_type, dict):
+        return data_type
+    return {_TYPE_KEYS.get(key, key): value if key == "metadata" else catalog_type(value) for key, value in data_type.items()}
+
+
+def protocol_form(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """A protocol action in the catalog's spelling."""
+    return {
+        "min-reader-version": protocol["minReaderVersion"],
+        "min-writer-version": protocol["minWriterVersion"],
+        "reader-features": protocol.get("readerFeatures") or [],
+        "writer-features": protocol.get("writerFeatures") or [],
+    }
+
+
+def is_derived(property_name: str) -> bool:
+    """Whether the catalog derives the property from the rest of the table's definition."""
+    return property_name in _DERIVED or property_name.startswith(_FEATURE)
+
+
+def _metadata_updates(metadata: Mapping[str, Any], present: CatalogTable) -> Iterator[dict[str, Any]]:
+    columns = catalog_type(parse_json(metadata["schemaString"]))
+    if columns != present.columns:
+        yield {"action": "set-columns", "columns": columns}
+    partition_columns = list(metadata.get("partitionColumns") or [])
+    if partition_columns != list(present.partition_columns):
+        yield {"action": "set-partition-columns", "partition-columns": partition_columns}
+    properties = {name: value for name, value in metadata["configuration"].items() if not is_derived(name)}
+    before = {name: value for name, value in present.properties.items() if not is_derived(name)}
+    if changed := {name: value for name, value in properties.items() if before.get(name) != value}:
+        yield {"action": "set-properties", "updates": changed}
+    if removed := sorted(before.keys() - properties.keys()):
+        yield {"action": "remove-properties", "removals": removed}
+    description = metadata.get("description")
+    if description is not None and description != present.comment:
+        yield {"action": "set-table-comment", "comment": description}
+
+
+def _protocol_update(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    return {"action": "set-protocol", "protocol": protocol_form(protocol)}
+
+
+def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    known = [domain for domain in domains if domain["domain"] in _DOMAIN_FIELDS]
+    updates = {domain["domain"]: _configuration(domain) for domain in known if not domain.get("removed")}
+    if updates:
+        yield {"action": "set-domain-metadata", "updates": updates}
+    if removed := [domain["domain"] for domain in known if domain.get("removed")]:
+        yield {"action": "remove-domain-metadata", "domains": removed}
+
+
+def _configuration(domain: Mapping[str, Any]) -> dict[str, Any]:
+    field = _DOMAIN_FIELDS[domain["domain"]]
+    return {field: parse_json(domain["configuration"])[field]}

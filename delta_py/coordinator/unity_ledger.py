@@ -1,0 +1,192 @@
+"""A table that Unity Catalog manages, as a ledger of this one table: the catalog ratifies its commits, one a request.
+
+The table's id in the catalog is the ledger's identity, and the property io.unitycatalog.tableId in the table's log. A request
+that is repeated with the same file name changes nothing, so a request whose answer was lost may be sent again.
+Protocol: Catalog Responsibilities; Getting Ratified Commits from the Catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn
+
+from delta_py.coordinator.catalog_updates import commit_updates
+from delta_py.coordinator.ledger import (
+    Begun,
+    CoordinatorUnavailableError,
+    Inventory,
+    Proposed,
+    Ratified,
+    Restored,
+    Tail,
+    TooManyUnpublishedError,
+    taken,
+)
+from delta_py.errors import DeltaError, TableNotFoundError, UnsupportedOperationError
+from delta_py.unity.catalog_answers import CatalogTable
+from delta_py.unity.catalog_errors import CatalogAnswerError, CatalogRefusedError, CatalogUnavailableError
+from delta_py.unity.table_access import TableAccess
+
+TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
+
+_THROTTLED = 429
+_LIMIT_REACHED = "ResourceExhaustedException"
+_VERSION_TAKEN = "CommitVersionConflictException"
+_OTHER_TABLE = "UpdateRequirementConflictException"
+
+
+class UnityLedger:
+    """table_id: of the table that was opened. access: None in a process to which the token was not sent; every request of the
+    ledger then raises UnsupportedOperationError."""
+
+    def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
+        self.shown, self.identity, self._access = shown, table_id, access
+
+    def __repr__(self) -> str:
+        return f"UnityLedger({self.shown!r}, {self.identity!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The copy has no access: a token does not leave the process."""
+        return UnityLedger, (self.shown, self.identity, None)
+
+    # ------------------------------------------------------------ one table
+
+    def tail(self, table: str) -> Tail | None:
+        """None if the catalog does not ratify the table's commits. Raises TableNotFoundError if the name means another table by
+        now, and as RestClient.get."""
+        loaded = self._load()
+        if loaded.newest_version is None:
+            return None
+        commits = tuple(
+            Ratified(table, commit.version, commit.name, commit.size_bytes, commit.time_ms) for commit in loaded.commits
+        )
+        return Tail(loaded.newest_version, commits, loaded.table_id)
+
+    def ratify(
+        self,
+        commits: Sequence[Ratified],
+        *,
+        expected: Mapping[str, int] | None = None,
+        transaction: str | None = None,
+        token: str | None = None,
+    ) -> int:
+        """Returns the commit's version. Raises VersionTakenError; TooManyUnpublishedError; CatalogRefusedError for a commit that
+        the catalog will never accept; TableNotFoundError; CoordinatorUnavailableError if it may or may not have been ratified."""
+        if len(commits) != 1 or expected or transaction is not None:
+            self._no_transactions()
+        commit = commits[0]
+        assert commit.content is not None, "the catalog gets the changes of a table's definition with the commit"
+        try:
+            self._access_of_process().update(self.identity, commit_updates(commit, commit.content, self._load))
+        except CatalogRefusedError as error:
+            self._refused(commit, error)
+        except (CatalogUnavailableError, CatalogAnswerError) as error:
+            raise self._unavailable(error) from error
+        return commit.version
+
+    def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
+        if error.kind == _VERSION_TAKEN:
+            raise taken(commit.table, commit.version, self._load().newest_version) from error
+        if error.kind == _OTHER_TABLE:
+            raise self._replaced() from error
+        if error.kind == _LIMIT_REACHED:
+            raise TooManyUnpublishedError(error.message, table=commit.table) from error
+        if error.status == _THROTTLED:
+            raise self._unavailable(error) from error
+        raise error
+
+    def acknowledge(self, table: str, version: int) -> None:
+        """Raises as RestClient.post."""
+        update = {"action": "set-latest-backfilled-version", "latest-published-version": version}
+        self._access_of_process().update(self.identity, [update])
+
+    def turn(self, tables: Iterable[str]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def _load(self) -> CatalogTable:
+        try:
+            loaded = self._access_of_process().load()
+        except CatalogUnavailableError as error:
+            raise self._unavailable(error) from error
+        if loaded.table_id != self.identity:
+            raise self._replaced()
+        return loaded
+
+    def _access_of_process(self) -> TableAccess:
+        if self._access is None:
+            raise UnsupportedOperationError(
+                f"The table {self.shown} was opened in another process, and the token for Unity Catalog was not sent to this "
+                "one. Nothing was read or written. Open the table by its name here."
+            )
+        return self._access
+
+    def _unavailable(self, error: DeltaError) -> CoordinatorUnavailableError:
+        return CoordinatorUnavailableError(error.message, coordinator=self.shown)
+
+    def _replaced(self) -> TableNotFoundError:
+        return TableNotFoundError(
+            f"{self.shown} was opened as the table {self.identity}, and another table has that name now: the first one was "
+            "dropped or renamed. Nothing was committed. Open the table again.",
+            error_class="DELTA_TABLE_NOT_FOUND",
+            table_id=self.identity,
+        )
+
+    # ------------------------------------------------------------ what the catalog's API does not have
+
+    def register(self, table: str, version: int, table_id: str) -> None:
+        raise UnsupportedOperationError(
+            f"Unity Catalog does not ratify the commits of the table {self.shown}, whose protocol demands that a catalog does. "
+            "Nothing was read or written. Report this to the owner of the table."
+        )
+
+    def forget(self, table: str, version: int | None = None) -> bool:
+        return False
+
+    def inventory(self) -> Inventory:
+        return self._no_transactions()
+
+    def restore(self, identity: str, tables: Sequence[Restored]) -> None:
+        self._no_transactions()
+
+    def moment(self, time_ms: int | None = None) -> int | None:
+        return None
+
+    def version_at(self, table: str, moment: int) -> int | None:
+        return None
+
+    def begin(self, seconds: float) -> Begun:
+        return self._no_transactions()
+
+    def find(self, transaction: str) -> Begun:
+        return self._no_transactions()
+
+    def tail_in(self, transaction: str, table: str) -> Tail | None:
+        return self._no_transactions()
+
+    def propose(self, transaction: str, proposed: Proposed) -> None:
+        self._no_transactions()
+
+    def proposed(self, transaction: str, table: str | None = None) -> list[Proposed]:
+        return self._no_transactions()
+
+    def hold_reads(self, transaction: str, table: str, reads: bytes) -> None:
+        self._no_transactions()
+
+    def held_reads(self, transaction: str) -> dict[str, list[bytes]]:
+        return self._no_transactions()
+
+    def state_of(self, transaction: str) -> str | None:
+        return self._no_transactions()
+
+    def abort(self, transaction: str) -> list[Proposed]:
+        return self._no_transactions()
+
+    def moment_of(self, token: str) -> int | None:
+        return self._no_transactions()
+
+    def _no_transactions(self) -> NoReturn:
+        raise UnsupportedOperationError(
+            f"Unity Catalog ratifies the commits of the table {self.shown} one by one, so it cannot be part of a transaction "
+            "over tables. Nothing was read or written."
+        )

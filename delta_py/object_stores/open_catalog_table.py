@@ -1,0 +1,121 @@
+"""Open the store of a table by its name in Unity Catalog.
+
+    open_catalog_table("unity://catalog.example.com/main.sales.orders", options)
+
+The catalog says where the table is. It ratifies the commits of managed tables; external tables are like tables by path.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+from delta_py.coordinator.unity_ledger import UnityLedger
+from delta_py.errors import UnsupportedOperationError, shown
+from delta_py.object_stores.catalog_store import CatalogStore
+from delta_py.object_stores.remote import RemoteStore
+from delta_py.object_stores.vended_store import VendedStore
+from delta_py.remote_requests import RETRY_SECONDS
+from delta_py.storage.addresses import StoreKind, kind_of, scheme_of
+from delta_py.storage.local import LocalStore, check_host
+from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
+from delta_py.unity.access_tokens import token_for
+from delta_py.unity.catalog_answers import CatalogTable
+from delta_py.unity.catalog_errors import CatalogAnswerError
+from delta_py.unity.rest_client import RestClient
+from delta_py.unity.server_urls import SCHEMES, CatalogTableName, is_local, table_of
+from delta_py.unity.table_access import TableAccess
+
+_CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
+    "s3": ("s3.access_key_id", "s3.profile", "s3.anonymous"),
+    "gs": ("gcs.access_token", "gcs.service_account_file", "gcs.service_account_json", "gcs.anonymous"),
+    "az": (
+        *("azure.account_key", "azure.sas_token", "azure.connection_string", "azure.client_secret"),
+        *("azure.managed_identity", "azure.anonymous"),
+    ),
+}
+"""If the user gives one of these, the catalog is not asked for credentials."""
+
+_TIMEOUT_SECONDS = 60.0
+_lock = threading.Lock()
+
+
+def is_catalog_name(path: str) -> bool:
+    """Whether a path names a table of Unity Catalog."""
+    return scheme_of(path) in SCHEMES
+
+
+def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, StorageOptions]:
+    """The store of the table's files and log, and the options for other stores. Sends a request to the server.
+
+    Raises CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError; InvalidOptionError for a
+    URL that names no table; UnsupportedOperationError for a table that this process must not open.
+    """
+    values = dict(options.values)
+    if "coordinator" in values:
+        raise UnsupportedOperationError(
+            f"The table {shown(url)} has its catalog as coordinator, and no other one: it cannot be part of a transaction over "
+            "tables. Nothing was read or written. Leave out the option coordinator."
+        )
+    name = table_of(url, values)
+    file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
+    access = _access(name, options)
+    table = access.load()
+    files = _files(table, name, file_options, access)
+    return (CatalogStore(files, UnityLedger(name.shown, table.table_id, access)) if table.is_managed else files), file_options
+
+
+def _files(table: CatalogTable, name: CatalogTableName, options: StorageOptions, access: TableAccess) -> ObjectStore:
+    kind = kind_of(table.location)
+    if kind is None:
+        return LocalStore(_local_path(table.location, name))
+    if any(options.get(option) is not None for option in _CREDENTIALS[kind]):
+        return RemoteStore(table.location, options)
+    return VendedStore(table.location, options, access)
+
+
+def _local_path(location: str, name: CatalogTableName) -> str:
+    """The directory of a table on this machine. A server on another machine must not choose which files of this one are read."""
+    if scheme_of(location) not in (None, "file") and not location.startswith("file:"):
+        raise UnsupportedOperationError(f"No store serves the location {shown(location)} of the table {name.shown}.")
+    if not is_local(name.server):
+        raise UnsupportedOperationError(
+            f"The Unity Catalog server {name.server} says that the table {name.shown} is at {shown(location)}, on this machine. "
+            "Only a server on the same machine may name local files. Nothing was read or written. Store the table in an object "
+            "store."
+        )
+    parts = urlsplit(location)
+    path = unquote(parts.path)
+    if not location.startswith("file:") or not os.path.isabs(path) or "\0" in path:
+        raise CatalogAnswerError(
+            f"The location {shown(location)} of the table {name.shown} is no place. Nothing was read or written."
+        )
+    check_host(parts.netloc, location)
+    return path
+
+
+def _access(name: CatalogTableName, options: StorageOptions) -> TableAccess:
+    with _lock:
+        return _known_access(name, options, os.environ.get("DATABRICKS_TOKEN"))
+
+
+@lru_cache(maxsize=256)  # the tables that the process has used last share their credentials
+def _known_access(name: CatalogTableName, options: StorageOptions, environment_token: str | None) -> TableAccess:
+    token = token_for(name.server, dict(options.values))
+    timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
+    retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
+    return TableAccess(RestClient(name.server, token, timeout=timeout, retry_seconds=retry_seconds), name)
+
+
+def _forget() -> None:
+    """A forked process must not wait for locks that threads of its parent held."""
+    global _lock
+    _known_access.cache_clear()
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,51 @@
+"""VendedStore: a table in an object store, with credentials that a catalog hands out and renews.
+
+The process that opened the table renews them. A copy in another process has the credentials that were valid when it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from delta_py.object_stores.connection import Connection, drop_connection
+from delta_py.object_stores.remote import RemoteStore
+from delta_py.storage.store_options import StorageOptions
+
+
+class VendedCredentials(Protocol):
+    def storage_options(self, location: str) -> Mapping[str, str]:
+        """Storage options with credentials that are valid now."""
+
+
+class VendedStore(RemoteStore):
+    """options: all other storage options."""
+
+    __slots__ = ("_credentials", "_other_options")
+
+    def __init__(self, root: str, options: StorageOptions, credentials: VendedCredentials) -> None:
+        self._credentials, self._other_options = credentials, options
+        super().__init__(root, self._merged(root))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteStore, (self.root, self.options)
+
+    @property
+    def options(self) -> StorageOptions:
+        """With credentials that are valid now."""
+        self._renew()
+        return self._options
+
+    @property
+    def _connection(self) -> Connection:
+        self._renew()
+        return super()._connection
+
+    def _renew(self) -> None:
+        options = self._merged(self.root)
+        if options != self._options:
+            drop_connection(self._address.kind, self._address.account, self._options)
+            self._options = options
+
+    def _merged(self, root: str) -> StorageOptions:
+        return StorageOptions.of({**dict(self._other_options.values), **self._credentials.storage_options(root)})
