@@ -29,6 +29,7 @@ from delta_py.errors import (
     InvalidOptionError,
     UnsupportedOperationError,
 )
+from delta_py.log.catalog_contract import refuse_drop
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import available_in, list_log
 from delta_py.object_stores.open_store import refuse_in_transaction
@@ -56,6 +57,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     snapshot = Snapshot.load(store)
     feature = _checked(snapshot, name, truncate_history=truncate_history)
     snapshot.config.require(Operation.WRITE)
+    refuse_drop(store, feature)
     traces = TRACES[feature]
     made_changes = traces.remove(store)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms

@@ -22,8 +22,14 @@ from itertools import takewhile
 
 from delta_py.commit.attempts import Attempts, too_many_attempts, unknown_outcome, winning_commit
 from delta_py.commit.prepared import PreparedCommit, WinningCommit
-from delta_py.coordinator.ledger import CoordinatorContendedError, CoordinatorUnavailableError, Ratified, VersionTakenError
-from delta_py.errors import CorruptTableError, DeltaConcurrentModificationException, DeltaError, StorageError
+from delta_py.coordinator.ledger import (
+    CoordinatorContendedError,
+    CoordinatorUnavailableError,
+    RatificationRefusedError,
+    Ratified,
+    VersionTakenError,
+)
+from delta_py.errors import CorruptTableError, DeltaConcurrentModificationException, DeltaError, StorageError, TableNotFoundError
 from delta_py.log.log_writer import LogWriter, commit_bytes
 from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.actions import Action
@@ -237,6 +243,8 @@ class _Committer:
                 is_ours = _is_ours(placed[0])  # an earlier call may have succeeded although its answer was lost
                 if is_ours is not None:
                     return self._win(placed, staged) if is_ours else self._lose(placed, error)
+            except (RatificationRefusedError, TableNotFoundError) as error:
+                return _refuse(placed, error)
             except CoordinatorUnavailableError as error:
                 _log.warning("%s: the ledger did not confirm: %s", attempts.store.root, error)
         _leave_in_doubt(placed)
@@ -290,6 +298,13 @@ def _is_ours(placed: _Placed) -> bool | None:
         return False
     except OSError:
         return None
+
+
+def _refuse(placed: Sequence[_Placed], error: DeltaError) -> None:
+    """Only the writers of these commits get the error, and not the leader."""
+    for placed_commit in placed:
+        placed_commit.drop()
+        placed_commit.waiting.fail(error)
 
 
 def _lose_to_other_tables(placed: Sequence[_Placed], error: CoordinatorContendedError) -> None:

@@ -39,6 +39,7 @@ from delta_py.commit.row_count_check import counted, row_ids_given
 from delta_py.errors import CommitOutcomeUnknownError, CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
+from delta_py.log.catalog_contract import check_contract
 from delta_py.log.commit_reader import FILE_SCHEMA
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
@@ -309,6 +310,8 @@ class Transaction:
         config = self._config()
         if self._metadata is None and self._protocol is None:
             return config
+        if self._snapshot is not None:
+            check_contract(self._store, self._snapshot.config, config)
         if config.feature(COORDINATED):
             table_id = (self._snapshot or config).metadata.id  # the ledger knows the table by this id
             self._metadata = replace(config.metadata, id=table_id, configuration=coordinated_by(self._store, config))

@@ -149,7 +149,13 @@ class CoordinatorContendedError(
     and this call will not ratify anything later."""
 
 
-class TooManyUnpublishedError(DeltaError, error_class="DELTA_COORDINATOR_UNPUBLISHED_LIMIT", sql_state="54000"):
+class RatificationRefusedError(DeltaError, error_class="DELTA_COORDINATOR_REFUSED", sql_state="42501"):
+    """The ledger did not ratify the commit, and never will."""
+
+
+class TooManyUnpublishedError(
+    RatificationRefusedError, error_class="DELTA_COORDINATOR_UNPUBLISHED_LIMIT", sql_state="54000"
+):
     """The catalog ratifies no more commits of the table before some are published. Nothing was ratified."""
 
 

@@ -17,6 +17,7 @@ from delta_py.coordinator.ledger import (
     CoordinatorUnavailableError,
     Inventory,
     Proposed,
+    RatificationRefusedError,
     Ratified,
     Restored,
     Tail,
@@ -71,8 +72,8 @@ class UnityLedger:
         transaction: str | None = None,
         token: str | None = None,
     ) -> int:
-        """Returns the commit's version. Raises VersionTakenError; TooManyUnpublishedError; CatalogRefusedError for a commit that
-        the catalog will never accept; TableNotFoundError; CoordinatorUnavailableError if it may or may not have been ratified."""
+        """Returns the commit's version. Raises VersionTakenError; TooManyUnpublishedError; RatificationRefusedError for a commit
+        that the catalog will never accept; TableNotFoundError; CoordinatorUnavailableError if the outcome is unknown."""
         if len(commits) != 1 or expected or transaction is not None:
             self._no_transactions()
         commit = commits[0]
@@ -94,7 +95,9 @@ class UnityLedger:
             raise TooManyUnpublishedError(error.message, table=commit.table) from error
         if error.status == _THROTTLED:
             raise self._unavailable(error) from error
-        raise error
+        raise RatificationRefusedError(
+            error.message, error_class=error.error_class, sql_state=error.sql_state, **error.message_parameters
+        ) from error
 
     def acknowledge(self, table: str, version: int) -> None:
         """Raises as RestClient.post."""

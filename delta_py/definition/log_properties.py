@@ -17,7 +17,7 @@ from dataclasses import replace
 from delta_py.definition.properties import without_bookkeeping
 from delta_py.definition.timestamps import SINCE, timestamped_properties
 from delta_py.log.coordination import FEATURE as COORDINATED
-from delta_py.log.coordination import IDENTITY_PROPERTY, coordinated_by
+from delta_py.log.coordination import IDENTITY_PROPERTY, UNITY_PROPERTY, coordinated_by
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.column_mapping import PHYSICAL_NAME
 from delta_py.protocol.features import PROTECTED_BEFORE, PROTECTION
@@ -26,7 +26,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json
 
-LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY)
+LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY, UNITY_PROPERTY)
 LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 

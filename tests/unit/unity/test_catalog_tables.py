@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import DeltaTable, write_delta
+from delta_py.coordinator.ledger import RatificationRefusedError
 from delta_py.errors import (
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -20,6 +21,7 @@ from delta_py.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from delta_py.log.catalog_contract import REQUIRED_FEATURES, REQUIRED_PROPERTIES
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage import publication
 from delta_py.storage.store_options import StorageOptions
@@ -319,3 +321,58 @@ def test_table_of_a_catalog_cannot_be_in_a_transaction(server: UnityCatalogServe
     with pytest.raises(UnsupportedOperationError, match="cannot be part of a transaction"):  # noqa: SIM117
         with DeltaTransaction(f"sqlite://{tmp_path}/ledger.db", storage_options=server.options) as tx:
             tx.append(server.table_url("t"), rows(2))
+
+
+# ---------------------------------------------------------------- what the catalog forbids
+
+FORBIDDEN = {
+    "VACUUM": lambda table: table.vacuum(retention_hours=0, enforce_retention_duration=False),
+    "VACUUM DRY RUN": lambda table: table.vacuum(dry_run=True),
+    "OPTIMIZE": lambda table: table.optimize.compact(),
+    "ZORDER": lambda table: table.optimize.z_order(["id"]),
+    "log cleanup": lambda table: table.clean_log(),
+    **{
+        f"DROP FEATURE {name}": lambda table, name=name: table.alter.drop_feature(name)
+        for name in (*REQUIRED_FEATURES, "columnMapping")
+    },
+    **{f"UNSET {name}": lambda table, name=name: table.alter.unset_table_properties([name]) for name in REQUIRED_PROPERTIES},
+    "SET": lambda table: table.alter.set_table_properties({"delta.enableDeletionVectors": "false"}),
+}
+
+
+@pytest.mark.parametrize("statement", FORBIDDEN)
+def test_operation_that_the_catalog_forbids_changes_nothing(server: UnityCatalogServer, statement: str) -> None:
+    path = create_managed(server, "t", rows(1), delta__columnMapping__mode="name")
+    before = sorted(path.rglob("*"))
+    with pytest.raises(UnsupportedOperationError) as refused:
+        FORBIDDEN[statement](open_table(server))
+    needed_by_another = "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"  # the feature catalogManaged needs two of them
+    assert refused.value.error_class in ("DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION", needed_by_another)
+    assert sorted(path.rglob("*")) == before
+    assert server.state.tables["uc", "s", "t"].latest == 0
+
+
+def test_overwrite_with_another_schema_keeps_what_the_catalog_demands(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(1))
+    other = pa.table({"name": ["x"]})
+    write_delta(server.table_url("t"), other, mode="overwrite", schema_mode="overwrite", storage_options=server.options)
+    assert open_table(server).to_arrow().to_pylist() == [{"name": "x"}]
+    known = server.state.tables["uc", "s", "t"]
+    assert [field["name"] for field in known.columns["fields"]] == ["name"]
+    assert REQUIRED_PROPERTIES.items() <= known.properties.items()
+
+
+def test_small_files_are_not_compacted_by_themselves(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(0), delta__autoOptimize__autoCompact="true")
+    for number in range(1, 4):
+        append(server, number)
+    assert set(open_table(server).history()["operation"].to_pylist()) == {"WRITE"}
+
+
+def test_refused_commit_reaches_its_writer(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = create_managed(server, "t", rows(1))
+    refusal = unity_catalog.invalid("this commit is not to my liking")
+    monkeypatch.setattr(server.state, "_check_metadata", lambda *request: (_ for _ in ()).throw(refusal))
+    with pytest.raises(RatificationRefusedError, match="not to my liking"):
+        append(server, 2)
+    assert len(list(path.glob("*.parquet"))) == 1 and not list((path / "_delta_log" / "_staged_commits").iterdir())

@@ -1,0 +1,63 @@
+"""What the catalog of a managed table demands of its clients: Unity Catalog's rules for operations, properties and features.
+
+A required feature that is half dropped would leave the table between two states, because the catalog refuses the last step. So
+everything that the catalog forbids is refused before anything is changed.
+Protocol: Maintenance Operations on Catalog-managed Tables.
+"""
+
+from __future__ import annotations
+
+from delta_py.errors import UnsupportedOperationError
+from delta_py.object_stores.open_store import coordination_of
+from delta_py.protocol.table_config import TableConfig
+from delta_py.storage.store import ObjectStore
+
+REQUIRED_FEATURES = ("catalogManaged", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "inCommitTimestamp")
+REQUIRED_PROPERTIES = {
+    "delta.checkpointPolicy": "v2",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+    "delta.checkpoint.writeStatsAsJson": "true",
+}
+_CANNOT_BE_DROPPED = frozenset({*REQUIRED_FEATURES, "columnMapping"})
+
+
+def is_managed_by_catalog(store: ObjectStore) -> bool:
+    """Whether Unity Catalog ratifies the table's commits."""
+    coordinated = coordination_of(store)
+    return coordinated is not None and coordinated.id_property is not None and coordinated.last_tail is not None
+
+
+def refuse_for_catalog(store: ObjectStore, statement: str, undone: str) -> None:
+    """Raises UnsupportedOperationError if a catalog manages the table. undone: what did not happen, for the message."""
+    if is_managed_by_catalog(store):
+        raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {undone}")
+
+
+def refuse_drop(store: ObjectStore, feature: str) -> None:
+    """Raises UnsupportedOperationError if a catalog manages the table and demands the feature."""
+    if feature in _CANNOT_BE_DROPPED and is_managed_by_catalog(store):
+        raise _forbidden(
+            f"The feature {feature} of the table at {store.root} cannot be dropped: the table's catalog demands it. Nothing was "
+            "changed."
+        )
+
+
+def check_contract(store: ObjectStore, present: TableConfig, later: TableConfig) -> None:
+    """Raises UnsupportedOperationError if a commit would remove something that the table has and its catalog demands."""
+    if not is_managed_by_catalog(store):
+        return
+    lost = [name for name in REQUIRED_FEATURES if present.feature(name) and not later.feature(name)]
+    for name, value in REQUIRED_PROPERTIES.items():
+        if present.properties.get(name) == value and later.properties.get(name) != value:
+            lost.append(f"{name}={value}")
+    if lost:
+        raise _forbidden(
+            f"The table at {store.root} must keep {', '.join(lost)}, which its catalog demands. Nothing was changed. Leave them "
+            "as they are."
+        )
+
+
+def _forbidden(message: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(message, error_class="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION", sql_state="0AKDC")
