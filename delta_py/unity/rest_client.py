@@ -226,7 +226,7 @@ def _error_of(data: bytes) -> tuple[str, str]:
 def _cure(status: int, kind: str) -> str:
     match status:
         case 401:
-            return "Give a valid token: the option unity.token."
+            return "Give a valid token: the option unity.token, or DATABRICKS_HOST and DATABRICKS_TOKEN in the environment."
         case 403:
             return "Get the permission that the operation needs; on Databricks also EXTERNAL USE SCHEMA."
         case 404 if not kind:

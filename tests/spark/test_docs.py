@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.support.documents import pages
 from tests.support.runs.sampling import sampled
 
-PAGES = [page for page in pages.PAGES if page != pages.ON_OBJECT_STORES]
+PAGES = [page for page in pages.PAGES if page not in pages.PLACES]
 WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in pages.blocks(page))]
 
 

@@ -294,7 +294,7 @@ def test_setting_that_a_page_names_is_known(page: Path) -> None:
 
 def test_options_of_stores_on_their_page_are_those_that_the_code_knows() -> None:
     rows = [line.split("|")[1] for line in pages.ON_OBJECT_STORES.read_text().splitlines() if line.startswith("| `")]
-    named = {name for row in rows for name in re.findall(r"`((?:s3|gcs|azure|storage)\.\w+|coordinator(?:\.\w+)?)`", row)}
+    named = {name for row in rows for name in re.findall(r"`((?:s3|gcs|azure|storage|unity)\.\w+|coordinator(?:\.\w+)?)`", row)}
     assert named == {option.name for option in OPTION_NAMES}
 
 

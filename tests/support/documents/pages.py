@@ -3,7 +3,7 @@
 Code that runs is in blocks marked ```python, and all blocks of a page run in one namespace, from the top. Paths in them begin
 with /data/, which stands for a directory of the test. If the value of an expression matters, `# => value` follows it. Other
 blocks are marked ```bash or ```text. No list skips any block; the page of object stores runs with tests/storage, in a bucket of a
-test instead of s3://lake.
+test instead of s3://lake, and the page of Unity Catalog with tests/unit/unity, on a server of a test.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from typing import Any
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DATA, BUCKET = "/data/", "s3://lake/"
+DATA, BUCKET, CATALOG = "/data/", "s3://lake/", "unity://catalog.example.com/"
 ON_OBJECT_STORES = ROOT / "docs" / "object-stores.md"
+ON_UNITY_CATALOG = ROOT / "docs" / "unity-catalog.md"
+PLACES = {ON_OBJECT_STORES: BUCKET, ON_UNITY_CATALOG: CATALOG}
+"""What stands for a place of the test on pages whose tables are not on a disk."""
 
 _FENCE = re.compile(r"^```(.*)$")
 _EXPECTED = re.compile(r"# => (.+)$")
@@ -60,7 +63,8 @@ def without_blocks(page: Path) -> str:
 
 
 def run(page: Path, directory: Path | str) -> int:
-    """Run the page's python blocks; returns the number of compared values. directory: replaces DATA, or the URL in BUCKET.
+    """Run the page's python blocks; returns the number of compared values. directory: replaces DATA, or the URL of
+    PLACES.
 
     Raises AssertionError if the value of an expression differs from the page.
     """
@@ -73,7 +77,7 @@ def run(page: Path, directory: Path | str) -> int:
 
 
 def _run_block(page: Path, block: Block, namespace: dict[str, Any], directory: Path | str) -> int:
-    source = "\n" * (block.line - 1) + block.text.replace(BUCKET if page == ON_OBJECT_STORES else DATA, f"{directory}/")
+    source = "\n" * (block.line - 1) + block.text.replace(PLACES.get(page, DATA), f"{directory}/")
     lines, compared = source.splitlines(), 0
     for statement in ast.parse(source, page.name).body:
         expected = _EXPECTED.search(lines[(statement.end_lineno or statement.lineno) - 1])

@@ -15,8 +15,10 @@ from tests.support.servers.unity_catalog import UnityCatalogServer
 FEATURES = ("v2Checkpoint", "vacuumProtocolCheck", "deletionVectors")
 
 
-def create_managed(server: UnityCatalogServer, name: str, rows: pa.Table, **properties: str) -> Path:
-    """A managed table uc.s.<name>, with these rows as version 0. Returns its directory."""
+def create_managed(
+    server: UnityCatalogServer, name: str, rows: pa.Table, schema: tuple[str, str] = ("uc", "s"), **properties: str
+) -> Path:
+    """A managed table with these rows as version 0. Returns its directory."""
     staged = server.state.stage()
     path = Path(staged["location"].removeprefix("file://"))
     features = {f"delta.feature.{feature}": "supported" for feature in FEATURES}
@@ -33,7 +35,7 @@ def create_managed(server: UnityCatalogServer, name: str, rows: pa.Table, **prop
         "properties": metadata["configuration"],
         "last-commit-timestamp-ms": timestamp_ms,
     }
-    server.state.create(("uc", "s"), body)
+    server.state.create(schema, body)
     return path
 
 
