@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsIndex
 import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError, TableNotFoundError
-from delta_py.object_stores.open_store import PathLike, open_store
+from delta_py.object_stores.open_store import PathLike, open_or_stage, open_store
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.snapshot import Snapshot
 from delta_py.storage.storage_errors import raises_storage_errors, storage_failures
@@ -36,12 +37,12 @@ class _ArrowSchema(Protocol):
 
 def is_delta_table(path: PathLike, storage_options: Mapping[str, str] | None = None) -> bool:
     """Whether there is a table at a path. Raises what opening it raises, except TableNotFoundError."""
-    store = open_store(path, StorageOptions.of(storage_options or {}))
-    with storage_failures(store.root):
-        try:
+    try:
+        store = open_store(path, StorageOptions.of(storage_options or {}))
+        with storage_failures(store.root):
             Snapshot.load(store)
-        except TableNotFoundError:
-            return False
+    except TableNotFoundError:
+        return False
     return True
 
 
@@ -54,9 +55,10 @@ def create_at(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
+    rules: NewTableRules = NO_RULES,
 ) -> int:
     """Create a table without rows; returns its version. mode: error, ignore (an existing table stays) or overwrite (an existing
-    table gets this definition, and loses its rows). Raises as definition/replace.py."""
+    table gets this definition, and loses its rows). rules: as open_or_stage returns them. Raises as definition/replace.py."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table
 
@@ -68,7 +70,12 @@ def create_at(
     struct = schema if isinstance(schema, StructType) else from_arrow_schema(pa.schema(schema))
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
     definition = define_table(
-        struct, partition_by=columns, name=name, description=description, configuration=dict(configuration or {})
+        struct,
+        partition_by=columns,
+        name=name,
+        description=description,
+        configuration={**rules.required, **(configuration or {})},
+        defaults=rules.suggested,
     )
     return build_table(store, _BUILD_MODES[mode], definition)
 
@@ -114,7 +121,7 @@ class DeltalakeMethods:
     ) -> Self:
         """Create a table without rows, and return it. schema: of Arrow, or any object with an Arrow schema. mode: error, ignore
         (an existing table stays as it is) or overwrite (an existing table gets this definition, and loses its rows)."""
-        store = open_store(path, StorageOptions.of(storage_options or {}))
+        store, rules = open_or_stage(path, StorageOptions.of(storage_options or {}))
         with storage_failures(store.root):
             create_at(
                 store,
@@ -124,6 +131,7 @@ class DeltalakeMethods:
                 name=name,
                 description=description,
                 configuration=configuration,
+                rules=rules,
             )
         return cls(path, store=store)  # type: ignore[call-arg]
 

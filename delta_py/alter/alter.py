@@ -38,7 +38,7 @@ from delta_py.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from delta_py.log.catalog_contract import refuse_for_catalog
+from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.coordination import FEATURE as COORDINATED
 from delta_py.log.coordination import coordinated_by
 from delta_py.protocol import column_mapping
@@ -269,7 +269,7 @@ def _commit(
     if change.lacks_row_ids:
         return None
     if change.removes_mapping:
-        refuse_for_catalog(snapshot.store, "Removing column mapping from", "Nothing was changed.")
+        refuse_forbidden(snapshot.store, Maintenance.REORGANIZATION, "Removing column mapping from", "Nothing was changed.")
     transaction = transaction_at(snapshot, change.timestamp_ms)
     if change.needs_all_files:
         transaction.read_rows()

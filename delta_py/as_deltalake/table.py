@@ -44,7 +44,7 @@ from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
 from delta_py.deltalake_methods import absolute_paths, create_at, distinct_partitions, is_delta_table
 from delta_py.log.history import commit_infos
-from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.open_store import open_or_stage, open_store
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
@@ -112,7 +112,7 @@ class DeltaTable:
                 "raise_if_key_not_exists": raise_if_key_not_exists,
             },
         )
-        store = open_store(table_uri, StorageOptions.of(storage_options or {}))
+        store, rules = open_or_stage(table_uri, StorageOptions.of(storage_options or {}))
         properties = {key: value for key, value in (configuration or {}).items() if value is not None}
         if keywords["raise_if_key_not_exists"] is False:
             properties = known_properties(properties)
@@ -125,6 +125,7 @@ class DeltaTable:
                 name=name,
                 description=description,
                 configuration=properties,
+                rules=rules,
             )
         return cls(table_uri, storage_options=storage_options)
 

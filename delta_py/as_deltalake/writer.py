@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,8 @@ from delta_py.definition.create import define_table
 from delta_py.definition.definition_settings import definition_settings
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError
-from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.open_store import open_or_stage
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.write import write_rows
 from delta_py.storage.store import ObjectStore
@@ -79,7 +81,9 @@ def write_deltalake(
         **({} if table is not None else _new_table(name, description, configuration)),
         **schema_flags,
     )
-    store = _store_of(table_or_uri, table, storage_options)
+    store, rules = _store_of(table_or_uri, table, storage_options)
+    if rules.required:
+        request = replace(request, configuration={**rules.required, **(request.configuration or {})}, defaults=rules.suggested)
     properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
     _write(store, table, rows, request, properties, writer_properties)
     if table is not None:
@@ -142,11 +146,11 @@ def _write(
 
 def _store_of(
     table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
-) -> ObjectStore:
+) -> tuple[ObjectStore, NewTableRules]:
     if table is not None:
-        return table.as_delta.snapshot.store
+        return table.as_delta.snapshot.store, NO_RULES
     assert not isinstance(table_or_uri, DeltaTable), "it is the table"
-    return open_store(table_or_uri, StorageOptions.of(storage_options or {}))
+    return open_or_stage(table_or_uri, StorageOptions.of(storage_options or {}))
 
 
 def _recorded(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from delta_py.checkpoint.checkpoint_proof import fault_of
 from delta_py.errors import CorruptTableError
-from delta_py.log.catalog_contract import is_managed_by_catalog
+from delta_py.log.catalog_contract import Maintenance, is_forbidden
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import CommitClock
@@ -67,7 +67,7 @@ def clean_log(
 
     Raises OSError and CorruptTableError. Files that were deleted before the error were not needed.
     """
-    if is_managed_by_catalog(store):
+    if is_forbidden(store, Maintenance.LOG_CLEANUP):
         return CleanedLog()
     _delete_stale_staged(store, now_ms)
     if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):

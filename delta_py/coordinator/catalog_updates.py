@@ -56,6 +56,28 @@ def commit_updates(commit: Ratified, data: bytes, load: Callable[[], CatalogTabl
     return updates + list(_domain_updates([action["domainMetadata"] for action in actions if "domainMetadata" in action]))
 
 
+def new_table_form(location: str, data: bytes) -> dict[str, Any]:
+    """The definition of a managed table, from the content of its first commit, as the catalog takes it."""
+    actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINING)]
+    metadata, protocol, info = (
+        next(action[kind] for action in actions if kind in action) for kind in ("metaData", "protocol", "commitInfo")
+    )
+    domains = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    known = {domain["domain"]: _configuration(domain) for domain in domains if domain["domain"] in _DOMAIN_FIELDS}
+    description = metadata.get("description")
+    return {
+        "location": location,
+        "table-type": "MANAGED",
+        "columns": catalog_type(parse_json(metadata["schemaString"])),
+        "partition-columns": metadata.get("partitionColumns") or [],
+        "protocol": protocol_form(protocol),
+        "properties": {name: value for name, value in metadata["configuration"].items() if not is_derived(name)},
+        "last-commit-timestamp-ms": info["inCommitTimestamp"],
+        **({} if description is None else {"comment": description}),
+        **({"domain-metadata": known} if known else {}),
+    }
+
+
 def catalog_type(data_type: Any) -> Any:
     """A type of a schemaString in the catalog's spelling."""
     if isinstance(data_type, list):

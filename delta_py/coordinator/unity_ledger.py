@@ -43,6 +43,8 @@ class UnityLedger:
 
     def __init__(self, shown: str, table_id: str, access: TableAccess | None) -> None:
         self.shown, self.identity, self._access = shown, table_id, access
+        self.allowed_maintenance: frozenset[str] = frozenset()
+        """Operations that the catalog leaves to its clients, as of the last tail."""
 
     def __repr__(self) -> str:
         return f"UnityLedger({self.shown!r}, {self.identity!r})"
@@ -57,6 +59,7 @@ class UnityLedger:
         """None if the catalog does not ratify the table's commits. Raises TableNotFoundError if the name means another table by
         now, and as RestClient.get."""
         loaded = self._load()
+        self.allowed_maintenance = loaded.allowed_maintenance
         if loaded.newest_version is None:
             return None
         commits = tuple(
@@ -139,8 +142,8 @@ class UnityLedger:
 
     def register(self, table: str, version: int, table_id: str) -> None:
         raise UnsupportedOperationError(
-            f"Unity Catalog does not ratify the commits of the table {self.shown}, whose protocol demands that a catalog does. "
-            "Nothing was read or written. Report this to the owner of the table."
+            f"Unity Catalog does not ratify the commits of the managed table {self.shown}, so that no other client may write it. "
+            "Nothing was written. Have its owner enable catalog commits: the table feature catalogManaged."
         )
 
     def forget(self, table: str, version: int | None = None) -> bool:

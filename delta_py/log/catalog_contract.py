@@ -7,6 +7,8 @@ Protocol: Maintenance Operations on Catalog-managed Tables.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from delta_py.errors import UnsupportedOperationError
 from delta_py.object_stores.open_store import coordination_of
 from delta_py.protocol.table_config import TableConfig
@@ -23,15 +25,29 @@ REQUIRED_PROPERTIES = {
 _CANNOT_BE_DROPPED = frozenset({*REQUIRED_FEATURES, "columnMapping"})
 
 
+class Maintenance(Enum):
+    """Operations that a catalog does itself, or permits to its clients; by the catalog's names."""
+
+    REORGANIZATION = "DATA_REORGANIZATION"
+    CLEANUP = "DATA_CLEANUP"
+    LOG_CLEANUP = "METADATA_CLEANUP"
+
+
 def is_managed_by_catalog(store: ObjectStore) -> bool:
     """Whether Unity Catalog ratifies the table's commits."""
     coordinated = coordination_of(store)
     return coordinated is not None and coordinated.id_property is not None and coordinated.last_tail is not None
 
 
-def refuse_for_catalog(store: ObjectStore, statement: str, undone: str) -> None:
-    """Raises UnsupportedOperationError if a catalog manages the table. undone: what did not happen, for the message."""
-    if is_managed_by_catalog(store):
+def is_forbidden(store: ObjectStore, maintenance: Maintenance) -> bool:
+    """Whether the table's catalog does this itself."""
+    coordinated = coordination_of(store)
+    return coordinated is not None and coordinated.forbids(maintenance.value)
+
+
+def refuse_forbidden(store: ObjectStore, maintenance: Maintenance, statement: str, undone: str) -> None:
+    """Raises UnsupportedOperationError if the table's catalog does this itself. undone: what did not happen, for the message."""
+    if is_forbidden(store, maintenance):
         raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {undone}")
 
 

@@ -46,5 +46,11 @@ class CatalogStore(CoordinatedStore):
                 self.publish()
         super().ratify(staged)
 
+    def forbids(self, maintenance: str) -> bool:
+        return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
+
+    def _check_unmanaged(self) -> None:
+        self.ledger.register(self.place, 0, "")
+
     def _drop_published(self, commits: Sequence[Ratified]) -> None:
         """They are kept."""

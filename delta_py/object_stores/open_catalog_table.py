@@ -24,10 +24,9 @@ from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.unity.access_tokens import token_for
-from delta_py.unity.catalog_answers import CatalogTable
 from delta_py.unity.catalog_errors import CatalogAnswerError
 from delta_py.unity.rest_client import RestClient
-from delta_py.unity.server_urls import SCHEMES, CatalogTableName, is_local, table_of
+from delta_py.unity.server_urls import TOKEN_VARIABLE, CatalogTableName, is_local, table_of
 from delta_py.unity.table_access import TableAccess
 
 _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
@@ -44,38 +43,41 @@ _TIMEOUT_SECONDS = 60.0
 _lock = threading.Lock()
 
 
-def is_catalog_name(path: str) -> bool:
-    """Whether a path names a table of Unity Catalog."""
-    return scheme_of(path) in SCHEMES
-
-
 def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, StorageOptions]:
     """The store of the table's files and log, and the options for other stores. Sends a request to the server.
 
     Raises CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError; InvalidOptionError for a
     URL that names no table; UnsupportedOperationError for a table that this process must not open.
     """
+    access, file_options = catalog_access(url, options)
+    table = access.load()
+    files = files_at(table.location, access, file_options)
+    if not table.is_managed:
+        return files, file_options
+    return CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options
+
+
+def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, StorageOptions]:
+    """The access to the table that a URL names, and the options for its files. Sends no request. Raises InvalidOptionError,
+    UnsupportedOperationError."""
     values = dict(options.values)
     if "coordinator" in values:
         raise UnsupportedOperationError(
             f"The table {shown(url)} has its catalog as coordinator, and no other one: it cannot be part of a transaction over "
             "tables. Nothing was read or written. Leave out the option coordinator."
         )
-    name = table_of(url, values)
     file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
-    access = _access(name, options)
-    table = access.load()
-    files = _files(table, name, file_options, access)
-    return (CatalogStore(files, UnityLedger(name.shown, table.table_id, access)) if table.is_managed else files), file_options
+    return _access(table_of(url, values), options), file_options
 
 
-def _files(table: CatalogTable, name: CatalogTableName, options: StorageOptions, access: TableAccess) -> ObjectStore:
-    kind = kind_of(table.location)
+def files_at(location: str, access: TableAccess, options: StorageOptions) -> ObjectStore:
+    """The store of a table's files, without its catalog. location: as the catalog names it. Raises as open_catalog_table."""
+    kind = kind_of(location)
     if kind is None:
-        return LocalStore(_local_path(table.location, name))
+        return LocalStore(_local_path(location, access.name))
     if any(options.get(option) is not None for option in _CREDENTIALS[kind]):
-        return RemoteStore(table.location, options)
-    return VendedStore(table.location, options, access)
+        return RemoteStore(location, options)
+    return VendedStore(location, options, access)
 
 
 def _local_path(location: str, name: CatalogTableName) -> str:
@@ -100,21 +102,26 @@ def _local_path(location: str, name: CatalogTableName) -> str:
 
 def _access(name: CatalogTableName, options: StorageOptions) -> TableAccess:
     with _lock:
-        return _known_access(name, options, os.environ.get("DATABRICKS_TOKEN"))
+        return _known_access(name, options, os.environ.get(TOKEN_VARIABLE))
 
 
-@lru_cache(maxsize=256)  # the tables that the process has used last share their credentials
+@lru_cache(maxsize=256)  # the tables that the process has used last keep their credentials
 def _known_access(name: CatalogTableName, options: StorageOptions, environment_token: str | None) -> TableAccess:
-    token = token_for(name.server, dict(options.values))
+    return TableAccess(_known_client(name.server, options, environment_token), name)
+
+
+@lru_cache(maxsize=32)  # the tables of a server share one token
+def _known_client(server: str, options: StorageOptions, environment_token: str | None) -> RestClient:
+    token = token_for(server, dict(options.values))
     timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
-    retry_seconds = options.number("storage.retry_timeout", RETRY_SECONDS)
-    return TableAccess(RestClient(name.server, token, timeout=timeout, retry_seconds=retry_seconds), name)
+    return RestClient(server, token, timeout=timeout, retry_seconds=options.number("storage.retry_timeout", RETRY_SECONDS))
 
 
 def _forget() -> None:
     """A forked process must not wait for locks that threads of its parent held."""
     global _lock
     _known_access.cache_clear()
+    _known_client.cache_clear()
     _lock = threading.Lock()
 
 

@@ -14,16 +14,17 @@ from urllib.parse import unquote, urlsplit
 
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.object_stores.remote import RemoteStore
-from delta_py.object_stores.table_store import TableStore
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
 from delta_py.storage.addresses import kind_of, scheme_of
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.regular_files import can_be_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
-from delta_py.unity.server_urls import SCHEMES
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+_CATALOG_SCHEMES = ("unity", "uc")
 
 
 def path_text(path: PathLike) -> str:
@@ -54,7 +55,7 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
         return _table_store(_local(url), options)
     if scheme == "file":
         return _table_store(_local(_path_of(url)), options)
-    if scheme in SCHEMES:
+    if scheme in _CATALOG_SCHEMES:
         from delta_py.object_stores.open_catalog_table import open_catalog_table  # imports HTTP clients
 
         return TableStore(*open_catalog_table(url, options))
@@ -63,6 +64,16 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
         "or Azure (az, abfs, abfss), or unity://host/catalog.schema.table.",
         scheme=scheme,
     )
+
+
+def open_or_stage(url: PathLike, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+    """open_store for a write that creates a missing table, and what the table must be like. Raises as open_store; for a name in
+    Unity Catalog as open_or_stage_catalog_table."""
+    if scheme_of(path_text(url)) not in _CATALOG_SCHEMES:
+        return open_store(url, options), NO_RULES
+    from delta_py.object_stores.new_catalog_table import open_or_stage_catalog_table  # as in open_store
+
+    return open_or_stage_catalog_table(path_text(url), options)
 
 
 def coordination_of(store: ObjectStore) -> CoordinatedStore | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -83,3 +83,14 @@ class TableStore:
 
     def delete(self, path: str) -> None:
         self.root_store.delete(path)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTableRules:
+    """Properties of a new table, and features as `delta.feature.<name>`. required: by its catalog; suggested: defaults."""
+
+    required: Mapping[str, str] = field(default_factory=dict)
+    suggested: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_RULES = NewTableRules()

@@ -24,7 +24,7 @@ from delta_py.commit.post_commit import harmless
 from delta_py.commit.table_cache import LOOK_EVERY, CountPerTable, table_key
 from delta_py.definition.request import AutoCompact
 from delta_py.errors import DeltaConcurrentModificationException
-from delta_py.log.catalog_contract import is_managed_by_catalog
+from delta_py.log.catalog_contract import Maintenance, is_forbidden
 from delta_py.log.checksum import read_checksum_of
 from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.optimize.optimize_bins import ChosenBins, Compaction, OptimizeRequest, batches_of
@@ -54,7 +54,7 @@ def compact_if_due(
     or None if there was none. Raises nothing, unless PYDELTA_POST_COMMIT_ERRORS is set.
     """
     with harmless(store, version, "small files were not compacted"):
-        is_allowed = written.adds and settings.is_on(config) and not is_managed_by_catalog(store)
+        is_allowed = written.adds and settings.is_on(config) and not is_forbidden(store, Maintenance.REORGANIZATION)
         if is_allowed and _is_due(store, config, version, written, settings):
             return _compact(store, settings)
     return None

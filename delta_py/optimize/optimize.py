@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaConcurrentModificationException, InvalidOptionError
 from delta_py.layout.row_order import PIECES, RowOrder
 from delta_py.layout.spill import SpilledRows
-from delta_py.log.catalog_contract import refuse_for_catalog
+from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.optimize.optimize_bins import (
     DEFAULT_DELETED_RATIO,
     Bin,
@@ -95,7 +95,8 @@ def optimize(
     Files that other writers change again and again are left as they are, with a warning.
     """
     request.check()
-    at(partial(refuse_for_catalog, store, "OPTIMIZE of" if kind is None else "REORG of", "Nothing was changed."))
+    statement = "OPTIMIZE of" if kind is None else "REORG of"
+    at(partial(refuse_forbidden, store, Maintenance.REORGANIZATION, statement, "Nothing was changed."))
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = at(partial(_newest, store))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from delta_py.checkpoint import cleanup
 from delta_py.commit.post_commit import counted_checksum
 from delta_py.errors import InvalidOptionError, LogFileNotFoundError, VersionNotFoundError
-from delta_py.log.catalog_contract import refuse_for_catalog
+from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.commit_reader import read_actions
 from delta_py.log.log_compaction import compact
 from delta_py.log.log_writer import LogWriter
@@ -92,7 +92,7 @@ def clean_log(store: ObjectStore, *, now_ms: int | None = None) -> int:
     now_ms: ms since 1970, for tests. Raises as write_checksum; files that are deleted by then were not needed.
     """
     config = Snapshot.load(store).config
-    refuse_for_catalog(store, "Log cleanup of", "Nothing was deleted.")
+    refuse_forbidden(store, Maintenance.LOG_CLEANUP, "Log cleanup of", "Nothing was deleted.")
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     writer = LogWriter(store, config)
     return cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0).deleted_count

@@ -20,7 +20,8 @@ from delta_py.definition.arrow_data import arrow_stream
 from delta_py.definition.overwrite import Overwrites, replace_metrics, replaced_files
 from delta_py.definition.request import StreamBatch, WriteRequest
 from delta_py.errors import DeltaError, InvalidOptionError, StorageError, TableNotFoundError
-from delta_py.object_stores.open_store import PathLike, coordination_of, open_store
+from delta_py.object_stores.open_store import PathLike, coordination_of, open_or_stage
+from delta_py.object_stores.table_store import NO_RULES
 from delta_py.row_changes.after_commit import after_commit
 from delta_py.row_changes.write_plans import NothingToDo, WritePlan, plan_on_snapshot
 from delta_py.row_rules.conform import Conformer
@@ -81,7 +82,9 @@ def write_delta(
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. After an error no files remain, unless the outcome is unknown.
     """
-    store = store or open_store(path, StorageOptions.of(storage_options or {}))
+    rules = NO_RULES
+    if store is None:
+        store, rules = open_or_stage(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
     _check_schema_mode(schema_mode)
     request = WriteRequest(
@@ -89,7 +92,8 @@ def write_delta(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         name=name,
         description=description,
-        configuration=configuration,
+        configuration={**rules.required, **(configuration or {})} if rules.required else configuration,
+        defaults=rules.suggested,
         cluster_by=cluster_by,
         merge_schema=merge_schema or schema_mode == "merge",
         overwrite_schema=overwrite_schema or schema_mode == "overwrite",

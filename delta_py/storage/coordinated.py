@@ -140,7 +140,7 @@ class CoordinatedStore:
 
     def _staged_path(self, path: str) -> str | None:
         """The path of the staged commit of that name, if it is in the ledger's last answer."""
-        name = _commit(path)
+        name = commit_name(path)
         commits = () if self._tail is None else self._tail.commits
         staged_commit = next((commit for commit in commits if name is not None and commit.version == name.version), None)
         return None if staged_commit is None else f"{STAGED_DIRECTORY}/{staged_commit.name}"
@@ -163,14 +163,14 @@ class CoordinatedStore:
         return self._from_either(path, lambda where: self._file_store.read_range(where, offset, length))
 
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
-        is_commit = _commit(path) is not None  # it may have been published since it was listed
+        is_commit = commit_name(path) is not None  # it may have been published since it was listed
         is_sure = is_sure and not is_commit
         return self._from_either(path, lambda where: self._file_store.open_input(where, size_bytes, is_sure=is_sure))
 
     def _from_either(self, path: str, read: Callable[[str], T]) -> T:
         """Read a commit where the ledger says it is staged, or else at its published place: it may have been published since
         then. If it is at neither place, it may have been ratified since the ledger's last answer."""
-        name = _commit(path)
+        name = commit_name(path)
         if name is None:
             return read(path)
         tail = self.last_tail
@@ -185,7 +185,7 @@ class CoordinatedStore:
             return self._read_commit(path, read)
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
-        staged, name, base = self._staged_path(path), _commit(path), None if self._tail is None else self._tail.base
+        staged, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
         if staged is not None:
             try:
                 return read(staged)
@@ -197,10 +197,12 @@ class CoordinatedStore:
     # ------------------------------------------------------------ commits
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
-        name = _commit(path)
+        name = commit_name(path)
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
+            if name is not None:
+                self._check_unmanaged()
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
             is_ordinary = self._was_asked and self._tail is None
             self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
@@ -224,6 +226,13 @@ class CoordinatedStore:
             if error.message_parameters["version"] is None:
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
             raise FileExistsError(17, error.message, path) from error
+
+    def forbids(self, maintenance: str) -> bool:
+        """Whether the table's catalog forbids an operation to its clients."""
+        return False
+
+    def _check_unmanaged(self) -> None:
+        """Raises UnsupportedOperationError if nobody may commit to the table without the ledger."""
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -404,7 +413,8 @@ class CoordinatedStore:
         self._file_store.delete(path)
 
 
-def _commit(path: str) -> LogName | None:
+def commit_name(path: str) -> LogName | None:
+    """The name of a commit in the log, from its path; None for other files."""
     directory, _, text = path.rpartition("/")
     name = parse_log_name(text) if directory == LOG_DIRECTORY else None
     return name if name is not None and name.kind is LogKind.COMMIT else None

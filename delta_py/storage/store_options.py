@@ -73,6 +73,9 @@ _COORDINATOR = (
 _UNITY = (
     OptionName("unity.uri"),
     OptionName("unity.token", is_secret=True),
+    OptionName("unity.oauth_uri"),
+    OptionName("unity.client_id"),
+    OptionName("unity.client_secret", is_secret=True),
 )
 OPTION_NAMES: tuple[OptionName, ...] = (*_S3, *_GCS, *_AZURE, *_ALL_STORES, *_COORDINATOR, *_UNITY)
 

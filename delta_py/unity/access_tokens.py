@@ -1,18 +1,38 @@
 """Access tokens for a Unity Catalog server, from storage options or the environment.
 
-token_for("https://catalog.example.com", {"unity.token": "..."}).value()
+    token_for("https://catalog.example.com", {"unity.token": "..."}).value()
+
+A program has a client id and a client secret instead, and gets tokens for them that last for a while (OAuth 2.0, the grant
+client_credentials). They are requested once for all requests, and again before they expire.
 """
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Mapping
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote, urlencode
 
-from delta_py.errors import InvalidOptionError
+from delta_py.errors import InvalidOptionError, shown
+from delta_py.remote_requests import REFUSALS, NotAnswered, without_secrets
+from delta_py.types.json_text import parse_json
+from delta_py.unity.catalog_errors import CatalogRefusedError
+from delta_py.unity.http_requests import HttpConnection
 from delta_py.unity.server_urls import HOST_VARIABLE, TOKEN_VARIABLE, server_url
 
 TOKEN_OPTION = "unity.token"
+CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
+
+_TIMEOUT_SECONDS = 60.0
+_LONGEST_ANSWER = 1 << 20
+_LONGEST_TOKEN = 100_000
+_RENEWED_BEFORE_SECONDS = 60.0
+_DEFAULT_LIFE_SECONDS = 300.0
+_SCOPE = "all-apis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +48,89 @@ class FixedToken:
         return () if self.text is None else (self.text,)
 
 
-def token_for(server: str, options: Mapping[str, str]) -> FixedToken:
+class ClientToken:
+    """uri: where tokens are requested. clock: seconds, for tests. Many threads may use it."""
+
+    def __init__(self, uri: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._uri, self._client_id, self._client_secret, self._clock = server_url(uri), client_id, client_secret, clock
+        self._http = HttpConnection(self._uri, _TIMEOUT_SECONDS)
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._renew_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"ClientToken({self._uri!r}, {self._client_id!r})"
+
+    def value(self) -> str:
+        with self._lock:
+            if self._token is None or self._clock() >= self._renew_at:
+                self._renew()
+            assert self._token is not None
+            return self._token
+
+    def secrets(self) -> tuple[str, ...]:
+        token = self._token
+        return (self._client_secret,) if token is None else (self._client_secret, token)
+
+    def _renew(self) -> None:
+        answer = self._http.send(self._request(), _LONGEST_ANSWER)
+        if answer.status != 200 or answer.data is None:
+            self._fail(answer.status, answer.data or b"")
+        try:
+            form = parse_json(answer.data or b"")
+            token, seconds = form["access_token"], form.get("expires_in", _DEFAULT_LIFE_SECONDS)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise NotAnswered(f"the answer of {self._uri} has no token") from error
+        if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _can_be_sent(token):
+            raise NotAnswered(f"the answer of {self._uri} has no valid token")
+        life = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _DEFAULT_LIFE_SECONDS
+        self._token, self._renew_at = token, self._clock() + max(life / 2, life - _RENEWED_BEFORE_SECONDS)
+
+    def _request(self) -> urllib.request.Request:
+        body = urlencode({"grant_type": "client_credentials", "scope": _SCOPE}).encode()
+        request = urllib.request.Request(self._uri, data=body, method="POST")
+        request.add_header("Content-Type", "application/x-www-form-urlencoded")
+        client = f"{quote(self._client_id, safe='')}:{quote(self._client_secret, safe='')}"
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(client.encode()).decode()}")
+        return request
+
+    def _fail(self, status: int, data: bytes) -> None:
+        words = shown(without_secrets(data.decode(errors="replace"), self.secrets()))
+        if status not in REFUSALS:
+            raise NotAnswered(f"{self._uri} answered {status}: {words}")
+        raise CatalogRefusedError(
+            f"{self._uri} gave no token for the client {self._client_id} ({status}): {words}. Correct unity.client_id and "
+            "unity.client_secret.",
+            status=status,
+            kind="",
+        )
+
+
+def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientToken:
     """The token of the options, or that of the environment if it is for this server. Raises InvalidOptionError for a text that
-    no request can contain."""
+    no request can contain, and for a part of the options of a client."""
+    client = [options.get(option) for option in CLIENT_OPTIONS]
     text = options.get(TOKEN_OPTION)
+    if any(value is not None for value in client):
+        uri, client_id, client_secret = client
+        if uri is None or client_id is None or client_secret is None or text is not None:
+            raise InvalidOptionError(
+                f"Give {TOKEN_OPTION} alone, or all three of {', '.join(CLIENT_OPTIONS)}.", option=CLIENT_OPTIONS[0]
+            )
+        return ClientToken(uri, client_id, client_secret)
     if text is None and _is_of_environment(server):
         text = os.environ.get(TOKEN_VARIABLE)
-    if text is not None and not all("!" <= character <= "~" for character in text):
+    if text is not None and not _can_be_sent(text):
         raise InvalidOptionError(
             f"The token in the option {TOKEN_OPTION} contains characters that no request can contain, such as line breaks. Give "
             "the token alone.",
             option=TOKEN_OPTION,
         )
     return FixedToken(text or None)
+
+
+def _can_be_sent(token: str) -> bool:
+    return all("!" <= character <= "~" for character in token)
 
 
 def _is_of_environment(server: str) -> bool:

@@ -42,7 +42,8 @@ class CatalogCommit:
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
     """table_id: never changes, also if the table is renamed. is_managed: the catalog ratifies its commits. newest_version: None
-    if the catalog does not know it. commits: ascending by version. columns: as in the server's answer."""
+    if the catalog does not know it. commits: ascending by version. columns: as in the server's answer.
+    allowed_maintenance: operations that other clients may run, by the server's names."""
 
     table_id: str
     is_managed: bool
@@ -53,6 +54,19 @@ class CatalogTable:
     columns: Mapping[str, Any]
     partition_columns: tuple[str, ...]
     comment: str | None
+    allowed_maintenance: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """The place for a new managed table. features: that the catalog demands. properties: that it demands; suggested: that it
+    would like, without those that the writer computes."""
+
+    table_id: str
+    location: str
+    features: tuple[str, ...]
+    properties: Mapping[str, str]
+    suggested: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +97,28 @@ def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
         _commits(answer.get("commits"), name),
         _texts(metadata.get("properties"), "properties", name),
         _object(metadata.get("columns"), "columns", name),
-        _names(metadata.get("partition-columns"), name),
+        _names(metadata.get("partition-columns"), "partition-columns", name),
         comment if isinstance(comment, str) else None,
+        frozenset(_names(answer.get("allowed-maintenance-operations"), "allowed-maintenance-operations", name)),
+    )
+
+
+def staged_table(answer: Mapping[str, Any], name: str) -> StagedTable:
+    table_id = _text(answer, "table-id", name)
+    if _TABLE_ID.fullmatch(table_id) is None:
+        _fail(name, "table-id", table_id)
+    protocol = _object(answer.get("required-protocol"), "required-protocol", name)
+    features = {
+        *_names(protocol.get("reader-features"), "reader-features", name),
+        *_names(protocol.get("writer-features"), "writer-features", name),
+    }
+    suggested = _object(answer.get("suggested-properties"), "suggested-properties", name)
+    return StagedTable(
+        table_id,
+        _text(answer, "location", name),
+        tuple(sorted(features)),
+        _texts(answer.get("required-properties"), "required-properties", name),
+        {key: value for key, value in suggested.items() if isinstance(value, str)},
     )
 
 
@@ -97,14 +131,15 @@ def vended_credentials(answer: Mapping[str, Any], name: str) -> tuple[VendedCred
 
 def covering(credentials: tuple[VendedCredential, ...], location: str, name: str) -> VendedCredential:
     """The credential for a location: the one with the longest prefix of it."""
-    fitting = [credential for credential in credentials if _covers(credential.prefix, location)]
+    fitting = [credential for credential in credentials if covers(credential.prefix, location)]
     if not fitting:
         prefixes = [credential.prefix for credential in credentials]
         _fail(name, "storage-credentials", f"none for {location}, only for {prefixes}")
     return max(fitting, key=lambda credential: len(credential.prefix.rstrip("/")))
 
 
-def _covers(prefix: str, location: str) -> bool:
+def covers(prefix: str, location: str) -> bool:
+    """Whether a location is at a prefix or below it."""
     prefix, location = prefix.rstrip("/"), location.rstrip("/")
     return location == prefix or location.startswith(f"{prefix}/")
 
@@ -179,11 +214,11 @@ def _texts(value: Any, key: str, name: str) -> Mapping[str, str]:
     return texts
 
 
-def _names(value: Any, name: str) -> tuple[str, ...]:
+def _names(value: Any, key: str, name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(column, str) for column in value):
-        _fail(name, "partition-columns", value)
+        _fail(name, key, value)
     return tuple(value)
 
 

@@ -9,14 +9,9 @@ are limited in size and time.
 
 from __future__ import annotations
 
-import http.client
-import socket
-import ssl
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 from urllib.parse import urlencode
 
 import orjson
@@ -31,13 +26,12 @@ from delta_py.unity.catalog_errors import (
     CatalogRefusedError,
     CatalogUnavailableError,
 )
-from delta_py.unity.server_urls import is_local
+from delta_py.unity.http_requests import HttpAnswer, HttpConnection
 
 _BASE = "/api/2.1/unity-catalog"
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 32 << 20
-_LONGEST_ERROR = 1 << 20
-_CHUNK = 1 << 16
+_LONGEST_KIND = 100
 _CONFLICT, _TOO_MANY = 409, 429
 
 
@@ -45,7 +39,7 @@ class AccessToken(Protocol):
     """The token with which requests are sent."""
 
     def value(self) -> str | None:
-        """The current token; None to send none. Raises DeltaError if there is none any more."""
+        """The current token; None to send none. Raises NotAnswered, and CatalogRefusedError if there is none any more."""
 
     def secrets(self) -> tuple[str, ...]:
         """All values that must not be in messages."""
@@ -64,9 +58,8 @@ class RestClient:
         longest_answer: int = _LONGEST_ANSWER,
     ) -> None:
         self.server = server
-        self._access_token, self._timeout, self._retry_seconds = access_token, timeout, retry_seconds
-        self._longest_answer = longest_answer
-        self._opener = _opener(server)
+        self._access_token, self._retry_seconds, self._longest_answer = access_token, retry_seconds, longest_answer
+        self._http = HttpConnection(server, timeout)
 
     def __repr__(self) -> str:
         return f"RestClient({self.server!r})"
@@ -110,17 +103,12 @@ class RestClient:
         token = self._access_token.value()
         if token is not None:
             request.add_unredirected_header("Authorization", f"Bearer {token}")
-        deadline = time.monotonic() + self._timeout
-        try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                data = _read(response, self._longest_answer, deadline)
-        except urllib.error.HTTPError as error:
-            self._fail(method, path, error, deadline)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._not_answered(error) from error
-        if data is None:
+        answer = self._http.send(request, self._longest_answer)
+        if answer.status >= 300:
+            self._fail(method, path, answer)
+        if answer.data is None:
             raise self._invalid(path, f"it has more than {self._longest_answer} bytes")
-        return self._object(path, data) if data else None
+        return self._object(path, answer.data) if answer.data else None
 
     def _object(self, path: str, data: bytes) -> dict[str, Any]:
         try:
@@ -131,17 +119,12 @@ class RestClient:
             raise self._invalid(path, "it is no JSON object")
         return answer
 
-    def _fail(self, method: str, path: str, error: urllib.error.HTTPError, deadline: float) -> NoReturn:
+    def _fail(self, method: str, path: str, answer: HttpAnswer) -> NoReturn:
         """Raise the error that an HTTP status means."""
-        status, reason = error.code, error.reason
-        try:
-            with error:
-                data = _read(error, _LONGEST_ERROR, deadline)
-        except (OSError, http.client.HTTPException) as failure:
-            raise self._not_answered(failure) from failure
-        kind, message = _error_of(data or b"")
-        message = self._hide(message or f"{status} {reason}")
-        if status == 404 and kind.startswith("NoSuch"):
+        status = answer.status
+        kind, message = map(self._hide, _error_of(answer.data or b""))  # before they are cut, so that no part of a token is left
+        kind, message = kind[:_LONGEST_KIND], shown(message or self._hide(answer.reason))[1:-1]
+        if status == 404 and kind.startswith(("NoSuch", "NotFound")):
             raise CatalogObjectNotFoundError(
                 f"The Unity Catalog server {self.server} does not know what was named: {message}. Names are case-sensitive. "
                 "Correct the name, or get the permission to see it.",
@@ -162,12 +145,6 @@ class RestClient:
     def _hide(self, text: str) -> str:
         return without_secrets(text, self._access_token.secrets())
 
-    def _not_answered(self, error: Exception) -> NotAnswered:
-        reason = getattr(error, "reason", error)
-        is_unreachable = isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError | socket.gaierror)
-        text = " ".join(self._hide(str(reason) or type(reason).__name__).split())
-        return NotAnswered(text, is_unreachable=is_unreachable)
-
     def _unavailable(self, error: BaseException) -> CatalogUnavailableError:
         return CatalogUnavailableError(
             f"The Unity Catalog server {self.server} gave no answer: {str(error).rstrip('.')}. Check its URL and the network, "
@@ -179,32 +156,6 @@ class RestClient:
             f"The answer of the Unity Catalog server {self.server} to {path.partition('?')[0]} cannot be used: {why}. Make sure "
             "that the URL is that of a Unity Catalog server, and not of its web pages."
         )
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
-        """The redirect becomes an HTTPError: the token is for this server alone."""
-
-
-def _opener(server: str) -> urllib.request.OpenerDirector:
-    """For a server on this machine, the token does not go through a proxy."""
-    proxies = urllib.request.ProxyHandler({} if is_local(server) else None)
-    https = urllib.request.HTTPSHandler(context=ssl.create_default_context())
-    return urllib.request.build_opener(proxies, https, _NoRedirects)
-
-
-def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
-    """The whole answer; None if it is too long. A server that sends a byte now and then does not keep its caller forever."""
-    chunks, size = [], 0
-    read = getattr(response, "read1", response.read)
-    while chunk := read(_CHUNK):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > longest:
-            return None
-        if time.monotonic() > deadline:
-            raise TimeoutError("the answer is too slow")
-    return b"".join(chunks)
 
 
 def _error_of(data: bytes) -> tuple[str, str]:
@@ -220,7 +171,7 @@ def _error_of(data: bytes) -> tuple[str, str]:
     kind, message = (
         (inner.get("type"), inner.get("message")) if isinstance(inner, dict) else (form.get("error_code"), form.get("message"))
     )
-    return str(kind)[:100] if isinstance(kind, str) else "", shown(message)[1:-1].rstrip(".") if isinstance(message, str) else ""
+    return kind if isinstance(kind, str) else "", message.rstrip(".") if isinstance(message, str) else ""
 
 
 def _cure(status: int, kind: str) -> str:

@@ -18,7 +18,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.types.names import joined_name, split_name
 
-SCHEMES = ("unity", "uc")
 URI_OPTION = "unity.uri"
 HOST_VARIABLE, TOKEN_VARIABLE = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 """Environment variables of Databricks' tools. The token is for that host alone."""

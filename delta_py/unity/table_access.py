@@ -16,7 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from delta_py.unity.catalog_answers import CatalogTable, VendedCredential, catalog_table, covering, vended_credentials
+from delta_py.unity.catalog_answers import (
+    CatalogTable,
+    StagedTable,
+    VendedCredential,
+    catalog_table,
+    covering,
+    covers,
+    staged_table,
+    vended_credentials,
+)
 from delta_py.unity.catalog_errors import CatalogRefusedError, CatalogUnavailableError
 from delta_py.unity.rest_client import RestClient
 from delta_py.unity.server_urls import CatalogTableName
@@ -42,9 +51,13 @@ class TableAccess:
         return f"TableAccess({self.name.shown!r})"
 
     @property
+    def _schema_path(self) -> str:
+        catalog, schema, _ = (quote(part, safe="") for part in self.name.parts)
+        return f"/delta/v1/catalogs/{catalog}/schemas/{schema}"
+
+    @property
     def _path(self) -> str:
-        catalog, schema, table = (quote(part, safe="") for part in self.name.parts)
-        return f"/delta/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+        return f"{self._schema_path}/tables/{quote(self.name.parts[2], safe='')}"
 
     def load(self) -> CatalogTable:
         """Raises as RestClient.get, and CatalogAnswerError."""
@@ -56,10 +69,28 @@ class TableAccess:
             self._path, {"requirements": [{"type": "assert-table-uuid", "uuid": table_id}], "updates": list(updates)}
         )
 
+    def stage(self) -> StagedTable:
+        """A place for a new managed table, with credentials for it. The table is not there before `create`. Raises as load."""
+        try:
+            answer = self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
+        except CatalogUnavailableError:  # a place that nobody uses does no harm
+            answer = self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
+        staged = staged_table(answer, self.name.text)
+        if answer.get("storage-credentials"):
+            with self._lock:
+                self._use(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
+        return staged
+
+    def create(self, definition: Mapping[str, Any]) -> None:
+        """Make the table at its place known. Raises as RestClient.post."""
+        self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
+
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
         with self._lock:
-            if self._credential is None or self._clock_ms() >= self._renew_at_ms:
+            if self._credential is None or not covers(self._credential.prefix, location):  # made again at another place
+                self._credential, self._renew_at_ms = None, 0
+            if self._clock_ms() >= self._renew_at_ms:
                 self._renew(location)
             assert self._credential is not None
             return self._credential.options
@@ -75,6 +106,10 @@ class TableAccess:
             _log.warning("%s: the credentials were not renewed, and are valid for a while: %s", self.name.shown, error)
             self._renew_at_ms = now + (expires_ms - now) // 2
             return
+        self._use(credential)
+
+    def _use(self, credential: VendedCredential) -> None:
+        now = self._clock_ms()
         self._credential = credential
         life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
         self._renew_at_ms = 2**63 if credential.expires_ms is None else now + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)

@@ -42,7 +42,7 @@ from delta_py.checkpoint.leases import Leases, delete_expired
 from delta_py.checkpoint.tombstones import tombstones_of_commit
 from delta_py.commit.transaction import Transaction
 from delta_py.errors import DeltaError, InvalidOptionError, LogFileNotFoundError, StorageError, UnsupportedOperationError
-from delta_py.log.catalog_contract import refuse_for_catalog
+from delta_py.log.catalog_contract import Maintenance, refuse_forbidden
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.history import CommitClock, commit_at_timestamp
 from delta_py.log.last_vacuum import read_last_vacuum
@@ -171,7 +171,7 @@ class Vacuum:
             )
         snapshot = Snapshot.load(store)
         snapshot.config.require(Operation.WRITE)
-        refuse_for_catalog(store, "VACUUM of", "Nothing was deleted.")
+        refuse_forbidden(store, Maintenance.CLEANUP, "VACUUM of", "Nothing was deleted.")
         coordinated = coordination_of(store)
         if coordinated is not None and coordinated.last_tail is not None:
             coordinated.check_place(snapshot.version + 1)

@@ -87,6 +87,7 @@ class CatalogTable:
     published: int = 0
     commits: dict[int, dict[str, Any]] = field(default_factory=dict)
     last: tuple[int, int] = (0, 0)
+    allowed: list[str] = field(default_factory=list)
 
     @property
     def unpublished(self) -> list[int]:
@@ -117,7 +118,8 @@ class CatalogTable:
         if self.kind == "EXTERNAL":
             return {"metadata": metadata}
         commits = [self.commits[version] for version in sorted(self.unpublished, reverse=True)]
-        return {"metadata": metadata, "commits": commits, "latest-table-version": self.latest}
+        allowed = {"allowed-maintenance-operations": self.allowed} if self.allowed else {}  # since version 0.7.0
+        return {"metadata": metadata, "commits": commits, "latest-table-version": self.latest, **allowed}
 
 
 class Catalog:

@@ -28,7 +28,7 @@ from delta_py.storage.store_options import StorageOptions
 from delta_py.transactions import DeltaTransaction
 from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRefusedError
 from tests.support.servers import unity_catalog
-from tests.support.servers.unity_catalog import Failure, UnityCatalogServer
+from tests.support.servers.unity_catalog import CatalogTable, Failure, UnityCatalogServer
 from tests.support.tables.catalog_tables import create_external, create_managed
 
 
@@ -352,6 +352,25 @@ def test_operation_that_the_catalog_forbids_changes_nothing(server: UnityCatalog
     assert server.state.tables["uc", "s", "t"].latest == 0
 
 
+PERMITTED = {
+    "DATA_CLEANUP": FORBIDDEN["VACUUM"],
+    "DATA_REORGANIZATION": FORBIDDEN["OPTIMIZE"],
+    "METADATA_CLEANUP": FORBIDDEN["log cleanup"],
+}
+
+
+@pytest.mark.parametrize("operation", PERMITTED)
+def test_maintenance_that_the_catalog_permits_is_done(server: UnityCatalogServer, operation: str) -> None:
+    create_managed(server, "t", rows(1))
+    append(server, 2)
+    server.state.tables["uc", "s", "t"].allowed = [operation, "SOMETHING_NEW"]
+    PERMITTED[operation](open_table(server))
+    assert ids_of(open_table(server)) == [1, 2]
+    for other in PERMITTED.keys() - {operation}:
+        with pytest.raises(UnsupportedOperationError, match="its catalog does this"):
+            PERMITTED[other](open_table(server))
+
+
 def test_overwrite_with_another_schema_keeps_what_the_catalog_demands(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1))
     other = pa.table({"name": ["x"]})
@@ -367,6 +386,25 @@ def test_small_files_are_not_compacted_by_themselves(server: UnityCatalogServer)
     for number in range(1, 4):
         append(server, number)
     assert set(open_table(server).history()["operation"].to_pylist()) == {"WRITE"}
+
+
+def test_managed_table_without_catalog_commits_is_only_read(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = create_managed(server, "t", rows(1))
+    plain = server.state.root.removeprefix("file://") + "/plain"
+    write_delta(plain, rows(5))
+    table = server.state.tables["uc", "s", "t"]
+    table.location = f"file://{plain}"
+    monkeypatch.setattr(table, "answer", lambda: {"metadata": CatalogTable.answer(table)["metadata"]})
+    assert ids_of(open_table(server)) == [5]
+    with pytest.raises(UnsupportedOperationError, match="enable catalog commits"):
+        append(server, 6)
+    assert published(path) == ["00000000000000000000.json"] and ids_of(open_table(server)) == [5]
+
+
+def test_table_is_looked_for_by_name(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(1))
+    assert DeltaTable.is_deltatable(server.table_url("t"), server.options)
+    assert not DeltaTable.is_deltatable(server.table_url("none"), server.options)
 
 
 def test_refused_commit_reaches_its_writer(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,14 @@ def test_credentials_without_an_end_are_not_renewed(server: UnityCatalogServer) 
     assert secret_of(table.storage_options(LOCATION)) == "first"
 
 
+def test_credentials_of_another_place_are_not_reused(server: UnityCatalogServer) -> None:
+    table = access(server, Clock())
+    vend(server, "first", None)
+    table.storage_options(LOCATION)
+    vend(server, "second", None, prefix="s3://bucket/again")
+    assert secret_of(table.storage_options("s3://bucket/again")) == "second"
+
+
 def test_short_credentials_are_renewed_after_half_of_their_life(server: UnityCatalogServer) -> None:
     clock = Clock()
     table = access(server, clock)

@@ -95,6 +95,14 @@ def test_token_in_the_servers_message_is_hidden(server: UnityCatalogServer, monk
         client(server).get(CONFIG)
 
 
+def test_token_that_a_message_is_cut_in_is_hidden(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = {"error": {"message": "x" * 195 + "secret-token-of-uc", "type": "secret-token-of-uc", "code": 400}}
+    monkeypatch.setattr(server, "answer", lambda *request: (400, error))
+    with pytest.raises(CatalogRefusedError) as refused:
+        client(server).get(CONFIG)
+    assert "secr" not in str(refused.value) + refused.value.kind
+
+
 def test_redirect_is_not_followed(server: UnityCatalogServer) -> None:
     server.fail("GET", CONFIG, Failure.REDIRECT)
     with pytest.raises(CatalogUnavailableError, match="302"):

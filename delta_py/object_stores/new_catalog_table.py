@@ -1,0 +1,112 @@
+"""A new table that Unity Catalog will manage: its place first, then its version 0, then its name in the catalog.
+
+    store, rules = open_or_stage_catalog_table("unity://catalog.example.com/main.sales.orders", options)
+
+If the table does not exist, the catalog chooses a place for it, and the rules are what it demands of the table. The commit of
+version 0 makes the table known. Before that nobody else sees the place, so that a write that fails leaves no table.
+Protocol: Catalog-managed Table Creation.
+"""
+
+from __future__ import annotations
+
+import time
+
+from delta_py.backoff import Backoff
+from delta_py.coordinator.catalog_updates import new_table_form
+from delta_py.coordinator.ledger import Tail
+from delta_py.coordinator.unity_ledger import UnityLedger
+from delta_py.errors import CommitOutcomeUnknownError, TableAlreadyExistsError
+from delta_py.object_stores.catalog_store import CatalogStore
+from delta_py.object_stores.open_catalog_table import catalog_access, files_at, open_catalog_table
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
+from delta_py.storage.coordinated import commit_name
+from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
+from delta_py.unity.catalog_errors import (
+    CatalogAnswerError,
+    CatalogObjectNotFoundError,
+    CatalogRefusedError,
+    CatalogUnavailableError,
+)
+from delta_py.unity.table_access import TableAccess
+
+_ATTEMPTS = 10
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
+_NO_TABLE, _EXISTS = "NoSuchTableException", "AlreadyExistsException"
+
+
+def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+    """The store of an existing table, or of a new one and what the catalog demands of it. Raises as open_catalog_table;
+    CatalogObjectNotFoundError for a schema or a catalog that does not exist."""
+    try:
+        return TableStore(*open_catalog_table(url, options)), NO_RULES
+    except CatalogObjectNotFoundError as error:
+        if error.message_parameters["kind"] != _NO_TABLE:
+            raise
+    return _staged(url, options)
+
+
+def _staged(url: str, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
+    access, file_options = catalog_access(url, options)
+    staged = access.stage()
+    files = files_at(staged.location, access, file_options)
+    store = NewCatalogStore(files, UnityLedger(access.name.shown, staged.table_id, access), access, staged.location)
+    features = {f"delta.feature.{name}": "supported" for name in staged.features}
+    return TableStore(store, file_options), NewTableRules({**features, **staged.properties}, staged.suggested)
+
+
+class NewCatalogStore(CatalogStore):
+    """location: as the catalog chose it. After the commit of version 0 it is like any CatalogStore."""
+
+    __slots__ = ("_access", "_is_created", "_location")
+
+    def __init__(self, file_store: ObjectStore, ledger: UnityLedger, access: TableAccess, location: str) -> None:
+        super().__init__(file_store, ledger)
+        self._access, self._location, self._is_created = access, location, False
+
+    def tail(self) -> Tail | None:
+        if self._is_created:
+            return super().tail()
+        self._tail, self._was_asked = None, True
+        return None
+
+    def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Raises TableAlreadyExistsError if somebody else has created a table of that name, CatalogRefusedError, and
+        CommitOutcomeUnknownError."""
+        if self._is_created or commit_name(path) is None:
+            return super().put_if_absent(path, data, durably=durably)
+        self._file_store.put_if_absent(path, data)
+        self._create(data)
+        self._is_created, self._was_asked = True, False
+
+    def _create(self, data: bytes) -> None:
+        """Repeat the request until it is answered. If an earlier attempt was carried out, the name means our table."""
+        form = new_table_form(self._location, data)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._access.create(form)
+            except CatalogRefusedError as error:
+                if error.kind != _EXISTS:
+                    raise
+                if not attempt or not self._is_ours():
+                    raise self._exists() from error
+                return
+            except (CatalogUnavailableError, CatalogAnswerError):
+                time.sleep(_BACKOFF.wait_seconds(attempt))
+        raise CommitOutcomeUnknownError(
+            f"Unity Catalog neither confirmed nor refused the new table {self.ledger.shown}. It may exist. The files are kept. "
+            f"Open the table before you run the operation again: if its id is {self.ledger.identity}, the operation is complete."
+        )
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._access.load().table_id == self.ledger.identity
+        except CatalogObjectNotFoundError:  # dropped since
+            return False
+
+    def _exists(self) -> TableAlreadyExistsError:
+        return TableAlreadyExistsError(
+            f"The table {self.ledger.shown} already exists: it was created meanwhile. Nothing was written. Run the operation "
+            "again.",
+            error_class="TABLE_OR_VIEW_ALREADY_EXISTS",
+        )
