@@ -301,8 +301,8 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     # ------------------------------------------------------------ changing rows
 
     def delete(self, predicate: str | None = None) -> dict[str, int]:
-        """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by the
-        reference's names. This object stays at its version. Raises as row_changes/row_commands.py."""
+        """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by
+        delta-spark's names. This object stays at its version. Raises as row_changes/row_commands.py."""
         from delta_py.row_changes.row_commands import delete  # as in checkpoint
 
         return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)

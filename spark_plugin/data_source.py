@@ -199,7 +199,7 @@ def pickled_whole(source: DeltaSource) -> bytes:
 
 def _written_columns(schema: StructType) -> DeltaSchema:
     """Return the columns of rows to write. A catalog entry in the fields' metadata describes the table that the rows come from,
-    not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. The reference does
+    not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. delta-spark does
     the same."""
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 

@@ -6,7 +6,7 @@
 If a commit has change files, they are read. Otherwise its changes follow from the data files that it added and removed. If one
 commit removed a file and added it again, the changed rows are those in which the file's deletion vectors differ.
 A change's place is the number of its action among the commit's change files. Without change files it is the number among all adds
-and removes that change data. So a place means the same after a restart, and to the reference's streams.
+and removes that change data. So a place means the same after a restart, and to delta-spark's streams.
 Small commits are processed many at a time: Arrow takes as long for a few rows as for thousands.
 Protocol: Change Data Files; Add CDC File; Reader Requirements for AddCDCFile.
 """

@@ -413,7 +413,7 @@ def _vector_files(actions: Iterable[Action]) -> set[str]:
 
 
 def _parameter_text(value: Any) -> str | None:
-    """A parameter as the reference writes it: texts unchanged, nulls as null, everything else as JSON text."""
+    """A parameter as delta-spark writes it: texts unchanged, nulls as null, everything else as JSON text."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 

@@ -65,7 +65,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """The metrics under the reference's names. numMissingFiles, which the reference lacks, is added if files are missing."""
+        """The metrics under delta-spark's names. numMissingFiles, which delta-spark lacks, is added if files are missing."""
         missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
         return {
             **missing,

@@ -128,7 +128,7 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
-_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as the reference does
+_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as delta-spark does
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:

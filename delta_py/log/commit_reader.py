@@ -147,7 +147,7 @@ class CommitReader:
         """The adds and removes, piece by piece; a compaction in one piece. Raises as `actions`.
 
         A commit with two actions for one logical file breaks the protocol, because the protocol gives its actions no order. The
-        last action counts, as in the reference. If the commit is so large that the first action was already yielded, it is
+        last action counts, as in delta-spark. If the commit is so large that the first action was already yielded, it is
         refused.
         """
         for actions in self._reconciled(file, keep_removes=False):
@@ -226,7 +226,7 @@ class CommitReader:
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
         """(1-based number of the first line, lines) of each piece. A commit of 0 bytes has no pieces.
 
-        A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in the reference, it is a
+        A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in delta-spark, it is a
         version without actions, and a warning names the file: its content is lost, and a reader cannot restore it. Any other file
         without lines raises CorruptTableError. A compaction with a line that is not a JSON object raises it too: a reader that
         needs only a few of its actions must not trust it while another reader uses the commits instead.

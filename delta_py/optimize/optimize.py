@@ -1,7 +1,7 @@
 """OPTIMIZE: merge the rows of many small files into few large ones, and rewrite files with many deleted rows without these rows.
 
     done = optimize(store, OptimizeRequest("day >= date'2024-01-01'"), compact_bins)
-    done.metrics()                      # the struct `metrics` of the reference's result
+    done.metrics()                      # the struct `metrics` of delta-spark's result
 
 The files of each partition are packed into bins, from old to new, and each bin becomes one file. Tasks write the bins
 (write/file_compaction.py), and the driver commits them in batches. A process that dies loses the batch that it was writing, and
@@ -209,7 +209,7 @@ class TableOptimizer:
         max_deleted_ratio: float = DEFAULT_DELETED_RATIO,
         batch_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """Merge the rows of small files into files of about target_file_bytes; returns metrics by the reference's names.
+        """Merge the rows of small files into files of about target_file_bytes; returns metrics by delta-spark's names.
 
         filter: SQL over partition columns. The others as in OptimizeRequest. Raises as `optimize`.
         """

@@ -97,7 +97,7 @@ class OptimizeRequest:
 class ChosenBins:
     """bins: FILE_SCHEMA and the number of the bin, sorted by this number. considered: the number of files that the predicate
     selects.
-    clustering: existing and chosen files of a clustered table, by the reference's names.
+    clustering: existing and chosen files of a clustered table, by delta-spark's names.
     """
 
     bins: pa.Table
@@ -255,7 +255,7 @@ class Compaction:
         return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
 
     def _predicates(self) -> list[str]:
-        """For the history, in parentheses as in the reference."""
+        """For the history, in parentheses as in delta-spark."""
         return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
@@ -306,7 +306,7 @@ def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> A
 
 
 def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:
-    """Raises for a predicate on other columns than partition columns, by the reference's names."""
+    """Raises for a predicate on other columns than partition columns, by delta-spark's names."""
     assert request.predicate is not None
     partitions = list(snapshot.config.partition_columns)
     try:

@@ -34,7 +34,7 @@ class Operation(Enum):
 
 
 class Properties(Mapping[str, str]):
-    """Table properties. Lookup ignores case, as in the reference. Iteration returns the names as they were set."""
+    """Table properties. Lookup ignores case, as in delta-spark. Iteration returns the names as they were set."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)

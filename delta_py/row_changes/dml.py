@@ -333,7 +333,7 @@ class Dml:
             )
 
     def _metrics(self, written: WrittenFiles, removals: TakenOut) -> dict[str, int]:
-        """Metrics under the reference's names, counted as the reference counts: an UPDATE "removes" each file from which it takes
+        """Metrics under delta-spark's names, counted as delta-spark counts: an UPDATE "removes" each file from which it takes
         rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
         of files that were removed as a whole are left out.
         """

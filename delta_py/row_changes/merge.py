@@ -126,7 +126,7 @@ class TableMerger:
         return self._with(SqlClause("not matched by source", "delete", predicate))
 
     def execute(self) -> dict[str, int]:
-        """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by the reference's names.
+        """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
         It may be called again, for example after a conflict: the source stays in memory. Raises, before any row is read, what
         Scope, `assigned` and check_order raise; UnsupportedOperationError

@@ -1,6 +1,6 @@
 """DELETE and UPDATE without Spark.
 
-    delete(store, "price < 15")                               # metrics, by the reference's names
+    delete(store, "price < 15")                               # metrics, by delta-spark's names
     update(store, {"price": "price * 2"}, None, "id = 2")
 
 Conditions and values are SQL in Spark's dialect, evaluated on Arrow. An expression that cannot be evaluated is refused by its

@@ -50,7 +50,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     nullability and metadata, and also their type, if it is the wider one. A column takes the data's type if its type is void. It
     also takes it if the data's type is wider, widening is requested (`widen`) and delta.enableTypeWidening is true; then the
     change is recorded in its metadata. Generated and identity columns keep their types. Files store bytes and shorts as integers,
-    so these become wider in any table, as in the reference.
+    so these become wider in any table, as in delta-spark.
     casts: a column also keeps its type if store assignment can cast the data's values to it.
     Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would change,
     DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that are equal or differ only in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH

@@ -376,7 +376,7 @@ class Vacuum:
         )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
-        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in the reference
+        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark
         implementation.
         """
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))

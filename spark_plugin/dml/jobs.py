@@ -156,7 +156,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class DmlResult:
-    """version: of the commit, or the version that was read if there was nothing to change. metrics: by the reference's names."""
+    """version: of the commit, or the version that was read if there was nothing to change. metrics: by delta-spark's names."""
 
     version: int
     metrics: Mapping[str, int]

@@ -149,7 +149,7 @@ class SparkBinWriters:
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
-    """Return the request with the session's settings, by the reference's names."""
+    """Return the request with the session's settings, by delta-spark's names."""
     return OptimizeRequest(
         predicate,
         target_file_bytes=_size(spark, MAX_FILE_SIZE),
@@ -242,4 +242,4 @@ _METRICS = _struct(
     numTableColumnsWithStats=_LONG,
 )
 RESULT = _struct(path=StringType(), metrics=_METRICS)
-"""The result of OPTIMIZE, as in the reference."""
+"""The result of OPTIMIZE, as in delta-spark."""

@@ -1,6 +1,6 @@
 """The common part of read and write options: names, single values, the session's settings.
 
-Names are the reference's, and case does not matter. An unknown name is refused, and the error names a similar known one.
+Names are delta-spark's, and case does not matter. An unknown name is refused, and the error names a similar known one.
 An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
 settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
 defaults of Spark and of this machine apply.
@@ -47,7 +47,7 @@ CONFS = "confs"
 # In SESSION: options of stores from the session's settings.
 STORAGE = "storage"
 
-# Options, and the session settings that replace them if they are missing. If the reference has a setting, this is its name.
+# Options, and the session settings that replace them if they are missing. If delta-spark has a setting, this is its name.
 WRITE_CONFS: Mapping[str, str] = {
     "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
     "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",

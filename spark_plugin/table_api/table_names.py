@@ -65,7 +65,7 @@ def _refresh(spark: Any, entry: Entry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """metrics: of the commit, by the reference's names; None for a shallow clone of a table over Spark Connect, which returns
+    """metrics: of the commit, by delta-spark's names; None for a shallow clone of a table over Spark Connect, which returns
     nothing."""
 
     place: Place
