@@ -79,7 +79,7 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
 
 
 def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
-    commits = CommitReader(store, kept=False)
+    commits = CommitReader(store, uses_cache=False)
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
     transaction_state = transactions_and_domains(segment, commits, older)

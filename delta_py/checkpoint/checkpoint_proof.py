@@ -58,7 +58,7 @@ def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, cl
         checksum=listing.checksums.get(checkpoint.version),
         hint=hint if hint is not None and hint.version == checkpoint.version else None,
     )
-    reader = CheckpointReader(recorded, CommitReader(store, kept=False))
+    reader = CheckpointReader(recorded, CommitReader(store, uses_cache=False))
     contents = _read_contents(reader)
     if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
@@ -77,7 +77,7 @@ def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *
 
     Returns what the checkpoint lacks, or what it should not hold. Parameters and errors as in fault_of.
     """
-    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
+    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, uses_cache=False))
     contents = _read_contents(reader)
     if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
@@ -174,7 +174,7 @@ class _Log:
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_late: Callable[[], bool]) -> None:
         self._segment, self._is_whole, self._is_late = segment, is_whole, is_late
-        self._commits = CommitReader(store, kept=False)
+        self._commits = CommitReader(store, uses_cache=False)
         older = segment.checkpoint
         self._older = None if older is None else open_checkpoint(store, older, self._commits)
 

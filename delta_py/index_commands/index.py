@@ -244,13 +244,13 @@ class TableIndexes:
 def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
     """The definition of a new index, without segments. Raises as create."""
     schema, config = snapshot.schema, snapshot.config
-    along = find_named(schema, column)
-    path = tuple(field.name for field in along)
+    path_fields = find_named(schema, column)
+    path = tuple(field.name for field in path_fields)
     if path[0] in config.partition_columns:
         raise _refused(column, "is a partition column", "Filters on it choose files without an index.")
-    kind = value_kind(along)
+    kind = value_kind(path_fields)
     if kind is None:
-        shown = "a struct" if isinstance(along[-1].data_type, StructType) else type_name(along[-1].data_type)
+        shown = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
         raise _refused(column, f"is {shown}, whose values are not compared by what is stored", "Choose another column.")
     name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
     if is_name(name) is None:

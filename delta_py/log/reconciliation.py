@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
-from delta_py.log.checkpoint_content.stats_cache import KeptStats
+from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import EachOnce, both, file_keys, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
@@ -131,7 +131,7 @@ class CheckpointFiles:
     def __init__(self, checkpoint: CheckpointReader, stats_wanted: StatsWanted, seen: Set[str]) -> None:
         self._checkpoint, self._wanted, self._seen = checkpoint, stats_wanted, seen
         self._rows_given = 0
-        self._keeping: KeptStats | None = None
+        self._keeping: CachedStats | None = None
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)

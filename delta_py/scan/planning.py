@@ -187,14 +187,14 @@ def plan_scan(
     row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
-    kept_files = _KeptFiles(schema, row_limit, index)
+    selected_files = _SelectedFiles(schema, row_limit, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or row_limit is not None
     batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
     for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
-        kept_files.add(batch, *pruner.pruned_from(batch))
-        if kept_files.are_enough:
+        selected_files.add(batch, *pruner.pruned_from(batch))
+        if selected_files.are_enough:
             break
-    return kept_files.scan(state)
+    return selected_files.scan(state)
 
 
 NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
@@ -211,20 +211,20 @@ def plan_given(
     """plan_scan for files that are already chosen. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, store, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options.timezone)
-    kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
+    selected_files = _SelectedFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        kept_files.add(file_batch, *pruner.pruned_from(file_batch))
-    return kept_files.scan(state)
+        selected_files.add(file_batch, *pruner.pruned_from(file_batch))
+    return selected_files.scan(state)
 
 
-class _KeptFiles:
+class _SelectedFiles:
     """The files that a plan keeps, batch by batch. row_limit: the number of rows that is enough; None for all. index:
     is checked last."""
 
     def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
         assert row_limit is None or index is None, "rows would be counted of files that are left out"
-        self._schema, self._wanted, self._index = schema, row_limit, index
+        self._schema, self._row_limit, self._index = schema, row_limit, index
         self._batches: list[pa.RecordBatch] = []
         self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
@@ -232,7 +232,7 @@ class _KeptFiles:
 
     @property
     def are_enough(self) -> bool:
-        return self._wanted is not None and self._rows >= self._wanted
+        return self._row_limit is not None and self._rows >= self._row_limit
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
         self._files_total += batch.files.num_rows
@@ -240,10 +240,10 @@ class _KeptFiles:
         self._bytes_in_partitions += bytes_in_partitions
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
-        if self._wanted is not None:
+        if self._row_limit is not None:
             # Keep files up to the first one with which there are surely enough rows.
             ends = np.cumsum(rows.fill_null(0).to_numpy())
-            stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
+            stop = int(np.searchsorted(ends, self._row_limit - self._rows)) + 1
             if stop < files.num_rows:
                 first = from_numpy(np.arange(stop))
                 files, rows = files.take(first), rows.take(first)  # a slice would keep the whole batch in memory

@@ -223,7 +223,7 @@ def _why_not_there(answer: _Answer, after: int) -> str | None:
     if answer.store is None:
         return _NOT_YET
     try:
-        reader = CommitReader(answer.store, kept=False)
+        reader = CommitReader(answer.store, uses_cache=False)
         for commit in list_commits(answer.store, after + 1, answer.version):
             if history_of(reader, [commit])[1]["operation"][0].as_py() in _BRING_FILES:
                 return None

@@ -350,9 +350,9 @@ class _Taker:
         if not places:
             return
         count, selected_file = 0, replace(file, selection=inline_descriptor(places))
-        for lawful in unchanged_batches(self._changed_rows.read(selected_file)):
-            self._images[kind].add(lawful)
-            count += lawful.batch.num_rows
+        for conformed in unchanged_batches(self._changed_rows.read(selected_file)):
+            self._images[kind].add(conformed)
+            count += conformed.batch.num_rows
         if count != len(places):
             raise RowCountMismatchError(
                 f"{len(places)} rows of data file {file.path} are removed, and {count} of them were found for the change data "

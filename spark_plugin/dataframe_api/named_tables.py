@@ -23,7 +23,7 @@ from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
-from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
+from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
@@ -145,7 +145,7 @@ def insert_into(save: Save, name: str) -> None:
     matching = save.replaced() if mode == "overwrite" else None
     check_aligned(() if matching is None else matching.columns, columns, data_columns)
     frame, matching = _by_position(save, table, matching, evolves=evolves)
-    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
+    with overflow_as_delta_error("CAST_OVERFLOW_IN_TABLE_INSERT"):
         write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
 
 
@@ -156,7 +156,7 @@ def _by_position(
 
     A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
-    frame, rule = save.frame, Assigning.of(save.spark, evolves=evolves)
+    frame, rule = save.frame, StoreAssignment.of(save.spark, evolves=evolves)
     names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
     has_condition = matching is not None and not matching.columns
     if not has_condition:  # a frame may have two columns of one name

@@ -27,7 +27,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import BINARY, STRING
 from delta_py.types.schema import StructField as DeltaField
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
@@ -96,7 +96,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
     null."""
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
-    assigning = Assigning(adapter_of(frame.sparkSession), "ANSI", evolves=False)
+    assigning = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []
     for frame_field in frame.schema.fields:
         column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())
@@ -107,7 +107,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
 
 
-def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: Assigning) -> Column:
+def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: StoreAssignment) -> Column:
     table_type = spark_type(field.data_type)
     if frame_field.dataType.simpleString() == table_type.simpleString():
         return column

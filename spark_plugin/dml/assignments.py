@@ -22,7 +22,7 @@ from delta_py.types.schema import STRING, DataType, Path, StructField, StructTyp
 from delta_py.write.row_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import asks_for_default, default_of
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.schema_conversion import delta_type, is_storable, spark_type
 
@@ -118,14 +118,14 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     if not values:
         return values
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
-    rule = Assigning.of(frame.sparkSession, evolves=False)
+    rule = StoreAssignment.of(frame.sparkSession, evolves=False)
     return {
         path: _cast(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
         for (path, value), field in zip(values.items(), frame.select(*named).schema.fields, strict=True)
     }
 
 
-def _cast(rule: Assigning, value: Typed, target_type: DataType, name: str) -> Column:
+def _cast(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
     if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
         return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)

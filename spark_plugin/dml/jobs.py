@@ -41,7 +41,7 @@ from spark_plugin.cached_tables import read_anew
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
-from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.dml.store_assignment import overflow_as_delta_error
 from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
@@ -250,7 +250,7 @@ def run_changes(
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
-    with overflows_as_the_gates(), unweighed(spark, changed.schema):
+    with overflow_as_delta_error(), unweighed(spark, changed.schema):
         rows = changed.mapInArrow(row_writer(state), f"{RESULT} string").collect()
     return [from_text(row[RESULT]) for row in rows]
 

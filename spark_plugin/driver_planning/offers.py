@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, DriverChannel, channel_of
 from spark_plugin.driver_channel.server import Handler
-from spark_plugin.driver_planning.planner import opened, planned
+from spark_plugin.driver_planning.planner import open_source, planned
 from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
@@ -117,7 +117,7 @@ def planning_handlers() -> dict[int, Handler]:
     scans = SmallScans()
     return {
         PLAN: partial(planned, keep=scans.keep),
-        OPEN: opened,
+        OPEN: open_source,
         STREAM: Streams().answer,
         READ: scans.read,
         WRITE: planned_write,

@@ -32,7 +32,7 @@ def planned_write(body: bytes) -> bytes:
     request = orjson.loads(body)
     source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{request['options']['path']} is counted from {request['directory']}")
+        raise ValueError(f"{request['options']['path']} is relative to {request['directory']}, not to this process's directory")
     schema, given_back = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
     assert isinstance(schema, StructType) and isinstance(given_back, StructType)
     with counted_elsewhere():

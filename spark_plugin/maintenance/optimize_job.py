@@ -93,10 +93,10 @@ def run_optimize(
         store = table.open_store(spark)
         request = replace(_request(spark, predicate), z_order=z_order, full=full)
 
-        def at(step: Callable[[], T], *, once: bool = False) -> T:
+        def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        result = optimize(store, request, SparkBinWriters(spark), at, kind)
+        result = optimize(store, request, SparkBinWriters(spark), run_at_table, kind)
         metrics = result.metrics()
     return spark.createDataFrame([(location_of(result.table_root), metrics)], RESULT)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, StorageError
-from delta_py.log.checkpoint_content.stats_cache import KeptStats
+from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.statistics.stats import FileStats
 from delta_py.statistics.stats_text import struct_to_json
@@ -75,7 +75,7 @@ class RawFiles:
     parsed: pa.StructArray | None = None
     parsed_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     cached_stats: FileStats | None = None
-    cache_entry: KeptStats | None = None
+    cache_entry: CachedStats | None = None
     is_last: bool = False
 
 

@@ -28,13 +28,13 @@ from delta_py.log.checkpoint_content.checkpoint_files import (
     deletion_vectors,
     typed_nulls,
 )
-from delta_py.log.checkpoint_content.stats_cache import LEAST_ROWS, KeptStats, StatsCache
+from delta_py.log.checkpoint_content.stats_cache import LEAST_ROWS, CachedStats, StatsCache
 from delta_py.log.commit_reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.protocol.paths import decode_paths
 from delta_py.statistics.parquet_statistics import chunk_null_count
 from delta_py.statistics.stats import without_old_times
 from delta_py.storage.arrow_files import expect_ranges, is_prefetching
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.cache.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.parquet_ranges import column_ranges
 from delta_py.storage.store import ObjectInfo
@@ -64,7 +64,7 @@ _KEY_LEAVES = {
 class ParquetPart:
     """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
 
-    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+    def __init__(self, objects: CachedObjects, info: ObjectInfo) -> None:
         self.path = path = info.path
         self._store, self._info = objects.store, info
         self._lock = threading.Lock()
@@ -118,18 +118,18 @@ class ParquetPart:
         if "add" not in self.schema.names:
             return
         plan = _plan(self, self.schema.field("add").type, stats_wanted)
-        kept_stats = self._kept_stats(plan)
-        if kept_stats is not None:
-            plan = plan.without_known(kept_stats)
+        cache_entry = self._cache_entry(plan)
+        if cache_entry is not None:
+            plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
-            if kept_stats is not None:
-                known_stats = kept_stats.of_rows(files_read, raw.files.num_rows)
-                raw = replace(raw, cached_stats=known_stats, cache_entry=kept_stats, is_last=rows_read == self.row_count)
+            if cache_entry is not None:
+                known_stats = cache_entry.of_rows(files_read, raw.files.num_rows)
+                raw = replace(raw, cached_stats=known_stats, cache_entry=cache_entry, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
 
@@ -141,7 +141,7 @@ class ParquetPart:
         rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
-    def _kept_stats(self, plan: _Plan) -> KeptStats | None:
+    def _cache_entry(self, plan: _Plan) -> CachedStats | None:
         """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
@@ -293,12 +293,12 @@ class _Plan:
     json_leaves: Mapping[Path, DataType]
     parsed_leaves: Mapping[Path, DataType]
 
-    def without_known(self, kept_stats: KeptStats) -> _Plan:
+    def without_cached(self, cache_entry: CachedStats) -> _Plan:
         """The plan without the statistics that the cache already holds."""
-        if kept_stats.is_complete:
+        if cache_entry.is_complete:
             columns = [name for name in self.columns if name != "stats"]
             return replace(self, columns=columns, from_json=False, json_leaves={})
-        return replace(self, json_leaves=kept_stats.missing)
+        return replace(self, json_leaves=cache_entry.missing)
 
 
 def _plan(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> _Plan:
