@@ -131,7 +131,7 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
         raise StorageError(f"No client for {service} can be made: {message}. {cure}") from error
 
 
-def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
+def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
     """One request, whose errors are those of ObjectClient (object_stores/client.py). where: for messages. Raises BeyondTheEnd for
     a range that begins after the end of the object, TransactionCancelled."""
     try:

@@ -31,7 +31,7 @@ from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reconciliation import (
     CheckpointFiles,
     FileBatch,
-    SmallState,
+    StateWithoutFiles,
     commit_files,
     protocol_and_metadata,
     protocol_and_metadata_of_commits,
@@ -72,7 +72,7 @@ class Snapshot:
         self.config.require(Operation.READ)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
-        self._small: SmallState | None = None
+        self._small: StateWithoutFiles | None = None
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
         self._size_bytes: int | None = None
@@ -318,20 +318,20 @@ class Snapshot:
         """The newest transaction identifier of each application id."""
         if self._checksum is not None and self._checksum.set_transactions is not None:
             return {transaction.app_id: transaction for transaction in self._checksum.set_transactions}
-        return dict(self._small_state().transactions)
+        return dict(self._state_without_files().transactions)
 
     def domain_metadata(self) -> dict[str, DomainMetadata]:
         """The metadata domains by name, removed ones left out."""
         if self._checksum is not None and self._checksum.domain_metadata is not None:
             return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
-        return dict(self._small_state().domains)
+        return dict(self._state_without_files().domains)
 
     def clustering_domain(self) -> DomainMetadata | None:
         """The domain with the clustering columns; None for a table without clustering. Tables without the feature are not
         searched: without a version checksum, the search reads the whole log."""
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
-    def _small_state(self) -> SmallState:
+    def _state_without_files(self) -> StateWithoutFiles:
         if self._small is None:
             self._small = self._log.transactions_and_domains()
         return self._small
@@ -392,7 +392,7 @@ class _Log:
     def check_last_commit(self) -> None:
         self._commits.check_whole(self._segment.last_commit)
 
-    def transactions_and_domains(self) -> SmallState:
+    def transactions_and_domains(self) -> StateWithoutFiles:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
     def files(self, stats_wanted: StatsWanted) -> Iterator[FileBatch]:

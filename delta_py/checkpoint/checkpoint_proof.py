@@ -26,7 +26,7 @@ from delta_py.log.file_keys import file_keys, path_of
 from delta_py.log.last_checkpoint import read_last_checkpoint
 from delta_py.log.reconciliation import (
     CheckpointFiles,
-    SmallState,
+    StateWithoutFiles,
     protocol_and_metadata,
     replay,
     transactions_and_domains,
@@ -96,11 +96,11 @@ class _Contents:
 
     file_count: int
     size_bytes: int
-    state: SmallState
+    state: StateWithoutFiles
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
-    file_count, size_bytes, state = 0, 0, SmallState()
+    file_count, size_bytes, state = 0, 0, StateWithoutFiles()
     for raw in reader.files(StatsWanted()):
         file_count += raw.files.num_rows
         size_bytes += pc.sum(raw.files["size"]).as_py() or 0
@@ -121,14 +121,14 @@ def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | 
         return fault.message
     transactions = {item.app_id: item for item in checksum.set_transactions or ()}
     domains = {item.domain: item for item in checksum.domain_metadata or () if not item.removed}
-    return _fault_of_small(contents.state, transactions, domains, f"the version checksum {checksum.path}")
+    return _fault_of_state(contents.state, transactions, domains, f"the version checksum {checksum.path}")
 
 
 # ---------------------------------------------------------------- comparison with the log before the checkpoint
 
 
 def _fault_by_log(
-    store: ObjectStore, reader: CheckpointReader, state: SmallState, listing: Listing, clock: Callable[[], float]
+    store: ObjectStore, reader: CheckpointReader, state: StateWithoutFiles, listing: Listing, clock: Callable[[], float]
 ) -> str | None:
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(StatsWanted())]
@@ -214,7 +214,7 @@ class _Log:
             for batch in CheckpointFiles(self._older, StatsWanted(), seen):
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
-    def fault_of_state(self, state: SmallState) -> str | None:
+    def fault_of_state(self, state: StateWithoutFiles) -> str | None:
         log_state = protocol_and_metadata(self._segment, self._commits, self._older)
         if log_state.protocol not in (None, state.protocol):
             return "its protocol is not that of the log before it"
@@ -222,7 +222,7 @@ class _Log:
         if log_state.metadata is not None and _meaning(log_state.metadata) != _meaning(state.metadata):
             return "its metadata is not that of the log before it"
         small = transactions_and_domains(self._segment, self._commits, self._older)
-        return _fault_of_small(state, small.transactions, small.domains, "the log before it")
+        return _fault_of_state(state, small.transactions, small.domains, "the log before it")
 
 
 def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
@@ -236,8 +236,8 @@ def _meaning(metadata: Metadata) -> tuple[object, ...]:
     return metadata.id, metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 
-def _fault_of_small(
-    state: SmallState, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
+def _fault_of_state(
+    state: StateWithoutFiles, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
 ) -> str | None:
     """Compare transactions and domains. Expired transactions may be missing."""
     assert state.metadata is not None

@@ -42,7 +42,7 @@ from delta_py.coordinator.ledger import (
     TokenUsedError,
     another_ledger,
     contended,
-    known_otherwise,
+    known_at_other_place,
     not_remembered,
     taken,
 )
@@ -87,9 +87,9 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
         if table_item is not None and table_item["table_id"] != table_id:
-            raise known_otherwise(self.shown, table, table)
+            raise known_at_other_place(self.shown, table, table)
         if id_item is not None and id_item["place"] != table:
-            raise known_otherwise(self.shown, table, id_item["place"])
+            raise known_at_other_place(self.shown, table, id_item["place"])
         return table_item is not None
 
     def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
@@ -390,7 +390,7 @@ def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
         if same_place is not None and same_place.table_id == table.table_id:
             raise taken(table.table, table.published, same_place.published)
         if same_place is not None or ids.get(table.table_id, table.table) != table.table:
-            raise known_otherwise(ledger, table.table, ids.get(table.table_id, table.table))
+            raise known_at_other_place(ledger, table.table, ids.get(table.table_id, table.table))
         ids[table.table_id], places[table.table] = table.table, table
 
 

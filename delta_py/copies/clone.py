@@ -19,7 +19,7 @@ from typing import Any
 
 from delta_py.checkpoint.clone_notes import noted
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
-from delta_py.commit.row_count_check import row_ids_given
+from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_empty, with_id_columns
 from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
@@ -78,7 +78,7 @@ class CloneSource:
             table.num_files,
             table.version,
             table.domain_metadata(),
-            row_ids_given(table),
+            highest_assigned_row_id(table),
             table.store,
         )
 
@@ -288,7 +288,7 @@ def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMe
     theirs = _without_segments(source.domains, ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
-    mark = max(source.last_row_id, -1 if present is None else row_ids_given(present))
+    mark = max(source.last_row_id, -1 if present is None else highest_assigned_row_id(present))
     if mark >= 0:
         yield row_tracking_domain(mark)
 

@@ -33,7 +33,7 @@ class Overwrites(Enum):
     PARTITIONS = "partitions"
 
 
-def what_is_overwritten(config: TableConfig, request: WriteRequest) -> Overwrites:
+def overwritten_by(config: TableConfig, request: WriteRequest) -> Overwrites:
     """Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is overwritten."""
     if request.save_mode != "Overwrite":
         return Overwrites.NOTHING

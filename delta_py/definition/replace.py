@@ -92,7 +92,7 @@ def is_taken(store: ObjectStore) -> bool:
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
     if mode == "replace":
-        raise not_there(store)
+        raise table_not_found(store)
     check_definition(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
@@ -104,7 +104,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
         return Snapshot.load(store).version
 
 
-def not_there(store: ObjectStore) -> TableNotFoundError:
+def table_not_found(store: ObjectStore) -> TableNotFoundError:
     """The error for a missing table that was to be replaced."""
     return TableNotFoundError(
         f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "

@@ -94,11 +94,11 @@ class TableIndexes:
         definition = _defined(snapshot, column, name)
         built = IndexBuild(snapshot, definition, BuildLimits()).run()
 
-        def settled(newest: Snapshot) -> IndexDefinition | None:
+        def definition_at(newest: Snapshot) -> IndexDefinition | None:
             _defined(newest, column, name)
             return built.definition
 
-        version = self._commit("CREATE INDEX", snapshot, built, settled, {"name": definition.name, "column": column})
+        version = self._commit("CREATE INDEX", snapshot, built, definition_at, {"name": definition.name, "column": column})
         assert version is not None
         return version
 
@@ -170,8 +170,8 @@ class TableIndexes:
             built = IndexBuild(snapshot, current, limits).run()
             if not built.changes:
                 return snapshot.version
-            settled = partial(_followed, built=built, planned=definition)
-            version = self._commit("REFRESH INDEX", snapshot, built, settled, {"name": name})
+            definition_at = partial(_followed, built=built, planned=definition)
+            version = self._commit("REFRESH INDEX", snapshot, built, definition_at, {"name": name})
             if version is not None:
                 return version
             conflict_count += 1
@@ -195,16 +195,16 @@ class TableIndexes:
         operation: str,
         snapshot: Snapshot,
         built: BuiltIndex,
-        settled: Callable[[Snapshot], IndexDefinition | None],
+        definition_at: Callable[[Snapshot], IndexDefinition | None],
         parameters: Mapping[str, str],
     ) -> int | None:
-        """Commit the index that `settled` returns for the newest version. If it returns None, delete the new segments and return
-        None. Raises as Transaction.commit; the new segments stay if they may be committed nevertheless.
+        """Commit the index that `definition_at` returns for the newest version. If it returns None, delete the new segments and
+        return None. Raises as Transaction.commit; the new segments stay if they may be committed nevertheless.
         """
         conflict_count = 0
         try:
             while True:
-                definition = settled(snapshot)
+                definition = definition_at(snapshot)
                 if definition is None:
                     delete_files(self._store, built.written)
                     return None

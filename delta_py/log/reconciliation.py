@@ -289,7 +289,7 @@ def _merged(parts: list[FileStats]) -> FileStats:
 
 
 @dataclass(slots=True)
-class SmallState:
+class StateWithoutFiles:
     """The newest action of each kind other than files. While the log is replayed, domains also holds removed domains."""
 
     protocol: Protocol | None = None
@@ -314,9 +314,9 @@ class SmallState:
         return self.protocol is not None and self.metadata is not None
 
 
-def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
+def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> StateWithoutFiles:
     """The newest protocol and metadata in the commits after the checkpoint; None if they have none."""
-    state = SmallState()
+    state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):
             state.apply_older(action)
@@ -325,7 +325,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
     return state
 
 
-def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
     """The newest protocol and metadata; None if the log has none."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_both:
@@ -335,9 +335,11 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
     return state
 
 
-def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+def transactions_and_domains(
+    segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None
+) -> StateWithoutFiles:
     """The newest transaction identifier of each application, and the metadata domains without removed ones."""
-    state = SmallState()
+    state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):
             state.apply_older(action)

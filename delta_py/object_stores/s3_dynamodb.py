@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_py.aws_clients import ask, aws_client
+from delta_py.aws_clients import aws_client, call_aws
 from delta_py.errors import StorageError
 from delta_py.object_stores.aws import access_of
 from delta_py.object_stores.remote import RemoteStore
@@ -95,7 +95,7 @@ class CommitTable:
         }
 
     def _ask(self, request: Any) -> Any:
-        return ask(f"the DynamoDB table {self._name}", self._access, request)
+        return call_aws(f"the DynamoDB table {self._name}", self._access, request)
 
 
 def _entry(item: dict[str, Any]) -> CommitEntry:

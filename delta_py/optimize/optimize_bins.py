@@ -194,8 +194,8 @@ class Compaction:
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """A bin is worth rewriting if it has several files that are not all outputs of such an OPTIMIZE, or a single one with
-        many deleted rows.
+        """A bin is worth rewriting if it has several files, and not all of them were written by an OPTIMIZE with the same target
+        size; or if one of its files has many deleted rows.
         """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))

@@ -22,7 +22,7 @@ import pyarrow as pa
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml, MetricNames
-from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_listed_files, row_address_column
 from delta_py.threads import in_threads
 from delta_py.types.schema import StructField, StructType
 from delta_py.write.rewrite import TakenOut, take_out
@@ -40,7 +40,7 @@ def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField]
     true."""
     requested_schema = StructType((*columns, row_address_column().logical))
     options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
-    return plan_given(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
+    return plan_listed_files(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:

@@ -227,9 +227,9 @@ class SchemaMerge:
             case MapType(key, value, nulls), MapType(data_key, data_value, _):
                 merged_key = self._type(key, data_key, (*path, "key"))
                 return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
-        return table if data in (table, VOID) else self.plain(table, data, path)
+        return table if data in (table, VOID) else self.merge_plain(table, data, path)
 
-    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+    def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The common type of two types that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
         is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):

@@ -200,7 +200,7 @@ def plan_scan(
 NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
 
 
-def plan_given(
+def plan_listed_files(
     config: TableConfig,
     store: ObjectStore,
     files: Iterable[pa.RecordBatch],

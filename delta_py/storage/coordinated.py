@@ -32,7 +32,7 @@ from delta_py.coordinator.ledger import (
     Ratified,
     Tail,
     VersionTakenError,
-    to_forget,
+    forget_call,
 )
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
@@ -203,7 +203,7 @@ class CoordinatedStore:
         if name.version == 0 and self._has_no_log():
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which no longer exists: it was deleted. "
-                f"Nothing was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
+                f"Nothing was committed. Have the ledger forget the place first ({forget_call(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
@@ -229,9 +229,9 @@ class CoordinatedStore:
         except VersionTakenError:
             self._was_asked = False  # the ledger's last answer is outdated
             raise
-        self.took(staged)
+        self.note_ratified(staged)
 
-    def took(self, staged: Sequence[Ratified]) -> None:
+    def note_ratified(self, staged: Sequence[Ratified]) -> None:
         """Note that staged commits are ratified, without asking the ledger, and have them published."""
         tail = self._tail
         if tail is not None and tail.version + 1 == staged[0].version:

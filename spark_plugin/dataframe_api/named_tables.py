@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.types.names import split_name
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
@@ -62,7 +62,7 @@ def create(save: Save, name: str) -> None:
         try:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
-            raise catalog.left_behind(name, path) from error
+            raise catalog.table_at_new_path(name, path) from error
     catalog.enter_new(spark, name, path, save.provider, managed=managed)
 
 
@@ -94,7 +94,7 @@ def write_to_entry(save: Save, entry: Entry) -> None:
     save.without("path").to(path)
     if _may_change_columns(save):
         catalog.refresh(save.spark, entry)
-    read_anew(save.spark, entry.name)
+    refresh_cached(save.spark, entry.name)
 
 
 def write_to_name(save: Save, name: str) -> None:

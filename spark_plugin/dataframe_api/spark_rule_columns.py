@@ -45,7 +45,7 @@ def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | 
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
-def asks_for_saves(spark: Any, table: TablePath) -> bool:
+def needs_save(spark: Any, table: TablePath) -> bool:
     """Return whether new rows of the table need what only a save provides, and Spark's own writes through the catalogs do not:
     numbers of identity columns, values of generated ones, results of rules that only Spark can compute. It costs an analysis, no
     job.
@@ -54,7 +54,7 @@ def asks_for_saves(spark: Any, table: TablePath) -> bool:
     """
     private_options = private(spark, {FACTS: FACTS_OF_WRITES})
     fields = spark.read.format(FORMAT).options(**private_options, **table.storage).load(table.url).schema.fields
-    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
+    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("needs_save"))
 
 
 def _snapshot_of(store: ObjectStore) -> Snapshot | None:

@@ -21,7 +21,7 @@ from delta_py.types.names import quoted
 from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, by_first_name, find_path
 from delta_py.write.row_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
-from spark_plugin.dml.column_defaults import asks_for_default, default_of
+from spark_plugin.dml.column_defaults import default_of, is_default_word
 from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.schema_conversion import delta_type, is_storable, spark_type
@@ -71,7 +71,7 @@ def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> 
     values_by_path = {}
     for path, value in values.items():
         field = find_path(schema, path)[0]
-        if len(path) > 1 or not asks_for_default(frame, value):
+        if len(path) > 1 or not is_default_word(frame, value):
             values_by_path[path] = value
         elif GENERATION not in field.metadata:
             values_by_path[path] = default_of(frame.sparkSession, field)

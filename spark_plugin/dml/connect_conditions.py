@@ -1,6 +1,6 @@
 """Reads conditions of a Spark Connect client, as far as that works without Spark's analyzer, which is on the server.
 
-    wanted = wanted_by(spark, condition, schema, alias)       # which rows, to choose the files
+    wanted = rows_selected_by(spark, condition, schema, alias)       # which rows, to choose the files
     text = condition_text(condition)                          # for the history
 
 A Column of a client is a small tree of names, constants, functions and pieces of SQL text. Comparisons of columns with
@@ -54,7 +54,7 @@ _MAX_PRECISION = 38
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> Wanted:
+def rows_selected_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> Wanted:
     """Return which rows of the table a condition selects: those for which its readable parts are true.
 
     alias: of the table, which may stand before column names. Without ANSI mode Spark compares differently than pydelta does.

@@ -37,7 +37,7 @@ from delta_py.types.schema import StructType
 from delta_py.write.data_files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
 from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
@@ -242,7 +242,7 @@ def run_changes(
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
         reset_transaction(target.spark)
-    read_anew(target.spark, target.table.name, target.table.url)
+    refresh_cached(target.spark, target.table.name, target.table.url)
     return DmlResult(version, metrics)
 
 

@@ -56,7 +56,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts the columns that filter scans
-        reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
+        reader = source.streamReader(schema) if planning.is_stream else source.with_snapshot_cache().reader(schema)
         if keep is not None:
             keep(ScanRequest.parse(schema).scan_id, reader)
         return planned_as_by_worker(

@@ -20,7 +20,7 @@ from delta_py.copies.clone_parquet import clone_parquet
 from delta_py.copies.convert_to_delta import Converted, ConvertRequest, convert, parts_of, read_here
 from delta_py.optimize.optimize import AtTable
 from delta_py.parquet.foreign_files import FooterReading, read_footers
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.tasks.run_near_table import at_table, in_tasks
@@ -64,7 +64,7 @@ def run_parquet_clone(
             read=partial(_read_footers, spark),
             run_at_table=_runner(spark),
         )
-    read_anew(spark, None, target.url)
+    refresh_cached(spark, None, target.url)
     return clone
 
 

@@ -48,7 +48,7 @@ from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
-from spark_plugin.merge.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
+from spark_plugin.merge.merge_scopes import MergeScopes, evaluated_in_place, first_clause
 from spark_plugin.merge.merge_source import (
     Source,
     SourceFacts,
@@ -243,7 +243,7 @@ class MergeRun:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
         joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
-        clause = asked_where_it_stands(self.merge, self._first_clause(matched))
+        clause = evaluated_in_place(self.merge, self._first_clause(matched))
         decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target the other clauses have no rows to take values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")

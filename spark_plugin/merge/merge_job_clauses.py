@@ -20,7 +20,7 @@ from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.types.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
 from spark_plugin.dml.analyzer import Analyzer, analyzer_of
-from spark_plugin.dml.column_defaults import asks_for_default
+from spark_plugin.dml.column_defaults import is_default_word
 from spark_plugin.dml.merge_names import Names
 from spark_plugin.dml.store_assignment import AssignedValue, Path, Typed
 from spark_plugin.dml.target_names import Alias
@@ -146,7 +146,7 @@ class _ClauseReader:
         self, clause: Clause[Column], assignments: Mapping[str, Column], scope: DataFrame
     ) -> tuple[dict[Path, AssignedValue], tuple[str, ...]]:
         """Return the values, by path, and the columns that get their defaults."""
-        by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
+        by_default = {name for name, value in assignments.items() if is_default_word(scope, value)}
         given_values = {name: value for name, value in assignments.items() if name not in by_default}
         values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
         assigned_values: dict[Path, AssignedValue] = {}

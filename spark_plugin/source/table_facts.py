@@ -28,7 +28,7 @@ def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool
     first, *other_fields = schema.fields
     facts = _facts(pinned)
     if of_writes:
-        facts["asks_for_saves"] = _asks_for_saves(pinned.snapshot)
+        facts["needs_save"] = _asks_for_saves(pinned.snapshot)
     metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *other_fields])
 

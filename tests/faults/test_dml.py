@@ -17,7 +17,7 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Dml
-from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
@@ -61,7 +61,7 @@ def rows_to_change(dml: Dml) -> pa.RecordBatch:
     """Every fourth row, with the operation's kinds in turn. An inserted row deletes no row of a file."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     files = dml.candidates(None).files.to_batches()
-    scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
+    scan = plan_listed_files(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
     rows = pa.Table.from_batches(list(read_files(scan.state, scan.scan_files()))).sort_by("id")
     rows = rows.filter(pa.array([n % 4 == 1 for n in rows["id"].to_pylist()]))
     address = rows[ROW_ADDRESS].combine_chunks()

@@ -134,14 +134,14 @@ def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest
 
 
 def test_what_keeps_does_not_travel(table: str) -> None:
-    source = source_with("nonce")({"path": table}).keeping()
+    source = source_with("nonce")({"path": table}).with_snapshot_cache()
     source.schema()
     assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is CachedSnapshot
     pickled = pickled_whole(source)
     assert pickled == pickled_whole(source_of(table))
     opened = pickle.loads(pickled)
     assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
-    assert type(opened.keeping()._pinned.snapshot) is CachedSnapshot
+    assert type(opened.with_snapshot_cache()._pinned.snapshot) is CachedSnapshot
 
 
 def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
