@@ -6,6 +6,7 @@ roles), the machine's role. boto3 renews those that expire.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -156,7 +157,7 @@ def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
     if code in _NOT_THERE:
         return FileNotFoundError(2, "No such object", where)
     if code in _TAKEN:
-        return FileExistsError(17, "There is an object of that name", where)
+        return FileExistsError(errno.EEXIST, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
         return TransactionCancelled(message, reasons)

@@ -238,14 +238,14 @@ class _Part:
             self._outer._add(amount)
 
     def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
-        """Return a function that takes a sample and counts it."""
+        """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
 
         def take() -> None:
-            done, known = sample()
+            done, total = sample()
             if self.amount is None:
-                self.work.set(done, known)
-            elif known:
-                self.fill(done / known)
+                self.work.set(done, total)
+            elif total:
+                self.fill(done / total)
 
         return take
 

@@ -64,7 +64,7 @@ class Ratified:
             raise CorruptTableError(f"{what}, which is the name of no staged commit.")
         numbers = (self.version, self.size_bytes, self.time_ms)
         if not all(map(_is_count, numbers)) or staged_version(self.name) != self.version:
-            what = f"The ledger says of {self.name} for {self.table} version, size and time {shown(numbers)}"
+            what = f"The ledger gives {self.name} of {self.table} the version, size and time {shown(numbers)}"
             raise CorruptTableError(f"{what}, which no commit of that name has.")
 
 

@@ -104,8 +104,8 @@ def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
-    final = {FEATURES[name].stands_for for name in supported if name in FEATURES}
-    return {name for name in _with_needs(set(features)) if name not in supported and name not in final}
+    finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
+    return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 
 
 _OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")

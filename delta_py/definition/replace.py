@@ -59,7 +59,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
     cannot enforce.
     """
     if mode not in OPERATIONS:
-        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
+        raise InvalidOptionError(f"{mode!r} is no way to build a table. Name one of {', '.join(OPERATIONS)}.")
     if mode in ("replace", "createOrReplace") and not definition.config.schema.fields:
         raise SchemaMismatchError(
             f"The table that was to be replaced at {store.root} would have no columns. Nothing was changed. Add them with "

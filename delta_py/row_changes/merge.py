@@ -43,7 +43,7 @@ from delta_py.row_changes.merge_clauses import (
     recorded_parameters,
     resolved_clauses,
 )
-from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
+from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, paired_rows
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
@@ -295,7 +295,7 @@ class _Merge:
             yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
 
     def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
-        pairs = beside(rows, target, self._source, source, [*self._paired_columns])
+        pairs = paired_rows(rows, target, self._source, source, [*self._paired_columns])
         return pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
 
     def _changed_once(self, rows: pa.RecordBatch) -> Generator[pa.RecordBatch, None, Ndarray]:

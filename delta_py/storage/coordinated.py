@@ -14,6 +14,7 @@ Protocol: Reading Catalog-managed Tables; Commit Protocol; Publishing Commits.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import logging
 import os
@@ -207,7 +208,7 @@ class CoordinatedStore:
                 root=self.root,
             )
         if name.version <= tail.version:
-            raise FileExistsError(17, "The version is ratified", path)
+            raise FileExistsError(errno.EEXIST, "The version is ratified", path)
         staged = self.stage(name.version, data)
         try:
             self.ratify([staged])
@@ -218,7 +219,7 @@ class CoordinatedStore:
             self.drop_staged(staged)
             if error.message_parameters["version"] is None:
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
-            raise FileExistsError(17, error.message, path) from error
+            raise FileExistsError(errno.EEXIST, error.message, path) from error
 
     def ratify(self, staged: Sequence[Ratified]) -> None:
         """Make staged commits versions of the table, or none of them. Raises VersionTakenError, CoordinatorContendedError, and
@@ -277,7 +278,7 @@ class CoordinatedStore:
             self.ledger.propose(self.transaction, Proposed(staged, described))
         except VersionTakenError as error:
             self.drop_staged(staged)
-            raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
+            raise FileExistsError(errno.EEXIST, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""
