@@ -155,8 +155,8 @@ def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: 
                 raise _other_fields(query_type, table_type, name)
             pairs = zip(query_type.fields, table_type.fields, strict=False)
             renamed = [
-                StructField(w.name, _renamed(f.dataType, w.dataType, f"{name}.{w.name}", evolves=evolves), f.nullable)
-                for f, w in pairs
+                StructField(t.name, _renamed(f.dataType, t.dataType, f"{name}.{t.name}", evolves=evolves), f.nullable)
+                for f, t in pairs
             ]
             return StructType([*renamed, *query_type.fields[len(table_type.fields) :]])
         case ArrayType(), ArrayType():
