@@ -52,7 +52,7 @@ _log = logging.getLogger("delta_py")
 def progress(what: str, unit: str) -> Iterator[None]:
     """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
     adds to the work of the outer one."""
-    if _current.get() is not None or not _is_wanted() or not _shown.acquire(blocking=False):
+    if _current.get() is not None or not _is_enabled() or not _shown.acquire(blocking=False):
         yield
         return
     try:
@@ -143,7 +143,7 @@ def _pass_over(finished: float) -> None:
     """Counts nothing, because nothing is shown."""
 
 
-def _is_wanted() -> bool:
+def _is_enabled() -> bool:
     if os.environ.get(SETTING, "").lower() in _OFF:
         return False
     stream = sys.stderr

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
@@ -197,9 +197,9 @@ class Snapshot:
         Raises what check_log raises; CorruptTableError.
         """
         self.check_log()
-        stats_wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
+        requested_stats = RequestedStats(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
-        for batch in self._log.files(stats_wanted):
+        for batch in self._log.files(requested_stats):
             file_count += batch.files.num_rows
             size_bytes += pc.sum(batch.files["size"]).as_py() or 0
             self._check_partition_values(batch.files)
@@ -395,23 +395,23 @@ class _Log:
     def transactions_and_domains(self) -> StateWithoutFiles:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[FileBatch]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[FileBatch]:
         """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
         seen: set[str] = set()
         while True:
-            yield from commit_files(segment, self._commits, stats_wanted, seen)
+            yield from commit_files(segment, self._commits, requested_stats, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, stats_wanted, seen)
+            reading = CheckpointFiles(checkpoint, requested_stats, seen)
             try:
                 yield from reading
                 return
             except CheckpointUnreadableError as error:
                 # The remaining files are those that were live at the checkpoint's version and are not in seen.
                 segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
-                seen |= reading.keys_given(error)
+                seen |= reading.yielded_keys(error)
                 segment, checkpoint = self._open(segment)
 
     # ------------------------------------------------------------ checkpoints that cannot be read

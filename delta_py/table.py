@@ -240,7 +240,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         from delta_py.parquet.file_reader import read_files  # as in checkpoint
 
         scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
-        groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
+        groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, target_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
 
         def read(group: Any) -> list[pa.RecordBatch]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import CommitReader
@@ -101,7 +101,7 @@ class _Contents:
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
     file_count, size_bytes, state = 0, 0, StateWithoutFiles()
-    for raw in reader.files(StatsWanted()):
+    for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
         size_bytes += pc.sum(raw.files["size"]).as_py() or 0
     for name, parse in _SMALL.items():
@@ -131,7 +131,7 @@ def _fault_by_log(
     store: ObjectStore, reader: CheckpointReader, state: StateWithoutFiles, listing: Listing, clock: Callable[[], float]
 ) -> str | None:
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
-    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(StatsWanted())]
+    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())
     if len(checkpoint_keys.unique()) < len(checkpoint_keys):
         return "it names files more than once"
@@ -211,7 +211,7 @@ class _Log:
 
     def _older_keys(self, seen: set[str]) -> Iterator[pa.Array]:
         if self._older is not None:
-            for batch in CheckpointFiles(self._older, StatsWanted(), seen):
+            for batch in CheckpointFiles(self._older, RequestedStats(), seen):
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
     def fault_of_state(self, state: StateWithoutFiles) -> str | None:

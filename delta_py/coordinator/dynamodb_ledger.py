@@ -120,13 +120,13 @@ class DynamoDbLedger(DynamoDbTransactions):
         commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
             keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
-            first, *found_items = self.items.get(LEDGER, *keys)
+            first, *present_items = self.items.get(LEDGER, *keys)
             ledger = self._present(first)
-            if found_items and found_items[0] is not None and found_items[0]["epoch"] == epochs[0]:
+            if present_items and present_items[0] is not None and present_items[0]["epoch"] == epochs[0]:
                 break  # an earlier attempt succeeded, but its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
                 raise another_ledger(self.shown, ledger["identity"], identity)
-            for table, table_item, id_item in zip(tables, found_items[::2], found_items[1::2], strict=True):
+            for table, table_item, id_item in zip(tables, present_items[::2], present_items[1::2], strict=True):
                 if self._is_known(table.table, table.table_id, table_item, id_item):
                     assert table_item is not None
                     raise taken(table.table, table.published, table_item["version"])

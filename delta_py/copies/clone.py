@@ -41,7 +41,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import asked_versions, check_files
+from delta_py.protocol.iceberg_compat import check_files, enabled_versions
 from delta_py.protocol.paths import encode_path, is_absolute
 from delta_py.protocol.table_config import TableConfig
 from delta_py.repair.file_check import paths_named_by
@@ -278,7 +278,7 @@ def _check_mapping(source: CloneSource, properties: Properties) -> None:
 def _check_iceberg(source: CloneSource, properties: Properties) -> None:
     """A clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
     partitioned = bool(source.config.partition_columns)
-    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.file_count)
+    check_files(source.config.iceberg_versions, enabled_versions(properties), partitioned=partitioned, files=source.file_count)
 
 
 def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:

@@ -216,11 +216,11 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         name for name in new_metadata.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)
     ]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
-    wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    new_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != new_metadata.partition_columns,
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != new_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(
             properties.get(name) != new_metadata.configuration[name] for name in compared_properties
         ),

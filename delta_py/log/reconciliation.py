@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats, raw_from_json
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
@@ -92,13 +92,15 @@ def _as_one(batches: list[FileBatch]) -> FileBatch:
 # ---------------------------------------------------------------- files
 
 
-def commit_files(segment: LogSegment, commits: CommitReader, stats_wanted: StatsWanted, seen: set[str]) -> Iterator[FileBatch]:
+def commit_files(
+    segment: LogSegment, commits: CommitReader, requested_stats: RequestedStats, seen: set[str]
+) -> Iterator[FileBatch]:
     """The live files that the commits after the checkpoint added, newest first, without files whose key is in seen.
 
     seen: keys of newer actions. This function adds the keys of all actions that it reads.
     """
     for adds in _joined(_fresh_adds(segment, commits, seen)):
-        yield _with_stats(raw_from_json(adds, stats_wanted), None).batch
+        yield _with_stats(raw_from_json(adds, requested_stats), None).batch
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
@@ -128,9 +130,9 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class CheckpointFiles:
     """The live files of a checkpoint: each file once that no newer action names. Iterate only once."""
 
-    def __init__(self, checkpoint: CheckpointReader, stats_wanted: StatsWanted, seen: Set[str]) -> None:
-        self._checkpoint, self._wanted, self._seen = checkpoint, stats_wanted, seen
-        self._rows_given = 0
+    def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
+        self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
+        self._yielded_rows = 0
         self._keeping: CachedStats | None = None
 
     def __iter__(self) -> Iterator[FileBatch]:
@@ -138,7 +140,7 @@ class CheckpointFiles:
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
             try:
-                for raw in self._checkpoint.files(self._wanted):
+                for raw in self._checkpoint.files(self._requested_stats):
                     parsing.append((raw, pool.submit(_with_stats, raw, both(masks(raw.files), each_once.mask(raw.files)))))
                     if len(parsing) > _PARSERS:
                         yield from self._next(parsing)
@@ -153,7 +155,7 @@ class CheckpointFiles:
         parsed = future.result()
         if parsed.of_json is not None:
             self._keep(raw, parsed.of_json)
-        self._rows_given += raw.files.num_rows
+        self._yielded_rows += raw.files.num_rows
         if parsed.batch.files.num_rows:
             yield parsed.batch
 
@@ -165,13 +167,13 @@ class CheckpointFiles:
             raw.cache_entry.finish()
         self._keeping = None if raw.is_last else raw.cache_entry
 
-    def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
+    def yielded_keys(self, error: CheckpointUnreadableError) -> set[str]:
         """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
         again, this raises `error`."""
         keys: set[str] = set()
         rows = 0
-        batches = self._checkpoint.files(StatsWanted())
-        while rows < self._rows_given:
+        batches = self._checkpoint.files(RequestedStats())
+        while rows < self._yielded_rows:
             try:
                 files = next(batches).files
             except (CheckpointUnreadableError, StopIteration):
@@ -231,7 +233,7 @@ class SeenKeys:
         """The mask of all rows, in large pieces, because each comparison hashes all keys again. This reads the checkpoint a
         second time."""
         group: list[pa.RecordBatch] = []
-        for raw in checkpoint.files(StatsWanted()):
+        for raw in checkpoint.files(RequestedStats()):
             group.append(raw.files)
             if sum(files.num_rows for files in group) >= self._count:
                 yield self._mask(group)

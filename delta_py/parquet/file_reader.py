@@ -228,11 +228,11 @@ class ScanReader:
         if self._row_filter is not None:
             decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
             mask = self._row_filter.mask(decoded_arrays, len(rows))
-            kept_count = len(rows) if mask is None else int(mask.sum())
-            if kept_count == 0:
+            remaining_count = len(rows) if mask is None else int(mask.sum())
+            if remaining_count == 0:
                 return None
             if mask is not None and (
-                kept_count < len(rows) * _MANY_ROWS_KEPT or (kept_count < len(rows) and self._row_filter.must_drop)
+                remaining_count < len(rows) * _MANY_ROWS_KEPT or (remaining_count < len(rows) and self._row_filter.must_drop)
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))

@@ -90,7 +90,7 @@ def _changed_rows(
     if scan is not None:
         # Each share writes its own files, so small tables are not split.
         count = _THREADS if dml.operation == "DELETE" else min(_THREADS, 1 + scan.report.bytes_kept // _SHARE_BYTES)
-        shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=count)
+        shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, target_groups=count)
 
         def change(task: int) -> TaskChanges:
             return write_changes(state, make(read_files(scan.state, shares[task].scan_files())), task=task)

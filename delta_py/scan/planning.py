@@ -100,11 +100,11 @@ class Scan:
         for batch in self.files.to_batches(max_chunksize=4096):
             yield from scan_files(batch)
 
-    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
+    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, target_groups: int) -> list[FileGroup]:
         """The files in groups, as pack_files builds them."""
-        return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, wanted_groups)]
+        return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, target_groups)]
 
-    def cut_files(self, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> pa.Table:
+    def cut_files(self, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> pa.Table:
         """The files, with PART_START and PART_BYTES. A file with more bytes than two groups should have, or than max_part_bytes,
         gets one row for each of its parts. The parts of a file are consecutive, and each is at least open_cost_bytes long.
 
@@ -112,7 +112,7 @@ class Scan:
         files, such as DML.
         """
         sizes = self.files["size"].to_numpy()
-        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, wanted_groups)
+        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, target_groups)
         file_numbers = np.repeat(np.arange(len(sizes)), counts)
         number = np.arange(len(file_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
         size, count = sizes[file_numbers], counts[file_numbers]
@@ -121,13 +121,13 @@ class Scan:
         files = self.files if len(file_numbers) == len(sizes) else self.files.take(pa.array(file_numbers))
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
-    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> Integers:
+    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
         """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS."""
         single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
             return single_parts
         total = min(2**62, int(sizes.sum(dtype=np.float64)))
-        share = max(1, open_cost_bytes, total // max(1, wanted_groups))
+        share = max(1, open_cost_bytes, total // max(1, target_groups))
         max_bytes = max(1, open_cost_bytes, max_part_bytes)
         counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
         return np.minimum(counts, _MOST_PARTS)

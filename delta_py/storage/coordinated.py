@@ -82,11 +82,11 @@ class CoordinatedStore:
     """file_store: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the
     table is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
 
-    __slots__ = ("_file_store", "_tail", "_url", "_was_asked", "place", "transaction")
+    __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 
     def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
-        self._was_asked = False
+        self._is_tail_known = False
         self._tail: Tail | None = None  # the last answer of the ledger
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,13 +114,13 @@ class CoordinatedStore:
         """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
-        self._tail, self._was_asked = tail, True
+        self._tail, self._is_tail_known = tail, True
         return tail
 
     @property
     def last_tail(self) -> Tail | None:
         """The ledger's last answer, for example from the last listing of the log. Asks the ledger if there is none yet."""
-        return self._tail if self._was_asked else self.tail()
+        return self._tail if self._is_tail_known else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
         """Begin to coordinate the table, whose newest version this is."""
@@ -198,7 +198,7 @@ class CoordinatedStore:
         if name is None or tail is None:
             self._check_published(path)
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
-            is_ordinary = self._was_asked and self._tail is None
+            is_ordinary = self._is_tail_known and self._tail is None
             self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
             return
         if name.version == 0 and self._has_no_log():
@@ -228,7 +228,7 @@ class CoordinatedStore:
         try:
             self.ledger.ratify(staged)
         except VersionTakenError:
-            self._was_asked = False  # the ledger's last answer is outdated
+            self._is_tail_known = False  # the ledger's last answer is outdated
             raise
         self.note_ratified(staged)
 
@@ -238,7 +238,7 @@ class CoordinatedStore:
         if tail is not None and tail.version + 1 == staged[0].version:
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *staged))
         else:
-            self._was_asked = False
+            self._is_tail_known = False
         publication.later(self)
 
     def check_place(self, version: int) -> None:

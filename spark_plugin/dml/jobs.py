@@ -49,7 +49,7 @@ from spark_plugin.options.common import DISABLED, FILES, SESSION
 from spark_plugin.options.roads import Road
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
 from spark_plugin.tasks.arrow_batches import unweighed
@@ -120,7 +120,7 @@ class Target:
         columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
-    def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
+    def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> NeededRows:
         """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
         frame, if the frame is only a filter. No job runs."""
         schema = self.dml.snapshot.schema

@@ -47,7 +47,7 @@ from spark_plugin.internals.connect_internals import (
     client_node,
     may_have_subqueries,
 )
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import FieldsByName, find_field
 from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 
@@ -79,7 +79,7 @@ class NameAnalyzer:
 
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
-    ) -> Wanted:
+    ) -> NeededRows:
         return rows_selected_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:

@@ -71,13 +71,13 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. wanted_partitions, native_partitions: the approximate number of partitions of a small
+    """What a scan takes from the session. target_partitions, native_partitions: the approximate number of partitions of a small
     table, for Python and for Spark's own Parquet reader."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB
     open_cost_bytes: int = 4 * _MIB
-    wanted_partitions: int = 4
+    target_partitions: int = 4
     native_partitions: int = 2
 
 
@@ -224,7 +224,7 @@ def session_of(options: Mapping[str, str]) -> SessionSettings:
         time_zone=zone,
         max_partition_bytes=session.get("maxPartitionBytes", defaults.max_partition_bytes),
         open_cost_bytes=session.get("openCostInBytes", defaults.open_cost_bytes),
-        wanted_partitions=session.get("wantedPartitions", PYTHON_TASKS_PER_CORE * cores),
+        target_partitions=session.get("wantedPartitions", PYTHON_TASKS_PER_CORE * cores),
         native_partitions=session.get("nativePartitions", PARQUET_TASKS_PER_CORE * cores),
     )
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from spark_plugin.pruning.rule import (
         PruningStatus,
         install,
+        rows_needed_by,
         status,
-        wanted_rows,
         with_columns_of_batches,
         with_metadata_column,
     )
@@ -71,13 +71,13 @@ __all__ = [
     "plan_message",
     "predicate_of",
     "question_of",
+    "rows_needed_by",
     "status",
-    "wanted_rows",
     "with_columns_of_batches",
     "with_metadata_column",
 ]
 
-_OF_THE_DRIVER = ("PruningStatus", "install", "status", "wanted_rows", "with_columns_of_batches", "with_metadata_column")
+_OF_THE_DRIVER = ("PruningStatus", "install", "status", "rows_needed_by", "with_columns_of_batches", "with_metadata_column")
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import RULE, SparkInternals
 from spark_plugin.options import read_limits
 from spark_plugin.options.roads import PRUNING
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,13 +123,13 @@ def installed_rule(spark: SparkSession) -> Any | None:
     return SparkInternals(spark).pruning_rule()
 
 
-def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
+def rows_needed_by(spark: SparkSession, frame: DataFrame, option: str, value: str) -> NeededRows:
     """Return which rows the frame needs of the scan with this read option; any row if the rule is not installed or disabled."""
     internals = SparkInternals(spark)
     rule = internals.pruning_rule()
     if rule is None:
-        return Wanted(None)
-    return Wanted.parse(rule.wantedRows(internals.optimized(frame), option, value))
+        return NeededRows(None)
+    return NeededRows.parse(rule.wantedRows(internals.optimized(frame), option, value))
 
 
 def with_metadata_column(frame: DataFrame) -> DataFrame:

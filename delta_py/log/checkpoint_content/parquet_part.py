@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from delta_py.log.checkpoint_content.checkpoint_files import (
     CheckpointUnreadableError,
     RawFiles,
-    StatsWanted,
+    RequestedStats,
     all_json,
     as_text,
     as_type,
@@ -114,10 +114,10 @@ class ParquetPart:
             rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
         return rows
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         if "add" not in self.schema.names:
             return
-        plan = _plan(self, self.schema.field("add").type, stats_wanted)
+        plan = _plan(self, self.schema.field("add").type, requested_stats)
         cache_entry = self._cache_entry(plan)
         if cache_entry is not None:
             plan = plan.without_cached(cache_entry)
@@ -301,36 +301,38 @@ class _Plan:
         return replace(self, json_leaves=cache_entry.missing)
 
 
-def _plan(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> _Plan:
+def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats) -> _Plan:
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
-    parsed_columns, parsed_leaves = _parsed_columns(part, add, stats_wanted)
-    json_leaves = {path: kind for path, kind in stats_wanted.leaves.items() if path not in parsed_leaves}
+    parsed_columns, parsed_leaves = _parsed_columns(part, add, requested_stats)
+    json_leaves = {path: kind for path, kind in requested_stats.leaves.items() if path not in parsed_leaves}
     from_struct = bool(parsed_columns)
-    from_json = bool(json_leaves) or (stats_wanted.records and not from_struct)
-    if "stats" in names and (stats_wanted.whole or from_json):
+    from_json = bool(json_leaves) or (requested_stats.records and not from_struct)
+    if "stats" in names and (requested_stats.whole or from_json):
         columns.append("stats")
-    if stats_wanted.whole:
+    if requested_stats.whole:
         columns += [name for name in ("tags", "clusteringProvider") if name in names]
-    if stats_wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+    if requested_stats.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # missing text is built from the struct
-    return _Plan(columns + parsed_columns, stats_wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
+    return _Plan(columns + parsed_columns, requested_stats.whole, from_json, from_struct, json_leaves, parsed_leaves)
 
 
-def _parsed_columns(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+def _parsed_columns(
+    part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
+) -> tuple[list[str], dict[Path, DataType]]:
     """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
     position = add.get_field_index("stats_parsed")
-    if not (stats_wanted.leaves or stats_wanted.records) or position < 0 or _json_says_more(part):
+    if not (requested_stats.leaves or requested_stats.records) or position < 0 or _json_says_more(part):
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
     served: dict[Path, DataType] = {}
-    for path, kind in stats_wanted.leaves.items():
+    for path, kind in requested_stats.leaves.items():
         bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
         if bounds:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
-    if not served and (stats_wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
+    if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
     return shared + columns, served
