@@ -46,7 +46,7 @@ from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, moved_rows
 from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
-from delta_py.write.row_changes import vector_file_id
+from delta_py.write.task_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
 """One gigabyte, from VLDB'20, section 5."""

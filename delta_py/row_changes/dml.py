@@ -46,8 +46,8 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
 from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
-from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
+from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
 _TASK_BYTES = 128 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()

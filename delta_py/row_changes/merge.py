@@ -57,7 +57,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
 from delta_py.write.data_files import gathered
 from delta_py.write.rewrite import Repeats, multiple_matches
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 _SLICE_ROWS = 1 << 16

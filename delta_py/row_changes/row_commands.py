@@ -24,7 +24,7 @@ from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.storage.store import ObjectStore
-from delta_py.write.row_changes import DELETED, NEW, UPDATED
+from delta_py.write.task_changes import DELETED, NEW, UPDATED
 
 
 def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:

@@ -2,7 +2,7 @@
 commit.
 
     scan = target_rows(dml, candidates, columns)
-    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of row_changes.py
+    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of task_changes.py
 
 Each thread reads a share of the files, batch by batch. If anything fails before the commit, the written files are deleted.
 Protocol: Requirements for Writers.
@@ -26,7 +26,7 @@ from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_listed_f
 from delta_py.threads import in_threads
 from delta_py.types.schema import StructField, StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
+from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
 _THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
 _SHARE_BYTES = 32 * 1024 * 1024
@@ -44,7 +44,7 @@ def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField]
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
-    """The columns of row_changes.py that tell the positions of rows of the scan, and how they change."""
+    """The columns of task_changes.py that tell the positions of rows of the scan, and how they change."""
     places = rows.column(ROW_ADDRESS)
     columns = {FILE: places.field("file_number"), ROW: places.field("row_index")}
     if dml.row_ids is not None:

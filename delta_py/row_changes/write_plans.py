@@ -28,7 +28,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.evolution import without_foreign_metadata
 from delta_py.row_rules.geospatial import check_same_shapes
-from delta_py.row_rules.rule_columns import HiddenColumns
+from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew

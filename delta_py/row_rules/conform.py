@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from delta_py.errors import InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.identity_columns import identity_of
+from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.new_columns import check_duplicates
 from delta_py.row_rules.not_null import check_not_null
@@ -32,7 +33,6 @@ from delta_py.row_rules.row_constraints import (
     default_value,
     generation_rule,
 )
-from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.store_assignment_casts import TimeRules, check_may_be_absent, converter, extra_columns
 from delta_py.row_rules.write_state import WriteState
 from delta_py.types.char_types import CharTypes, char_types

@@ -47,8 +47,8 @@ from delta_py.write.data_files import (
     undone_on_failure,
     write_unchanged,
 )
-from delta_py.write.row_changes import vector_file_id
 from delta_py.write.row_ids import RowIdColumns, row_id_fields
+from delta_py.write.task_changes import vector_file_id
 
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
 _COPIED_TOGETHER_BYTES = 16 * 1024 * 1024

@@ -20,7 +20,7 @@ from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
 from delta_py.expressions.coercion import may_assign
-from delta_py.row_rules.rule_columns import RulesForSpark, rules_for_spark
+from delta_py.row_rules.hidden_rule_columns import RulesForSpark, rules_for_spark
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.names import quoted

@@ -1,7 +1,7 @@
 """SET of UPDATE and MERGE: which columns, also nested ones, get which values, and the struct of the new row.
 
 values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
-row = new_row(schema, frame, values)                       # the struct column NEW of row_changes.py
+row = new_row(schema, frame, values)                       # the struct column NEW of task_changes.py
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_py.row_changes.assigned_rows import AssignedPaths
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, by_first_name, find_path
-from delta_py.write.row_changes import NEW
+from delta_py.write.task_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of, is_default_word
 from spark_plugin.dml.store_assignment import StoreAssignment, Typed

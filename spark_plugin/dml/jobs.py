@@ -1,7 +1,7 @@
 """The two Spark jobs of a DELETE, UPDATE or MERGE.
 
     with open_target(spark, table, "UPDATE") as target:
-        changed = ...                                  # a DataFrame made from target.frame, with the columns of row_changes.py
+        changed = ...                                  # a DataFrame made from target.frame, with the columns of task_changes.py
         target.choose_files(changed, ...)              # which files can matter
         result = run_changes(target, changed, parameters)
 
@@ -36,7 +36,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
-from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
+from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
@@ -113,7 +113,7 @@ class Target:
         return called(empty, self.alias)
 
     def address(self, change: int) -> list[Column]:
-        """Return the columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
+        """Return the columns of a row of `changed` that replaces or deletes a row of the target. change: as in task_changes.py."""
         place = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
             place[ROW_ID] = "row_id"

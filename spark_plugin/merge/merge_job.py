@@ -40,7 +40,7 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
 from spark_plugin.dml.store_assignment import StoreAssignment
@@ -279,7 +279,7 @@ class MergeRun:
             raise multiple_matches("a row of the target matches more than one row of the source")
 
     def _changed(self, decided: DataFrame) -> DataFrame:
-        """Return the rows of row_changes.py, and the number of the clause that made each."""
+        """Return the rows of task_changes.py, and the number of the clause that made each."""
         codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
         columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
         return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))

@@ -22,7 +22,7 @@ from delta_py.row_changes.assigned_rows import identity_assigned
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import VOID
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of
 from spark_plugin.dml.jobs import Target

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from delta_py.row_changes.merge_metrics import Kind
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.names import quoted
-from delta_py.write.row_changes import CLAUSE, NEW
+from delta_py.write.task_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.target_names import called
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge

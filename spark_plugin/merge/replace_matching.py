@@ -33,7 +33,7 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.types.names import quoted
 from delta_py.types.schema import StructType as DeltaSchema
-from delta_py.write.row_changes import CLAUSE, NEW
+from delta_py.write.task_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import DmlResult, open_target
 from spark_plugin.dml.store_assignment import StoreAssignment
 from spark_plugin.exceptions import as_spark_raises

@@ -16,8 +16,8 @@ from pyspark.sql import types as spark_types
 
 from delta_py.alter.table_constraints import check_new_constraint
 from delta_py.errors import DeltaError
+from delta_py.row_rules.hidden_rule_columns import rule_column
 from delta_py.row_rules.row_constraints import RowRule
-from delta_py.row_rules.rule_columns import rule_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from spark_plugin.data_source import FORMAT

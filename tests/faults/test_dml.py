@@ -22,7 +22,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import sampled
 from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 

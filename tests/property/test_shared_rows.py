@@ -41,7 +41,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructType, to_arrow_schema
 from delta_py.write.rewrite import take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import examples
 
 IDS = 24

@@ -20,7 +20,7 @@ from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
 
 
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
