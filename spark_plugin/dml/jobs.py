@@ -113,7 +113,7 @@ class Target:
         return called(empty, self.alias)
 
     def address(self, change: int) -> list[Column]:
-        """Return the columns of a row of `changed` that replaces or deletes a row of the target. change: as in task_changes.py."""
+        """Return the columns of a row of `changed` that replaces or deletes a target row. change: as in task_changes.py."""
         place = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
             place[ROW_ID] = "row_id"
