@@ -258,8 +258,16 @@ def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
 
         rows = DeltaReader(plan.scan, request.partial.read_columns, session, message=message, lease=lease)
         return PartialReader(rows, request.partial.rows, request.columns)
-    again, native, few = request.is_planned_again, plan.native, plan.few
-    reader = DeltaReader(plan.scan, request.columns, session, message=message, again=again, lease=lease, native=native, few=few)
+    reader = DeltaReader(
+        plan.scan,
+        request.columns,
+        session,
+        message=message,
+        again=request.is_planned_again,
+        lease=lease,
+        native=plan.native,
+        small_scan=plan.small_scan,
+    )
     return limited(reader, request.limit)
 
 

@@ -257,7 +257,7 @@ def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, 
     valid_options = [option.value for option in options if option.value is not None]
     values = pa.array(valid_options, to_arrow_type(data_type))
     if is_fractional(data_type):
-        values = pc.add(values, pa.scalar(0.0, values.type))
+        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0, which equals it in Spark
     return values, len(valid_options) < len(options)
 
 

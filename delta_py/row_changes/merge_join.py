@@ -239,21 +239,21 @@ class _RowNumbers:
     def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
         self._keys = keys
         self._numbers: list[_Numbers] = []
-        self._dense: list[Ndarray] = []
+        self._distinct: list[Ndarray] = []
         self.of_source: Ndarray = np.zeros(source.num_rows, np.int64)
         for key in keys:
             values = evaluate(key.source, source)
             numbers = _Numbers(values, key.data_type, nulls_match=key.op == "<=>")
             combined = _combined_numbers(self.of_source, numbers.of(values), numbers.count)
-            dense = np.unique(combined[combined >= 0])
+            distinct = np.unique(combined[combined >= 0])
             self._numbers.append(numbers)
-            self._dense.append(dense)
-            self.of_source = _place(dense, combined)
+            self._distinct.append(distinct)
+            self.of_source = _place(distinct, combined)
 
     def of_target(self, rows: pa.RecordBatch) -> Ndarray:
         row_numbers: Ndarray = np.zeros(rows.num_rows, np.int64)
-        for key, numbers, dense in zip(self._keys, self._numbers, self._dense, strict=True):
-            row_numbers = _place(dense, _combined_numbers(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
+        for key, numbers, distinct in zip(self._keys, self._numbers, self._distinct, strict=True):
+            row_numbers = _place(distinct, _combined_numbers(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
         return row_numbers
 
 

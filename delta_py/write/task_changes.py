@@ -94,7 +94,7 @@ def vector_file_id(write_id: str) -> UUID:
 def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> TaskChanges:
     """Write the new rows of `batches` and collect the positions of the old ones.
 
-    batches: with the columns FILE, ROW, CHANGE, and NEW and ROW_ID as described there.
+    batches: with the columns FILE, ROW, CHANGE, and where they are needed NEW and ROW_ID.
     Memory: that of write_files, some rows' positions, and the sets of positions. Raises as write_files. Then all new files are
     deleted.
     """
