@@ -2,6 +2,10 @@
 
     offer_once(spark)           # called by register and load: for a session that wants it, once an application
     offer(spark)                # once more, after it was given up
+
+`driver-planning` in the session's setting `spark.pydelta.disable` turns it off. The setting is read when a query is planned
+and may change at any time. `register` and `load` offer this process to the rule once per application, unless it is disabled at
+that time.
 """
 
 from __future__ import annotations

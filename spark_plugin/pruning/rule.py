@@ -1,6 +1,12 @@
 """Installs the pruning rule into a Spark session, and reports what the rule has done there.
 
 `install` never fails: if the rule cannot be installed, it warns once, and tables are read unpruned.
+
+Spark's own API passes neither the columns nor, safely, the filters of a query to a Python source: its filter push-down reuses
+the filters of the first query on a DataFrame for later queries, which gives wrong rows. So `install(spark)` adds one
+optimizer rule, written in Java (spark_plugin/java/rule), to the session. The rule puts every scan of the source back into Spark's
+own push-down, plans each scan separately, and leaves all filters in Spark's plan. If anything is unfamiliar, the rule does not
+change the plan.
 """
 
 from __future__ import annotations
