@@ -77,7 +77,7 @@ class PruningStatus:
     installed: the rule is among the session's optimizer rules now. last_error: why the rule is not installed; otherwise why it
     did not change the last plan in which something failed or was not understood. last_scan: the files and bytes that the last
     planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans whose rows were read or
-    answered, one line each, the newest at the end; a query that is only planned adds none.
+    answered, one line each, the newest at the end. A query that is only planned adds none, unless the log answers it.
     """
 
     installed: bool

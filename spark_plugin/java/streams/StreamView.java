@@ -51,6 +51,7 @@ class StreamView implements MicroBatchStream {
     InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(ScanRequest.newScanId(), wish), start), end);
     var messages = new PartitionMessages(pickled(partitions));
     tasks = ScanTasks.of(readers, request, messages, partitions, inPython(), status);
+    tasks.noteUse(status);
     bounds = newBounds;
     return tasks.partitions();
   }
