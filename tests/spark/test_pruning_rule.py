@@ -20,9 +20,9 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_plugin import pruning, register
+from spark_plugin.spark_versions import to_arrow_schema
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
@@ -63,7 +63,7 @@ def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
 def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """The same rows in 16 files, with statistics: four commits, partitioned by `part`."""
     path = str(tmp_path_factory.mktemp("shapes") / "delta")
-    schema = to_arrow_schema(parquet.load().schema, timezone="UTC")
+    schema = to_arrow_schema(parquet.load().schema)
     for file in sorted(Path(parquet.path).glob("*.parquet")):
         write_deltalake(path, pq.read_table(file).cast(schema), partition_by=["part"], mode="append")
     return Table(parquet.spark, "pydelta", path)
