@@ -229,15 +229,15 @@ def matching(parquet: Table) -> dict[str, int]:
 
 @pytest.mark.parametrize("condition", KEPT_FILES)
 def test_filter_keeps_only_the_files_that_may_match(condition: str, delta: Table, matching: dict[str, int]) -> None:
-    kept_count = KEPT_FILES[condition]
+    remaining_count = KEPT_FILES[condition]
     df = delta.load().filter(condition)
-    assert f"Kept: {kept_count} of 16 files" in scan_of(df)
+    assert f"Kept: {remaining_count} of 16 files" in scan_of(df)
     assert df.count() == matching[condition]
     report = pruning.status(delta.spark).last_scan
     assert report is not None
-    assert (report.files_kept, report.files_total) == (kept_count, 16)
+    assert (report.files_kept, report.files_total) == (remaining_count, 16)
     assert 0 <= report.bytes_kept <= report.bytes_total
-    assert (report.bytes_kept == 0) == (kept_count == 0)
+    assert (report.bytes_kept == 0) == (remaining_count == 0)
 
 
 def test_limit_is_read_by_one_task(delta: Table) -> None:

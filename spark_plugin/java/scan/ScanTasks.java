@@ -39,8 +39,8 @@ public record ScanTasks(InputPartition[] partitions, PartitionReaderFactory fact
       PartitionReaderFactory python, RuleStatus status) {
     try {
       NativeScan scan = NativeScan.of(messages, request);
-      NativeRequest asked = scan == null ? null : scan.request(partitions, python, readers.columnar() == null);
-      return asked == null ? null : readers.nativeReads().apply(asked);
+      NativeRequest nativeRequest = scan == null ? null : scan.request(partitions, python, readers.columnar() == null);
+      return nativeRequest == null ? null : readers.nativeReads().apply(nativeRequest);
     } catch (Exception | LinkageError | AssertionError | StackOverflowError error) {
       if (error instanceof InterruptedException) Thread.currentThread().interrupt();
       status.notNative(error);

@@ -58,8 +58,8 @@ class StreamView implements MicroBatchStream {
 
   /** The start of a batch and the schema that asks for its files. Only stream_reader.py reads this. */
   private static Offset asking(StructType schema, Offset start) {
-    String asked = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
-    return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + asked + "}");
+    String marker = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
+    return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + marker + "}");
   }
 
   private static byte[][] pickled(InputPartition[] partitions) {
