@@ -6,6 +6,7 @@ roles), the machine's role. boto3 renews those that expire.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -131,7 +132,7 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
         raise StorageError(f"No client for {service} can be made: {message}. {cure}") from error
 
 
-def ask(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
+def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
     """One request, whose errors are those of ObjectClient (object_stores/client.py). where: for messages. Raises BeyondTheEnd for
     a range that begins after the end of the object, TransactionCancelled."""
     try:
@@ -156,7 +157,7 @@ def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
     if code in _NOT_THERE:
         return FileNotFoundError(2, "No such object", where)
     if code in _TAKEN:
-        return FileExistsError(17, "There is an object of that name", where)
+        return FileExistsError(errno.EEXIST, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
         return TransactionCancelled(message, reasons)

@@ -52,7 +52,7 @@ _log = logging.getLogger("delta_py")
 def progress(what: str, unit: str) -> Iterator[None]:
     """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
     adds to the work of the outer one."""
-    if _current.get() is not None or not _is_wanted() or not _shown.acquire(blocking=False):
+    if _current.get() is not None or not _is_enabled() or not _shown.acquire(blocking=False):
         yield
         return
     try:
@@ -143,7 +143,7 @@ def _pass_over(finished: float) -> None:
     """Counts nothing, because nothing is shown."""
 
 
-def _is_wanted() -> bool:
+def _is_enabled() -> bool:
     if os.environ.get(SETTING, "").lower() in _OFF:
         return False
     stream = sys.stderr
@@ -238,14 +238,14 @@ class _Part:
             self._outer._add(amount)
 
     def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
-        """Return a function that takes a sample and counts it."""
+        """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
 
         def take() -> None:
-            done, known = sample()
+            done, total = sample()
             if self.amount is None:
-                self.work.set(done, known)
-            elif known:
-                self.fill(done / known)
+                self.work.set(done, total)
+            elif total:
+                self.fill(done / total)
 
         return take
 

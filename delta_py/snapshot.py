@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError, LogFileNotFoundError, SchemaMismatchError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
@@ -31,7 +31,7 @@ from delta_py.log.history import commit_timestamp, version_at_timestamp
 from delta_py.log.reconciliation import (
     CheckpointFiles,
     FileBatch,
-    SmallState,
+    StateWithoutFiles,
     commit_files,
     protocol_and_metadata,
     protocol_and_metadata_of_commits,
@@ -72,7 +72,7 @@ class Snapshot:
         self.config.require(Operation.READ)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
-        self._small: SmallState | None = None
+        self._small: StateWithoutFiles | None = None
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
         self._size_bytes: int | None = None
@@ -197,9 +197,9 @@ class Snapshot:
         Raises what check_log raises; CorruptTableError.
         """
         self.check_log()
-        stats_wanted = StatsWanted(dict(stats_leaves or {}), want_whole, want_records)
+        requested_stats = RequestedStats(dict(stats_leaves or {}), want_whole, want_records)
         file_count = size_bytes = 0
-        for batch in self._log.files(stats_wanted):
+        for batch in self._log.files(requested_stats):
             file_count += batch.files.num_rows
             size_bytes += pc.sum(batch.files["size"]).as_py() or 0
             self._check_partition_values(batch.files)
@@ -318,20 +318,20 @@ class Snapshot:
         """The newest transaction identifier of each application id."""
         if self._checksum is not None and self._checksum.set_transactions is not None:
             return {transaction.app_id: transaction for transaction in self._checksum.set_transactions}
-        return dict(self._small_state().transactions)
+        return dict(self._state_without_files().transactions)
 
     def domain_metadata(self) -> dict[str, DomainMetadata]:
         """The metadata domains by name, removed ones left out."""
         if self._checksum is not None and self._checksum.domain_metadata is not None:
             return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
-        return dict(self._small_state().domains)
+        return dict(self._state_without_files().domains)
 
     def clustering_domain(self) -> DomainMetadata | None:
         """The domain with the clustering columns; None for a table without clustering. Tables without the feature are not
         searched: without a version checksum, the search reads the whole log."""
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
-    def _small_state(self) -> SmallState:
+    def _state_without_files(self) -> StateWithoutFiles:
         if self._small is None:
             self._small = self._log.transactions_and_domains()
         return self._small
@@ -392,26 +392,26 @@ class _Log:
     def check_last_commit(self) -> None:
         self._commits.check_whole(self._segment.last_commit)
 
-    def transactions_and_domains(self) -> SmallState:
+    def transactions_and_domains(self) -> StateWithoutFiles:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[FileBatch]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[FileBatch]:
         """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
         seen: set[str] = set()
         while True:
-            yield from commit_files(segment, self._commits, stats_wanted, seen)
+            yield from commit_files(segment, self._commits, requested_stats, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, stats_wanted, seen)
+            reading = CheckpointFiles(checkpoint, requested_stats, seen)
             try:
                 yield from reading
                 return
             except CheckpointUnreadableError as error:
                 # The remaining files are those that were live at the checkpoint's version and are not in seen.
                 segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
-                seen |= reading.keys_given(error)
+                seen |= reading.yielded_keys(error)
                 segment, checkpoint = self._open(segment)
 
     # ------------------------------------------------------------ checkpoints that cannot be read

@@ -240,7 +240,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         from delta_py.parquet.file_reader import read_files  # as in checkpoint
 
         scan = self.scan(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
-        groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, wanted_groups=_READ_THREADS)
+        groups = scan.pack(max_group_bytes=2**62, open_cost_bytes=4 << 20, target_groups=_READ_THREADS)
         schema = to_arrow_schema(scan.output_schema)
 
         def read(group: Any) -> list[pa.RecordBatch]:
@@ -301,8 +301,8 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     # ------------------------------------------------------------ changing rows
 
     def delete(self, predicate: str | None = None) -> dict[str, int]:
-        """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by the
-        reference's names. This object stays at its version. Raises as row_changes/row_commands.py."""
+        """Delete the rows of the newest version for which the predicate (SQL) is true; None: all. Returns metrics by
+        delta-spark's names. This object stays at its version. Raises as row_changes/row_commands.py."""
         from delta_py.row_changes.row_commands import delete  # as in checkpoint
 
         return delete(self._snapshot.store, predicate, time_zone=self._session_timezone)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from delta_py.commit.group import GroupTable, commit_group, strange_tables
+from delta_py.commit.group import GroupTable, commit_group, unidentified_tables
 from delta_py.commit.prepared import ReadSet, any_match
 from delta_py.commit.proposed_form import reads_from_json
 from delta_py.commit.transaction import Transaction
@@ -139,7 +139,7 @@ class DeltaTransaction:
         try:
             held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
             if strange := held_reads.keys() - self._paths.keys():
-                raise strange_tables(begun.identity, "read", strange)
+                raise unidentified_tables(begun.identity, "read", strange)
             tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)

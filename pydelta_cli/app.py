@@ -158,8 +158,8 @@ def make_app(commands: Sequence[Command]) -> typer.Typer:
     return app
 
 
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         from delta_py.release import own_version
 
         say(f"pydelta {own_version()}")

@@ -16,14 +16,16 @@ from pydelta_cli.run import FOUND, Form, Run, say
 _NEEDS_ONE = "say either --version or --at."
 _TOO_SHORT, _RETENTION = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", "delta.deletedFileRetentionDuration"
 
-Full = Annotated[bool, typer.Option("--full", help="Of a clustered table, also the files that are clustered by other columns.")]
+Full = Annotated[bool, typer.Option("--full", help="Also the files of a clustered table that are clustered by other columns.")]
 By = Annotated[str, typer.Option("--by", metavar="NAMES", help="Columns to order by, with commas between them.")]
 Retention = Annotated[
     float | None, typer.Option("--retention-hours", metavar="H", help="How long removed files stay (default: as the table says).")
 ]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete the files. Without it, only list them.")]
 Lite = Annotated[bool, typer.Option("--lite", help="List no directories: use the removed files in the log.")]
-Keep = Annotated[list[int] | None, typer.Option("--keep-version", metavar="N", help="Stays readable; may be repeated.")]
+Keep = Annotated[
+    list[int] | None, typer.Option("--keep-version", metavar="N", help="A version that stays readable; may be repeated.")
+]
 ToVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="The version to go back to.")]
 ToTime = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Go back to the newest version at or before this time.")]
 IgnoreMissing = Annotated[

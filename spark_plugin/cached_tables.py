@@ -1,7 +1,7 @@
 """Tables whose rows Spark caches in memory by name (CACHE TABLE, `spark.table(name).cache()`).
 
-    read_anew(spark, "shop.sales", "/data/sales")       # after a commit of pydelta
-    read_all_anew(spark)                                # after a transaction
+    refresh_cached(spark, "shop.sales", "/data/sales")       # after a commit of pydelta
+    refresh_all_cached(spark)                                # after a transaction
 
 Spark refreshes its cache after its own writes, for the name that was written to. A table has several names, and its paths are
 among them. If the session has our catalogs, Spark lists the names that it caches. Over Spark Connect only the given name is
@@ -25,7 +25,7 @@ from spark_plugin.options.read_options import local_path
 _log = logging.getLogger("pydelta")
 
 
-def read_anew(spark: Any, name: str | None, path: str | None = None) -> None:
+def refresh_cached(spark: Any, name: str | None, path: str | None = None) -> None:
     """Make Spark read a cached table again at its next use. name: the name that the caller used, or None if there is none. path:
     where the table is, to refresh all its other names; None refreshes only `name`. A failure is logged: the table has the new
     rows."""
@@ -40,7 +40,7 @@ def read_anew(spark: Any, name: str | None, path: str | None = None) -> None:
         _refresh(spark, dict.fromkeys((*other_names, *named)))
 
 
-def read_all_anew(spark: Any) -> None:
+def refresh_all_cached(spark: Any) -> None:
     """Refresh all tables under the names that Spark caches; not over Spark Connect."""
     internals = adapter_of(spark).internals
     if internals is not None and internals.holds_tables():

@@ -110,7 +110,7 @@ class DeltaSource(DataSource):
         pinned, request = self._pin(), ScanRequest.parse(schema)
         if isinstance(pinned, PinnedView):
             return limited(RowsReader(pinned.rows(), request.columns), request.limit)
-        _check_asked(pinned)
+        _check_user_schema(pinned)
         if request.wants_metadata_column:
             pinned = _with_metadata_column(pinned)
         try:
@@ -169,13 +169,13 @@ class DeltaSource(DataSource):
             self._pinned = pin(read_options(self.options), self._snapshots)
         return self._pinned
 
-    def keeping(self) -> Self:
-        """Return this source for a long-lived process, which caches what it reads of logs."""
+    def with_snapshot_cache(self) -> Self:
+        """Return this source, whose snapshots are cached from now on: for a long-lived process."""
         from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
         self._snapshots = CachedSnapshot
         if isinstance(self._pinned, PinnedTable):
-            self._pinned = self._pinned.keeping()
+            self._pinned = self._pinned.with_snapshot_cache()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def pickled_whole(source: DeltaSource) -> bytes:
 
 def _written_columns(schema: StructType) -> DeltaSchema:
     """Return the columns of rows to write. A catalog entry in the fields' metadata describes the table that the rows come from,
-    not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. The reference does
+    not the target table. Rows that happen to have no nulls (of a range, of a literal) make no column NOT NULL. delta-spark does
     the same."""
     return from_spark_schema(without_metadata(schema, CATALOG_KEY).toNullable())
 
@@ -233,13 +233,13 @@ def _without_facts(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name.lower() != FACTS}
 
 
-def _check_asked(pinned: PinnedTable | PinnedChanges) -> None:
+def _check_user_schema(pinned: PinnedTable | PinnedChanges) -> None:
     """A user's schema must be right even in the columns that the pruning rule drops because the query does not need them.
 
     Raises SchemaMismatchError.
     """
-    if pinned.options.asked_schema is not None:
-        schema = from_spark_schema(StructType.fromJson(json.loads(pinned.options.asked_schema)))
+    if pinned.options.user_schema is not None:
+        schema = from_spark_schema(StructType.fromJson(json.loads(pinned.options.user_schema)))
         check_requested(cut_to(pinned.everything, schema), schema)
 
 
@@ -258,8 +258,16 @@ def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, p
 
         rows = DeltaReader(plan.scan, request.partial.read_columns, session, message=message, lease=lease)
         return PartialReader(rows, request.partial.rows, request.columns)
-    again, native, few = request.is_planned_again, plan.native, plan.few
-    reader = DeltaReader(plan.scan, request.columns, session, message=message, again=again, lease=lease, native=native, few=few)
+    reader = DeltaReader(
+        plan.scan,
+        request.columns,
+        session,
+        message=message,
+        again=request.is_planned_again,
+        lease=lease,
+        native=plan.native,
+        small_scan=plan.small_scan,
+    )
     return limited(reader, request.limit)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
@@ -22,7 +22,7 @@ def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str,
     if adapter_of(spark).is_driver:
         with as_spark_raises():
             result = carry_out(table.open_store(spark), name, arguments)
-        read_anew(spark, None, table.url)
+        refresh_cached(spark, None, table.url)
         return result
     text = json.dumps({"name": name, "arguments": arguments})
     writer = spark.createDataFrame([], "nothing int").write.format(FORMAT).mode("append").options(**table.storage)

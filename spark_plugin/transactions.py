@@ -25,7 +25,7 @@ from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.object_stores.open_store import open_store
 from delta_py.scan.time_travel import to_timestamp_ms
 from delta_py.storage.coordinated import place_of
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.catalog_session_settings import COORDINATOR, TIME_ZONE
@@ -87,7 +87,7 @@ class DeltaTransaction:
 
     def _read_anew(self) -> None:
         for path in self.versions:
-            read_anew(self._spark, None, path)
+            refresh_cached(self._spark, None, path)
 
     def abort(self) -> None:
         """Change nothing in the tables. VACUUM deletes the data files that were already written."""

@@ -44,7 +44,7 @@ from delta_py.log.coordination import coordinated_by
 from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.features import WRITER_FEATURES_VERSION, Properties
-from delta_py.protocol.iceberg_compat import asked_versions
+from delta_py.protocol.iceberg_compat import enabled_versions
 from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats_columns import PROPERTY as STATS_COLUMNS
@@ -314,7 +314,7 @@ def _assign_ids(change: _Change) -> None:
 
 def _iceberg_compat(change: _Change) -> None:
     """Files that other writers add in the meantime would not meet its requirements. Protocol: Iceberg Compatibility V2."""
-    change.needs_all_files |= asked_versions(change.after) != asked_versions(change.before)
+    change.needs_all_files |= enabled_versions(change.after) != enabled_versions(change.before)
     wants_ids, had_ids = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
     if column_mapping.mode(change.before) != "none" and wants_ids and not had_ids:
         _assign_ids(change)

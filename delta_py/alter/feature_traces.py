@@ -228,7 +228,7 @@ def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
     return () if domain is None else (replace(domain, removed=True),)
 
 
-def _keep_constraints(store: ObjectStore) -> bool:
+def _refuse_constraints(store: ObjectStore) -> bool:
     names = constraint_names(Snapshot.load(store).config)
     if names:
         raise UnsupportedOperationError(
@@ -241,7 +241,7 @@ def _keep_constraints(store: ObjectStore) -> bool:
     return False
 
 
-def _keep_shapes(store: ObjectStore) -> bool:
+def _refuse_geospatial(store: ObjectStore) -> bool:
     schema = Snapshot.load(store).schema
     names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
     if names:
@@ -301,12 +301,12 @@ def _has_mapping(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and mapping_mode(Properties(metadata.configuration)) != "none"
 
 
-def _has_shapes(data: bytes, metadata: Metadata | None) -> bool:
+def _has_geospatial(data: bytes, metadata: Metadata | None) -> bool:
     return metadata is not None and has_geospatial(parse_schema(metadata.schema_string))
 
 
 _GEOSPATIAL = Traces(
-    _keep_shapes, lambda snapshot: not has_geospatial(snapshot.schema), protects_history=True, in_commit=_has_shapes
+    _refuse_geospatial, lambda snapshot: not has_geospatial(snapshot.schema), protects_history=True, in_commit=_has_geospatial
 )
 _TYPE_WIDENING = Traces(_remove_widening, _no_widening, protects_history=True, in_commit=_has_widening)
 
@@ -322,7 +322,7 @@ TRACES: Mapping[str, Traces] = {
     "rowTracking": Traces(
         _remove_tracking, _no_tracking, properties=(_TRACKING, _SUSPENDED, *_OF_TRACKING), domains=_tracking_domain
     ),
-    "checkConstraints": Traces(_keep_constraints, lambda snapshot: not constraint_names(snapshot.config)),
+    "checkConstraints": Traces(_refuse_constraints, lambda snapshot: not constraint_names(snapshot.config)),
     "geospatial": _GEOSPATIAL,
     "geospatial-dev": _GEOSPATIAL,
     "domainMetadata": Traces(_remove_domains, lambda snapshot: not snapshot.domain_metadata()),

@@ -21,8 +21,8 @@ from delta_py.expressions.resolve import resolve
 from delta_py.parquet.scan_all_rows import over_rows
 from delta_py.protocol.features import Properties
 from delta_py.protocol.table_config import Operation, TableConfig
+from delta_py.row_rules.hidden_rule_columns import rule_column
 from delta_py.row_rules.row_constraints import CHECK_PREFIX, Clock, RowCheck, RowRule
-from delta_py.row_rules.rule_columns import rule_column
 from delta_py.scan.planning import ScanOptions
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore

@@ -51,13 +51,13 @@ _PRUNED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """first, last: versions, both inclusive; `last` is asked_last limited to the newest version, below `first` if there is no
+    """first, last: versions, both inclusive; `last` is requested_last limited to the newest version, below `first` if there is no
     change.
     latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`."""
 
     first: int
     last: int
-    asked_last: int
+    requested_last: int
     latest: Snapshot
     read: Snapshot
     start: Snapshot | None
@@ -143,16 +143,17 @@ def _resolve(store: ObjectStore, first: int | None, last: int | None, first_ms: 
         last = version_at_timestamp(store, last_ms, latest.config)
         if first_ms is not None and first_ms <= last_ms and last == first - 1:
             return _Bounds(first, last, last, latest, latest, None)  # both times lie between two commits
-    asked_last = latest.version if last is None else last
-    if asked_last < first:
+    requested_last = latest.version if last is None else last
+    if requested_last < first:
         raise ChangeDataFeedError(
-            f"The change data feed range from version {first} to version {asked_last} ends before it starts. Swap the bounds.",
+            f"The change data feed range from version {first} to version {requested_last} ends before it starts. Swap the "
+            "bounds.",
             error_class="DELTA_INVALID_CDC_RANGE",
             sql_state="22003",
             start_version=first,
-            end_version=asked_last,
+            end_version=requested_last,
         )
-    return _with_schema(store, first, min(asked_last, latest.version), asked_last, latest)
+    return _with_schema(store, first, min(requested_last, latest.version), requested_last, latest)
 
 
 def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
@@ -189,13 +190,13 @@ def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) 
     )
 
 
-def _with_schema(store: ObjectStore, first: int, last: int, asked_last: int, latest: Snapshot) -> _Bounds:
+def _with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
     def at(version: int) -> Snapshot:
         return latest if version == latest.version else Snapshot.load(store, version)
 
     start, end = at(first), at(last)
     mapped = any(snapshot.config.column_mapping_mode != "none" for snapshot in (start, end, latest))
-    return _Bounds(first, last, asked_last, latest, end if mapped else latest, start)
+    return _Bounds(first, last, requested_last, latest, end if mapped else latest, start)
 
 
 # ---------------------------------------------------------------- the changes of each commit
@@ -254,13 +255,13 @@ def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> Non
     if config.enabled("delta.enableChangeDataFeed"):
         return
     raise ChangeDataFeedError(
-        f"Error getting change data for range [{bounds.first} , {bounds.asked_last}] as change data was not "
+        f"Error getting change data for range [{bounds.first} , {bounds.requested_last}] as change data was not "
         f"recorded for version [{version}]. The table property delta.enableChangeDataFeed has to be true from the first "
         "version of the range to the last. Choose a range in which it was.",
         error_class="DELTA_MISSING_CHANGE_DATA",
         sql_state="KD002",
         start_version=bounds.first,
-        end_version=bounds.asked_last,
+        end_version=bounds.requested_last,
         version=version,
     )
 
@@ -272,13 +273,13 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
         return
     what = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
     raise ChangeDataFeedError(
-        f"Changes of versions {bounds.first} to {bounds.asked_last} cannot be read with the schema of version "
+        f"Changes of versions {bounds.first} to {bounds.requested_last} cannot be read with the schema of version "
         f"{bounds.read.version}: since version {version} more happened than that columns were added ({reason}). Read the "
         "versions before the change of the schema and those from it on apart.",
         error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{what}",
         sql_state="0AKDC",
         start_version=bounds.first,
-        end_version=bounds.asked_last,
+        end_version=bounds.requested_last,
         read_version=bounds.read.version,
         incompatible_version=version,
         reason=reason,

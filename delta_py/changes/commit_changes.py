@@ -6,7 +6,7 @@
 If a commit has change files, they are read. Otherwise its changes follow from the data files that it added and removed. If one
 commit removed a file and added it again, the changed rows are those in which the file's deletion vectors differ.
 A change's place is the number of its action among the commit's change files. Without change files it is the number among all adds
-and removes that change data. So a place means the same after a restart, and to the reference's streams.
+and removes that change data. So a place means the same after a restart, and to delta-spark's streams.
 Small commits are processed many at a time: Arrow takes as long for a few rows as for thousands.
 Protocol: Change Data Files; Add CDC File; Reader Requirements for AddCDCFile.
 """
@@ -109,8 +109,8 @@ class ChangeActions:
         """files: _ACTIONS of everything in the commits."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
-            told_otherwise = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
-            files = files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(told_otherwise)))
+            has_change_file_commit = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
+            files = files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(has_change_file_commit)))
         _, first, place = np.unique(files[COMMIT_VERSION].to_numpy(), return_index=True, return_inverse=True)
         places = np.arange(files.num_rows) - first[place] if files.num_rows else np.array([], np.int64)
         return cls(tuple(commits), files.append_column(PLACE, pa.array(places)))

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
-from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
+from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, rows_of_state
 from delta_py.checkpoint.checkpoint_state import FileState
 from delta_py.checkpoint.checkpoint_v2 import write_v2_checkpoint
 from delta_py.errors import CorruptTableError, DeltaError
@@ -34,7 +34,7 @@ from delta_py.log.checkpoint_content.checkpoint_rows import (
 )
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.log_writer import LogWriter
-from delta_py.log.reconciliation import SmallState, protocol_and_metadata, transactions_and_domains
+from delta_py.log.reconciliation import StateWithoutFiles, protocol_and_metadata, transactions_and_domains
 from delta_py.log.segment import LogSegment, load_segment
 from delta_py.prefetch import prefetch
 from delta_py.protocol.intervals import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION, interval_property, retention_ms
@@ -79,7 +79,7 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
 
 
 def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
-    commits = CommitReader(store, kept=False)
+    commits = CommitReader(store, uses_cache=False)
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)
     transaction_state = transactions_and_domains(segment, commits, older)
@@ -104,7 +104,7 @@ def uses_v2(config: TableConfig) -> bool:
     return config.feature("v2Checkpoint") and (config.properties.get("delta.checkpointPolicy") or "").lower() == "v2"
 
 
-def _live_transactions(config: TableConfig, state: SmallState, now_ms: int) -> dict[str, Any]:
+def _live_transactions(config: TableConfig, state: StateWithoutFiles, now_ms: int) -> dict[str, Any]:
     """The transactions that are within the table's retention time. A transaction without a time is always retained."""
     retention = interval_property(config.properties, SET_TRANSACTION_RETENTION, None)
     if retention is None:
@@ -127,7 +127,7 @@ def _write_classic(writer: LogWriter, written: WrittenCheckpoint, state: FileSta
         "remove": REMOVE_TYPE,
     }
     file = RowFile(types, shape.settings)
-    for name, rows in small_rows(written.small).items():
+    for name, rows in rows_of_state(written.small).items():
         file.write(name, as_rows(rows, types[name]))
     for adds in prefetch(_all_adds(state)):
         written.count_adds(adds)

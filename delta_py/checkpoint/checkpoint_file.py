@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_py.log.reconciliation import SmallState
+from delta_py.log.reconciliation import StateWithoutFiles
 from delta_py.protocol.parquet_settings import ParquetSettings
 
 _FEW_ROWS = 10_000  # small pieces share a row group of up to this many rows: each group costs some sixty column chunks
@@ -26,7 +26,7 @@ class WrittenCheckpoint:
     total size of the live files. action_count: rows, including those of sidecars. size_bytes: size of the checkpoint's files."""
 
     version: int
-    small: SmallState
+    small: StateWithoutFiles
     file_count: int = 0
     table_bytes: int = 0
     action_count: int = 0
@@ -87,7 +87,7 @@ class RowFile:
         return data
 
 
-def small_rows(small: SmallState) -> dict[str, list[dict[str, Any]]]:
+def rows_of_state(small: StateWithoutFiles) -> dict[str, list[dict[str, Any]]]:
     """All actions except file actions, as JSON objects by kind."""
     assert small.protocol is not None and small.metadata is not None
     return {

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.checksum import VersionChecksum, read_checksum
 from delta_py.log.commit_reader import CommitReader
@@ -26,7 +26,7 @@ from delta_py.log.file_keys import file_keys, path_of
 from delta_py.log.last_checkpoint import read_last_checkpoint
 from delta_py.log.reconciliation import (
     CheckpointFiles,
-    SmallState,
+    StateWithoutFiles,
     protocol_and_metadata,
     replay,
     transactions_and_domains,
@@ -58,7 +58,7 @@ def fault_of(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *, cl
         checksum=listing.checksums.get(checkpoint.version),
         hint=hint if hint is not None and hint.version == checkpoint.version else None,
     )
-    reader = CheckpointReader(recorded, CommitReader(store, kept=False))
+    reader = CheckpointReader(recorded, CommitReader(store, uses_cache=False))
     contents = _read_contents(reader)
     if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
@@ -77,7 +77,7 @@ def fault_by_log(store: ObjectStore, checkpoint: Checkpoint, listing: Listing, *
 
     Returns what the checkpoint lacks, or what it should not hold. Parameters and errors as in fault_of.
     """
-    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
+    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, uses_cache=False))
     contents = _read_contents(reader)
     if contents.state.protocol is None or contents.state.metadata is None:
         return "it holds no protocol or no metadata"
@@ -96,12 +96,12 @@ class _Contents:
 
     file_count: int
     size_bytes: int
-    state: SmallState
+    state: StateWithoutFiles
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
-    file_count, size_bytes, state = 0, 0, SmallState()
-    for raw in reader.files(StatsWanted()):
+    file_count, size_bytes, state = 0, 0, StateWithoutFiles()
+    for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
         size_bytes += pc.sum(raw.files["size"]).as_py() or 0
     for name, parse in _SMALL.items():
@@ -121,17 +121,17 @@ def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | 
         return fault.message
     transactions = {item.app_id: item for item in checksum.set_transactions or ()}
     domains = {item.domain: item for item in checksum.domain_metadata or () if not item.removed}
-    return _fault_of_small(contents.state, transactions, domains, f"the version checksum {checksum.path}")
+    return _fault_of_state(contents.state, transactions, domains, f"the version checksum {checksum.path}")
 
 
 # ---------------------------------------------------------------- comparison with the log before the checkpoint
 
 
 def _fault_by_log(
-    store: ObjectStore, reader: CheckpointReader, state: SmallState, listing: Listing, clock: Callable[[], float]
+    store: ObjectStore, reader: CheckpointReader, state: StateWithoutFiles, listing: Listing, clock: Callable[[], float]
 ) -> str | None:
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
-    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(StatsWanted())]
+    batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())
     if len(checkpoint_keys.unique()) < len(checkpoint_keys):
         return "it names files more than once"
@@ -174,7 +174,7 @@ class _Log:
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_late: Callable[[], bool]) -> None:
         self._segment, self._is_whole, self._is_late = segment, is_whole, is_late
-        self._commits = CommitReader(store, kept=False)
+        self._commits = CommitReader(store, uses_cache=False)
         older = segment.checkpoint
         self._older = None if older is None else open_checkpoint(store, older, self._commits)
 
@@ -211,10 +211,10 @@ class _Log:
 
     def _older_keys(self, seen: set[str]) -> Iterator[pa.Array]:
         if self._older is not None:
-            for batch in CheckpointFiles(self._older, StatsWanted(), seen):
+            for batch in CheckpointFiles(self._older, RequestedStats(), seen):
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
-    def fault_of_state(self, state: SmallState) -> str | None:
+    def fault_of_state(self, state: StateWithoutFiles) -> str | None:
         log_state = protocol_and_metadata(self._segment, self._commits, self._older)
         if log_state.protocol not in (None, state.protocol):
             return "its protocol is not that of the log before it"
@@ -222,7 +222,7 @@ class _Log:
         if log_state.metadata is not None and _meaning(log_state.metadata) != _meaning(state.metadata):
             return "its metadata is not that of the log before it"
         small = transactions_and_domains(self._segment, self._commits, self._older)
-        return _fault_of_small(state, small.transactions, small.domains, "the log before it")
+        return _fault_of_state(state, small.transactions, small.domains, "the log before it")
 
 
 def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
@@ -236,8 +236,8 @@ def _meaning(metadata: Metadata) -> tuple[object, ...]:
     return metadata.id, metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 
-def _fault_of_small(
-    state: SmallState, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
+def _fault_of_state(
+    state: StateWithoutFiles, transactions: Mapping[str, SetTransaction], domains: Mapping[str, DomainMetadata], source: str
 ) -> str | None:
     """Compare transactions and domains. Expired transactions may be missing."""
     assert state.metadata is not None

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, small_rows
+from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint, as_rows, rows_of_state
 from delta_py.checkpoint.checkpoint_state import FileState
 from delta_py.log.checkpoint_content.checkpoint_rows import (
     CHECKPOINT_METADATA_TYPE,
@@ -151,7 +151,7 @@ def _put_top(writer: LogWriter, written: WrittenCheckpoint, sidecars: _Sidecars)
     }
     rows = {
         "checkpointMetadata": [{"version": written.version, "tags": tags}],
-        **small_rows(written.small),
+        **rows_of_state(written.small),
         "sidecar": sidecars.actions,
     }
     top = RowFile(types, sidecars.shape.settings)

@@ -177,7 +177,7 @@ def _delete_free_sidecars(store: ObjectStore, writer: LogWriter, before_ms: int)
     used: set[str] = set()
     for checkpoint in list_log(store, 0).checkpoints:
         try:
-            used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, kept=False)).sidecars)
+            used.update(sidecar.path for sidecar in CheckpointReader(checkpoint, CommitReader(store, uses_cache=False)).sidecars)
         except CorruptTableError as error:
             _log.warning(
                 "%s: no sidecar is deleted, because a checkpoint that may use it cannot be read: %s", store.root, error.message

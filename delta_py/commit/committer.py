@@ -252,7 +252,7 @@ class _Committer:
     def _win(self, placed: Sequence[_Placed], staged: Sequence[Ratified]) -> None:
         for placed_commit in placed:
             waiting = placed_commit.waiting
-            waiting.coordinated.took(staged)
+            waiting.coordinated.note_ratified(staged)
             waiting.prepared, waiting.actions, waiting.is_settled = placed_commit.prepared, placed_commit.actions, True
         self._remember([WinningCommit.parse(placed_commit.prepared.version, placed_commit.data) for placed_commit in placed])
         self._newest = placed[-1].prepared.version

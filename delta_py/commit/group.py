@@ -155,7 +155,7 @@ def commit_group(
     for proposal in proposed:
         by_place.setdefault(proposal.commit.table, []).append(proposal)
     if strange := by_place.keys() - tables.keys():
-        raise strange_tables(transaction, "changed", strange)
+        raise unidentified_tables(transaction, "changed", strange)
     tried: dict[str, _Tried] = {}
     _each([partial(_parse, tried, place, table, by_place.get(place, ())) for place, table in tables.items()], tables.values())
     for attempt in range(_ATTEMPTS):
@@ -197,7 +197,7 @@ def commit_group(
     )
 
 
-def strange_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
+def unidentified_tables(transaction: str, what: str, places: Iterable[str]) -> UnsupportedOperationError:
     """what: what the transaction did to them."""
     return UnsupportedOperationError(
         f"The transaction {transaction} has {what} {', '.join(sorted(places))}, and does not know by which path, or the "
@@ -371,7 +371,7 @@ def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
     """stale: the commits as they were proposed. They are no longer needed."""
-    placed.coordinated.took(placed.staged)
+    placed.coordinated.note_ratified(placed.staged)
     for proposed_commit in stale:
         placed.coordinated.drop_staged(proposed_commit)
     config, previous_snapshot = placed.base.config, None if placed.follows_others else placed.base

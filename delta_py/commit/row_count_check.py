@@ -43,7 +43,7 @@ def _counted(store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequen
     return tuple(replace(add, stats=stats_by_path[add.path]) if add.path in stats_by_path else add for add in adds)
 
 
-def row_ids_given(snapshot: Snapshot) -> int:
+def highest_assigned_row_id(snapshot: Snapshot) -> int:
     """The highest row id that a table has assigned; -1 if none. If the table has lost its row tracking domain, for example by a
     RESTORE of another client, the row ids of its files decide. Raises DataFileError."""
     domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)

@@ -35,7 +35,7 @@ from delta_py.commit.prepared import (
     any_match,
 )
 from delta_py.commit.proposed_form import reads_to_json
-from delta_py.commit.row_count_check import counted, row_ids_given
+from delta_py.commit.row_count_check import counted, highest_assigned_row_id
 from delta_py.errors import CommitOutcomeUnknownError, CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import Expression
@@ -399,7 +399,7 @@ class Transaction:
     def _row_id_mark(self, config: TableConfig) -> int | None:
         if not config.feature("rowTracking") or config.properties.boolean(ROW_TRACKING_SUSPENDED):
             return None
-        return -1 if self._snapshot is None else row_ids_given(self._snapshot)
+        return -1 if self._snapshot is None else highest_assigned_row_id(self._snapshot)
 
 
 def _outdated_vectors(written: WrittenFiles, new_paths: Sequence[str], actions: Iterable[Action]) -> set[str]:
@@ -416,7 +416,7 @@ def _vector_files(actions: Iterable[Action]) -> set[str]:
 
 
 def _parameter_text(value: Any) -> str | None:
-    """A parameter as the reference writes it: texts unchanged, nulls as null, everything else as JSON text."""
+    """A parameter as delta-spark writes it: texts unchanged, nulls as null, everything else as JSON text."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, ask, aws_client
+from delta_py.aws_clients import TIMEOUT_SECONDS, AwsAccess, TransactionCancelled, aws_client, call_aws
 from delta_py.backoff import Backoff
 from delta_py.coordinator.ledger import CoordinatorUnavailableError, unavailable
 from delta_py.errors import InvalidOptionError, StorageError, UnsupportedOperationError, shown
@@ -100,7 +100,7 @@ class DynamoDbItems:
             setting = "retry_timeout in the coordinator's URL"
             return until_answered(
                 f"ask {where}",
-                lambda: ask(where, self._access, lambda: call(client)),
+                lambda: call_aws(where, self._access, lambda: call(client)),
                 seconds=self._retry_seconds,
                 setting=setting,
             )

@@ -42,7 +42,7 @@ from delta_py.coordinator.ledger import (
     TokenUsedError,
     another_ledger,
     contended,
-    known_otherwise,
+    known_at_other_place,
     not_remembered,
     taken,
 )
@@ -87,9 +87,9 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
         if table_item is not None and table_item["table_id"] != table_id:
-            raise known_otherwise(self.shown, table, table)
+            raise known_at_other_place(self.shown, table, table)
         if id_item is not None and id_item["place"] != table:
-            raise known_otherwise(self.shown, table, id_item["place"])
+            raise known_at_other_place(self.shown, table, id_item["place"])
         return table_item is not None
 
     def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
@@ -120,13 +120,13 @@ class DynamoDbLedger(DynamoDbTransactions):
         commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
             keys = [key for table in tables for key in (("tables", table.table), ("ids", table.table_id))]
-            first, *found_items = self.items.get(LEDGER, *keys)
+            first, *present_items = self.items.get(LEDGER, *keys)
             ledger = self._present(first)
-            if found_items and found_items[0] is not None and found_items[0]["epoch"] == epochs[0]:
+            if present_items and present_items[0] is not None and present_items[0]["epoch"] == epochs[0]:
                 break  # an earlier attempt succeeded, but its reply was lost
             if ledger["identity"] != identity and ledger["tables"]:
                 raise another_ledger(self.shown, ledger["identity"], identity)
-            for table, table_item, id_item in zip(tables, found_items[::2], found_items[1::2], strict=True):
+            for table, table_item, id_item in zip(tables, present_items[::2], present_items[1::2], strict=True):
                 if self._is_known(table.table, table.table_id, table_item, id_item):
                     assert table_item is not None
                     raise taken(table.table, table.published, table_item["version"])
@@ -390,7 +390,7 @@ def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
         if same_place is not None and same_place.table_id == table.table_id:
             raise taken(table.table, table.published, same_place.published)
         if same_place is not None or ids.get(table.table_id, table.table) != table.table:
-            raise known_otherwise(ledger, table.table, ids.get(table.table_id, table.table))
+            raise known_at_other_place(ledger, table.table, ids.get(table.table_id, table.table))
         ids[table.table_id], places[table.table] = table.table, table
 
 

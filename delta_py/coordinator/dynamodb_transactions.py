@@ -92,7 +92,10 @@ class DynamoDbTransactions:
         return len(pieces)
 
     def _put_in(self, transaction: str, key: Key, values: Item) -> bool:
-        """Add an item to an open transaction; returns False if another item has that key."""
+        """Add an item to an open transaction; returns False if another item has that key.
+
+        An item with the same `call` is this one: the reply to an earlier try was lost.
+        """
         for _ in self.items.tries():
             present_item, transaction_item = self.items.get(key, transaction_key(transaction))
             if present_item is not None and present_item["call"] == values["call"]:
@@ -100,8 +103,8 @@ class DynamoDbTransactions:
             check_open(transaction, transaction_item)
             if present_item is not None:
                 return False
-            is_open = self.items.check(transaction_key(transaction), {"state": OPEN})
-            if self.items.write([is_open, self.items.put(key, values)]):
+            open_check = self.items.check(transaction_key(transaction), {"state": OPEN})
+            if self.items.write([open_check, self.items.put(key, values)]):
                 return True
         raise AssertionError("unreachable")
 

@@ -65,7 +65,7 @@ class Ratified:
             raise CorruptTableError(f"{what}, which is the name of no staged commit.")
         numbers = (self.version, self.size_bytes, self.time_ms)
         if not all(map(_is_count, numbers)) or staged_version(self.name) != self.version:
-            what = f"The ledger says of {self.name} for {self.table} version, size and time {shown(numbers)}"
+            what = f"The ledger gives {self.name} of {self.table} the version, size and time {shown(numbers)}"
             raise CorruptTableError(f"{what}, which no commit of that name has.")
 
 
@@ -315,16 +315,16 @@ def another_ledger(ledger: str, present: str, expected: str) -> UnsupportedOpera
     )
 
 
-def to_forget(place: str) -> str:
+def forget_call(place: str) -> str:
     """The call with which a ledger forgets the table at a place, for messages."""
     return f"delta_py.coordinator.open_coordinator.open_ledger(url).forget({place!r})"
 
 
-def known_otherwise(ledger: str, table: str, place: str) -> UnsupportedOperationError:
+def known_at_other_place(ledger: str, table: str, place: str) -> UnsupportedOperationError:
     what = f"knows it as {place}" if place != table else "knows another table at that place, which was deleted"
     return UnsupportedOperationError(
         f"The table at {table} cannot be used through the coordinator {ledger}, which {what}. Nothing was read or written. Use "
         "the table by the path that it knows; or, if that is not in use any more, have it forget the place "
-        f"({to_forget(place)}), which gives up commits that are not published.",
+        f"({forget_call(place)}), which gives up commits that are not published.",
         place=place,
     )

@@ -43,13 +43,13 @@ def _opened(url: str) -> Ledger:
     if url.startswith(_DYNAMODB):
         return _dynamodb(url)
     raise InvalidOptionError(
-        f"The coordinator cannot be used: {_why_none(url)}. Use sqlite:///path/of/file.db, postgresql://host/database or "
+        f"The coordinator cannot be used: {_why_no_ledger(url)}. Use sqlite:///path/of/file.db, postgresql://host/database or "
         "dynamodb://table.",
         option="coordinator",
     )
 
 
-def _why_none(url: str) -> str:
+def _why_no_ledger(url: str) -> str:
     scheme, colon, _ = url.partition(":")
     if not colon or not scheme.isalnum():
         return "its option is no URL"

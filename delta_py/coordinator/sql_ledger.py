@@ -29,7 +29,7 @@ from delta_py.coordinator.ledger import (
     TokenUsedError,
     another_ledger,
     ended,
-    known_otherwise,
+    known_at_other_place,
     not_remembered,
     taken,
 )
@@ -99,7 +99,7 @@ class SqlLedger:
         rows = sql.run("SELECT place, table_id FROM tables WHERE place = ? OR table_id = ?", table, table_id)
         for place, known_id in rows:
             if (place, known_id) != (table, table_id):
-                raise known_otherwise(self.shown, table, place)
+                raise known_at_other_place(self.shown, table, place)
         if not rows:
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.do("INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)", table, table_id, version, version, version, moment)

@@ -19,7 +19,7 @@ from typing import Any
 
 from delta_py.checkpoint.clone_notes import noted
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_tracking_domain
-from delta_py.commit.row_count_check import row_ids_given
+from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import check_empty, with_id_columns
 from delta_py.definition.log_properties import LOG_FEATURES, on_log_of, with_log_of, with_marks_of
@@ -41,7 +41,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_py.protocol.deletion_vectors import DeletionVectorDescriptor
 from delta_py.protocol.features import Properties
-from delta_py.protocol.iceberg_compat import asked_versions, check_files
+from delta_py.protocol.iceberg_compat import check_files, enabled_versions
 from delta_py.protocol.paths import encode_path, is_absolute
 from delta_py.protocol.table_config import TableConfig
 from delta_py.repair.file_check import paths_named_by
@@ -78,7 +78,7 @@ class CloneSource:
             table.num_files,
             table.version,
             table.domain_metadata(),
-            row_ids_given(table),
+            highest_assigned_row_id(table),
             table.store,
         )
 
@@ -278,7 +278,7 @@ def _check_mapping(source: CloneSource, properties: Properties) -> None:
 def _check_iceberg(source: CloneSource, properties: Properties) -> None:
     """A clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
     partitioned = bool(source.config.partition_columns)
-    check_files(source.config.iceberg_versions, asked_versions(properties), partitioned=partitioned, files=source.file_count)
+    check_files(source.config.iceberg_versions, enabled_versions(properties), partitioned=partitioned, files=source.file_count)
 
 
 def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMetadata]:
@@ -288,7 +288,7 @@ def _domains(source: CloneSource, present: Snapshot | None) -> Iterator[DomainMe
     theirs = _without_segments(source.domains, ours)
     for name in sorted((theirs.keys() | ours.keys()) - {ROW_TRACKING_DOMAIN}):
         yield theirs[name] if name in theirs else replace(ours[name], removed=True)
-    mark = max(source.last_row_id, -1 if present is None else row_ids_given(present))
+    mark = max(source.last_row_id, -1 if present is None else highest_assigned_row_id(present))
     if mark >= 0:
         yield row_tracking_domain(mark)
 

@@ -34,7 +34,7 @@ def clone_parquet(
     replace_table: bool = False,
     properties: Mapping[str, str] | None = None,
     read: ReadFooters | None = None,
-    at: AtTable = here,
+    run_at_table: AtTable = here,
 ) -> dict[str, Any]:
     """Make the target a shallow clone of the Parquet files below the source's root; returns its version and the metrics of the
     commit.
@@ -44,12 +44,12 @@ def clone_parquet(
     (DELTA_CLONE_UNSUPPORTED_SOURCE) for a source that is a table.
     """
     _check_apart(source.root, target.root)
-    present = at(partial(table_in_place, source.root, target, replace_table=replace_table))
-    table = read_directory(source, request, read or read_here, at)
+    present = run_at_table(partial(table_in_place, source.root, target, replace_table=replace_table))
+    table = read_directory(source, request, read or read_here, run_at_table)
     if table is None:
         raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
     present = None if present is None else present.through(target)
-    return at(partial(_commit, source.root, request, table, target, present, dict(properties or {})), once=True)
+    return run_at_table(partial(_commit, source.root, request, table, target, present, dict(properties or {})), once=True)
 
 
 def _commit(

@@ -98,7 +98,7 @@ def _check_place(store: ObjectStore, path: str) -> None:
 def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
     """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
 
-    Raises InvalidOptionError by the reference's names, each with a file: directories that do not match the partition columns, by
+    Raises InvalidOptionError by delta-spark's names, each with a file: directories that do not match the partition columns, by
     number (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a
     value that its column's type cannot represent (DELTA_FAILED_CAST_PARTITION_VALUE).
     """

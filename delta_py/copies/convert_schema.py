@@ -73,7 +73,7 @@ class _FileMerge(SchemaMerge):
                 **error.message_parameters,
             ) from error
 
-    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+    def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         if table in STORED_AS_INT32 and data in STORED_AS_INT32:
             return max(table, data, key=STORED_AS_INT32.index)
         for narrow, wide in ((table, data), (data, table)):

@@ -103,20 +103,24 @@ class Converted:
 
 
 @progress("CONVERT", "files")
-def convert(store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, at: AtTable = here) -> Converted:
+def convert(
+    store: ObjectStore, request: ConvertRequest, read: ReadFooters | None = None, run_at_table: AtTable = here
+) -> Converted:
     """Make a table from the Parquet files below the store's root.
 
     Raises as read_directory; ProtocolChangedException when another writer creates a table in the meantime. Nothing is changed
     then.
     """
-    table = read_directory(store, request, read or read_here, at)
+    table = read_directory(store, request, read or read_here, run_at_table)
     if table is None:
         return Converted(store.root)
-    version = at(partial(_commit, store, request, table), once=True)
+    version = run_at_table(partial(_commit, store, request, table), once=True)
     return Converted(store.root, version, len(table.adds))
 
 
-def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooters, at: AtTable = here) -> ParquetTable | None:
+def read_directory(
+    store: ObjectStore, request: ConvertRequest, read: ReadFooters, run_at_table: AtTable = here
+) -> ParquetTable | None:
     """Read the Parquet files below the store's root as a table. Returns None if a table already exists. Nothing is changed.
 
     Raises what find_files, partition_values and merge_files raise; DataFileError (DELTA_FAILED_READ_FILE_FOOTER) naming files
@@ -124,7 +128,7 @@ def read_directory(store: ObjectStore, request: ConvertRequest, read: ReadFooter
     define_table raises for the columns.
     """
     request.check()
-    files = at(partial(find_files, store))
+    files = run_at_table(partial(find_files, store))
     if files is None:
         return None
     values = partition_values(files, request.partitions, request.time_zone)

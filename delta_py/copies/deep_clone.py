@@ -63,7 +63,7 @@ def deep_clone(
     replace_table: bool = False,
     properties: Mapping[str, str] | None = None,
     copy_all: CopyAll = copy_files,
-    at: AtTable = here,
+    run_at_table: AtTable = here,
 ) -> dict[str, Any]:
     """Make the table at the target a copy of a version; returns its version and the metrics of the commit.
 
@@ -72,12 +72,12 @@ def deep_clone(
     Raises as clone_table, and DataFileError for files of the source that are missing or differ from the log. Finished copies
     stay, and the next run uses them.
     """
-    present = at(partial(_table_in_place, source, target, replace_table))
+    present = run_at_table(partial(_table_in_place, source, target, replace_table))
     clone = DeepClone(source, target, None if present is None else present.through(target), dict(properties or {}))
-    copies = at(clone.missing).to_pylist()
+    copies = run_at_table(clone.missing).to_pylist()
     if copies:
         copy_all(source.store, target, copies)
-    return at(clone.commit, once=True)
+    return run_at_table(clone.commit, once=True)
 
 
 def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) -> Snapshot | None:

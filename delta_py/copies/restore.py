@@ -25,7 +25,7 @@ from delta_py.checkpoint.clone_notes import noted
 from delta_py.checkpoint.leases import MOST_SECONDS, HeldLease, Lease
 from delta_py.commit.post_commit import harmless
 from delta_py.commit.prepared import ROW_TRACKING_DOMAIN, row_id_high_water_mark, row_tracking_domain
-from delta_py.commit.row_count_check import row_ids_given
+from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.log_properties import LOG_FEATURES, with_log_of, with_marks_of
 from delta_py.definition.protocols import with_features
@@ -65,7 +65,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """The metrics under the reference's names. numMissingFiles, which the reference lacks, is added if files are missing."""
+        """The metrics under delta-spark's names. numMissingFiles, which delta-spark lacks, is added if files are missing."""
         missing = {"numMissingFiles": self.num_missing_files} if self.num_missing_files else {}
         return {
             **missing,
@@ -137,7 +137,7 @@ def _restore(
     missing_paths = _missing_data_files(store, restored_files, past.version, ignore_missing_files=ignore_missing_files)
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
-    past_row_id = row_ids_given(past)
+    past_row_id = highest_assigned_row_id(past)
     _set_state(transaction, present, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
     readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
@@ -277,7 +277,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past
         transaction.set_protocol(protocol)
     for domain in _domains(present.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    mark = max(row_ids_given(present), past_row_id)
+    mark = max(highest_assigned_row_id(present), past_row_id)
     if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
         transaction.set_domain(row_tracking_domain(mark))
 

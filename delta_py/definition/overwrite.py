@@ -33,7 +33,7 @@ class Overwrites(Enum):
     PARTITIONS = "partitions"
 
 
-def what_is_overwritten(config: TableConfig, request: WriteRequest) -> Overwrites:
+def overwritten_by(config: TableConfig, request: WriteRequest) -> Overwrites:
     """Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is overwritten."""
     if request.save_mode != "Overwrite":
         return Overwrites.NOTHING
@@ -80,7 +80,7 @@ def _all_of(transaction: Transaction, state: WriteState) -> WrittenFiles:
 
 def _partitions_of(transaction: Transaction, state: WriteState, written: WrittenFiles) -> WrittenFiles:
     """The files of the written partitions. Values of partition columns are compared as Spark compares them: -0.0 is 0.0
-    and NaN is NaN, however the log spells them. The reference leaves the files of the other zero.
+    and NaN is NaN, however the log spells them. delta-spark leaves the files of the other zero.
 
     Raises CorruptTableError (CAST_INVALID_INPUT) if the partition of a file cannot be determined.
     """
@@ -111,7 +111,7 @@ def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:
 
 
 def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:
-    """Metrics of an overwrite of the rows of a predicate, under the reference's names and counted as the reference counts: a file
+    """Metrics of an overwrite of the rows of a predicate, under delta-spark's names and counted as delta-spark counts: a file
     with a larger vector counts as written with its remaining rows, and not as removed. Row counts that statistics do not give are
     left out, and all row counts if the written files have no rows.
     """

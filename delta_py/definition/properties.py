@@ -198,7 +198,7 @@ def split_configuration(configuration: Mapping[str, str]) -> tuple[dict[str, str
     features = set()
     for requested_name, value in configuration.items():
         if requested_name.lower().startswith(_FEATURE_PREFIX):
-            features.add(feature_asked_for(requested_name, value))
+            features.add(requested_feature(requested_name, value))
             continue
         name = known_name(requested_name)
         if name in properties:
@@ -258,7 +258,7 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
         )
 
 
-def feature_asked_for(property_name: str, value: str) -> str:
+def requested_feature(property_name: str, value: str) -> str:
     spelling = {feature.lower(): feature for feature in FEATURES}
     feature = spelling.get(property_name[len(_FEATURE_PREFIX) :].lower())
     if feature is None:

@@ -104,8 +104,8 @@ def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
-    final = {FEATURES[name].stands_for for name in supported if name in FEATURES}
-    return {name for name in _with_needs(set(features)) if name not in supported and name not in final}
+    finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
+    return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 
 
 _OF_FIELDS = ("invariants", "generatedColumns", "identityColumns", "allowColumnDefaults", "geospatial")
@@ -128,7 +128,7 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 
 
-_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as the reference does
+_RAISED_BY_COLUMNS = {"geospatial", "variantType"}  # as delta-spark does
 
 
 def raised_protocol(current: Protocol, schema: StructType, properties: Properties) -> Protocol:

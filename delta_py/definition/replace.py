@@ -59,7 +59,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
     cannot enforce.
     """
     if mode not in OPERATIONS:
-        raise InvalidOptionError(f"There is no way to build a table named {mode!r}. Known are {', '.join(OPERATIONS)}.")
+        raise InvalidOptionError(f"{mode!r} is no way to build a table. Name one of {', '.join(OPERATIONS)}.")
     if mode in ("replace", "createOrReplace") and not definition.config.schema.fields:
         raise SchemaMismatchError(
             f"The table that was to be replaced at {store.root} would have no columns. Nothing was changed. Add them with "
@@ -92,7 +92,7 @@ def is_taken(store: ObjectStore) -> bool:
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
     if mode == "replace":
-        raise not_there(store)
+        raise table_not_found(store)
     check_definition(definition.config, store, read_version=-1)
     if mode != "createOrReplace":
         check_empty(store)
@@ -104,7 +104,7 @@ def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
         return Snapshot.load(store).version
 
 
-def not_there(store: ObjectStore) -> TableNotFoundError:
+def table_not_found(store: ObjectStore) -> TableNotFoundError:
     """The error for a missing table that was to be replaced."""
     return TableNotFoundError(
         f"The table at {store.root} cannot be replaced: it cannot be found, it did not exist. Create it with create() or "
@@ -216,11 +216,11 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         name for name in new_metadata.configuration if name not in definition.defaulted and not name.lower().startswith(_ASSIGNED)
     ]
     clustering = clustering_columns(snapshot.schema, snapshot.clustering_domain())
-    wanted_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
+    new_clustering = clustering_columns(definition.config.schema, next(iter(definition.domains), None))
     differing = {
         "DELTA_CREATE_TABLE_SCHEME_MISMATCH": _shape(snapshot.schema) != _shape(definition.config.schema),
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING": metadata.partition_columns != new_metadata.partition_columns,
-        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != wanted_clustering,
+        "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING": clustering != new_clustering,
         "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY": any(
             properties.get(name) != new_metadata.configuration[name] for name in compared_properties
         ),

@@ -63,8 +63,8 @@ class WriteRequest:
     isolation_level: for this write only. time_zone: of the session, for conversions between texts and times.
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: the maximum number of writing tasks, if known. rule_nonce: identifies the data's hidden columns that hold results of
-    the table's rules (row_rules/rule_columns.py). auto_compact: how the commit handles small files. recorded: more parameters of
-    the operation, for the history alone.
+    the table's rules (row_rules/hidden_rule_columns.py). auto_compact: how the commit handles small files. recorded: more
+    parameters of the operation, for the history alone.
     """
 
     mode: str = "error"

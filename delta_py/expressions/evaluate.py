@@ -54,7 +54,7 @@ from delta_py.types.schema import (
     to_arrow_type,
 )
 
-_PLANS_KEPT = 128
+_MAX_PLANS = 128
 _STRICT = frozenset({"+", "-", "*", "/", "%", "div"})
 
 
@@ -257,12 +257,12 @@ def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, 
     valid_options = [option.value for option in options if option.value is not None]
     values = pa.array(valid_options, to_arrow_type(data_type))
     if is_fractional(data_type):
-        values = pc.add(values, pa.scalar(0.0, values.type))
+        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0, which equals it in Spark
     return values, len(valid_options) < len(options)
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptPlan:
+class _CachedPlan:
     """names: of the columns of the expression. schema: these columns, or all of them; see _columns_named."""
 
     expression: Expression
@@ -275,13 +275,13 @@ class _Plans:
     """Plans by expression and schema. An expression is found by identity: comparing large trees would cost more."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, _KeptPlan] = OrderedDict()
+        self._cached_plans: OrderedDict[int, _CachedPlan] = OrderedDict()
         self._lock = Lock()
 
     def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
         key = id(expression)
         with self._lock:
-            entry = self._kept.get(key)
+            entry = self._cached_plans.get(key)
         # The entry keeps the expression alive, so no other expression has its id.
         is_known = entry is not None and entry.expression is expression
         names = entry.names if entry is not None and is_known else tuple(sorted({path[0] for path in columns_of(expression)}))
@@ -290,10 +290,10 @@ class _Plans:
             return entry.plan
         plan = _Plan(resolve(expression, _schema_of(needed)))
         with self._lock:
-            self._kept[key] = _KeptPlan(expression, names, needed, plan)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _PLANS_KEPT:
-                self._kept.popitem(last=False)
+            self._cached_plans[key] = _CachedPlan(expression, names, needed, plan)
+            self._cached_plans.move_to_end(key)
+            while len(self._cached_plans) > _MAX_PLANS:
+                self._cached_plans.popitem(last=False)
         return plan
 
 

@@ -35,15 +35,15 @@ _END_BYTES = 64  # of a text, from each end
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
-def value_kind(along: Sequence[StructField]) -> str | None:
+def value_kind(path_fields: Sequence[StructField]) -> str | None:
     """The kind of the values at the end of a path of fields. None for types without equality, and for texts that are compared
     padded (CHAR) or by a collation.
     """
-    if char := char_type_at(along[0], tuple(field.name for field in along[1:])):
+    if char := char_type_at(path_fields[0], tuple(field.name for field in path_fields[1:])):
         return "string" if char.kind == "varchar" else None
-    if any(is_collated(field) for field in along):
+    if any(is_collated(field) for field in path_fields):
         return None
-    return kind_of_type(along[-1].data_type)
+    return kind_of_type(path_fields[-1].data_type)
 
 
 def kind_of_type(data_type: DataType) -> str | None:

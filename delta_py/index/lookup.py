@@ -148,8 +148,8 @@ def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
 def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, null_counts: bool) -> _Sought | None:
     """Return None if the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
     try:
-        along = find_path(config.schema, path)
-        kind = value_kind(along)
+        path_fields = find_path(config.schema, path)
+        kind = value_kind(path_fields)
         values = [literal for literal in literals if literal.value is not None]
         if kind is None or (null_counts and len(values) < len(literals)):
             return None

@@ -94,11 +94,11 @@ class TableIndexes:
         definition = _defined(snapshot, column, name)
         built = IndexBuild(snapshot, definition, BuildLimits()).run()
 
-        def settled(newest: Snapshot) -> IndexDefinition | None:
+        def definition_at(newest: Snapshot) -> IndexDefinition | None:
             _defined(newest, column, name)
             return built.definition
 
-        version = self._commit("CREATE INDEX", snapshot, built, settled, {"name": definition.name, "column": column})
+        version = self._commit("CREATE INDEX", snapshot, built, definition_at, {"name": definition.name, "column": column})
         assert version is not None
         return version
 
@@ -170,8 +170,8 @@ class TableIndexes:
             built = IndexBuild(snapshot, current, limits).run()
             if not built.changes:
                 return snapshot.version
-            settled = partial(_followed, built=built, planned=definition)
-            version = self._commit("REFRESH INDEX", snapshot, built, settled, {"name": name})
+            definition_at = partial(_followed, built=built, planned=definition)
+            version = self._commit("REFRESH INDEX", snapshot, built, definition_at, {"name": name})
             if version is not None:
                 return version
             conflict_count += 1
@@ -195,16 +195,16 @@ class TableIndexes:
         operation: str,
         snapshot: Snapshot,
         built: BuiltIndex,
-        settled: Callable[[Snapshot], IndexDefinition | None],
+        definition_at: Callable[[Snapshot], IndexDefinition | None],
         parameters: Mapping[str, str],
     ) -> int | None:
-        """Commit the index that `settled` returns for the newest version. If it returns None, delete the new segments and return
-        None. Raises as Transaction.commit; the new segments stay if they may be committed nevertheless.
+        """Commit the index that `definition_at` returns for the newest version. If it returns None, delete the new segments and
+        return None. Raises as Transaction.commit; the new segments stay if they may be committed nevertheless.
         """
         conflict_count = 0
         try:
             while True:
-                definition = settled(snapshot)
+                definition = definition_at(snapshot)
                 if definition is None:
                     delete_files(self._store, built.written)
                     return None
@@ -244,13 +244,13 @@ class TableIndexes:
 def _defined(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
     """The definition of a new index, without segments. Raises as create."""
     schema, config = snapshot.schema, snapshot.config
-    along = find_named(schema, column)
-    path = tuple(field.name for field in along)
+    path_fields = find_named(schema, column)
+    path = tuple(field.name for field in path_fields)
     if path[0] in config.partition_columns:
         raise _refused(column, "is a partition column", "Filters on it choose files without an index.")
-    kind = value_kind(along)
+    kind = value_kind(path_fields)
     if kind is None:
-        shown = "a struct" if isinstance(along[-1].data_type, StructType) else type_name(along[-1].data_type)
+        shown = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
         raise _refused(column, f"is {shown}, whose values are not compared by what is stored", "Choose another column.")
     name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
     if is_name(name) is None:

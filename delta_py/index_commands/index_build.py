@@ -184,7 +184,7 @@ class IndexBuild:
     def _cover(self, files: pa.Table) -> None:
         if not files.num_rows:
             return
-        state, path = self._reading()
+        state, path = self._column_scan()
         with ThreadPoolExecutor(_THREADS, "delta_py-index") as pool:
             ends = np.cumsum(np.clip(files["size"].to_numpy(), _FILE_BYTES[0], _FILE_BYTES[1]))
             for start, stop in cut(ends, 0, files.num_rows, _BYTES_AT_ONCE):
@@ -206,7 +206,7 @@ class IndexBuild:
         self._new.append(segment)  # also if the reply is lost
         self._snapshot.store.put_if_absent(segment.path, data)
 
-    def _reading(self) -> tuple[ScanState, Path]:
+    def _column_scan(self) -> tuple[ScanState, Path]:
         """The scan state of the column, and the names of the nested fields below the top-level column."""
         config = self._snapshot.config
         path = column_of(config, self._definition)
@@ -218,9 +218,9 @@ class IndexBuild:
                 sql_state="42703",
                 column=".".join(self._definition.column),
             )
-        along = find_path(config.schema, path)
-        column = along[-1]
-        for parent in reversed(along[:-1]):
+        path_fields = find_path(config.schema, path)
+        column = path_fields[-1]
+        for parent in reversed(path_fields[:-1]):
             column = StructField(parent.name, StructType((column,)), parent.nullable, parent.metadata)
         options = ScanOptions(verify_checksums=True)  # the index stores what is read here
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]

@@ -124,7 +124,7 @@ def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -
         "point_share": None if shares is None else shares[0],
         "range_share": None if shares is None else shares[1],
         "queries": queries.get(path, 0),
-        "advice": _advice(".".join(path), count, bounded_count, shares, queries.get(path, 0)),
+        "advice": _advice(".".join(path), count, bounded_count, shares and shares[0], queries.get(path, 0)),
     }
 
 
@@ -161,14 +161,15 @@ def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(numbers)
 
 
-def _advice(column: str, files: int, bounded: int, shares: tuple[float, float] | None, queries: int) -> str | None:
-    if files < _FEW_FILES:
+def _advice(column: str, file_count: int, bounded_count: int, point_share: float | None, query_count: int) -> str | None:
+    """point_share: of the files that a query for one value reads."""
+    if file_count < _FEW_FILES:
         return None
-    usage = f", and {queries} recent queries were filtered by it" if queries else ""
-    if bounded < files / 2:
+    usage = f", and {query_count} recent queries were filtered by it" if query_count else ""
+    if bounded_count < file_count / 2:
         what = f"most files have no minimum and maximum of {column}{usage}"
         return f"{what}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
-    if shares is not None and shares[0] > _POOR:
-        what = f"a query for one value of {column} reads {shares[0]:.0%} of the files"
-        return f"{what}{usage}: Z-order or cluster by it" if queries else f"{what}: Z-order or cluster if it is filtered by"
+    if point_share is not None and point_share > _POOR:
+        what = f"a query for one value of {column} reads {point_share:.0%} of the files"
+        return f"{what}{usage}: Z-order or cluster by it" if query_count else f"{what}: Z-order or cluster if it is filtered by"
     return None

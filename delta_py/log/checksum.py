@@ -29,7 +29,7 @@ from delta_py.protocol.actions import (
 )
 from delta_py.protocol.paths import LOG_DIRECTORY, checksum_file_name
 from delta_py.protocol.table_config import TableConfig
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.store import ObjectStore
 
 _log = logging.getLogger("delta_py")
@@ -195,7 +195,7 @@ def damage_of(store: ObjectStore, file: LogFile) -> str | None:
 def _parsed(store: ObjectStore, file: LogFile) -> VersionChecksum:
     if file.size_bytes > limit_bytes():
         raise CorruptTableError(beyond_limit("it"))
-    return VersionChecksum.parse(file.path, KeptObjects.of(store).read(file.info))
+    return VersionChecksum.parse(file.path, CachedObjects.of(store).read(file.info))
 
 
 def _may_name_again(adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> bool:

@@ -26,7 +26,7 @@ from delta_py.log.limits import beyond_limit, limit_bytes
 from delta_py.log.segment import LogFile
 from delta_py.protocol.actions import Action, AddFile, parse_action
 from delta_py.protocol.paths import LOG_DIRECTORY, commit_file_name
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.arrow_values import array
 
@@ -97,14 +97,15 @@ class FileRows:
 class CommitReader:
     """Reads JSON files of the log, and keeps small ones in memory, because building a state takes more than one pass.
 
-    kept: files of a remote store may come from the cache directory. It must be False for code that decides which log files may be
-    deleted, or that writes files on which others rely: such code must read the store itself. Threads must not share a reader.
+    uses_cache: files of a remote store may come from the cache directory. It must be False for code that decides which log files
+    may be deleted, or that writes files on which others rely: such code must read the store itself. Threads must not share a
+    reader.
     """
 
     __slots__ = ("_coming", "_remembered", "_remembered_bytes", "_sound", "_warned", "objects")
 
-    def __init__(self, store: ObjectStore, *, kept: bool = True) -> None:
-        self.objects = KeptObjects.of(store) if kept else KeptObjects(store)
+    def __init__(self, store: ObjectStore, *, uses_cache: bool = True) -> None:
+        self.objects = CachedObjects.of(store) if uses_cache else CachedObjects(store)
         self._remembered: dict[str, bytes] = {}
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
@@ -147,7 +148,7 @@ class CommitReader:
         """The adds and removes, piece by piece; a compaction in one piece. Raises as `actions`.
 
         A commit with two actions for one logical file breaks the protocol, because the protocol gives its actions no order. The
-        last action counts, as in the reference. If the commit is so large that the first action was already yielded, it is
+        last action counts, as in delta-spark. If the commit is so large that the first action was already yielded, it is
         refused.
         """
         for actions in self._reconciled(file, keep_removes=False):
@@ -226,7 +227,7 @@ class CommitReader:
     def pieces(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
         """(1-based number of the first line, lines) of each piece. A commit of 0 bytes has no pieces.
 
-        A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in the reference, it is a
+        A power failure of the writer, or a store that lost a file's bytes, can leave such a commit. As in delta-spark, it is a
         version without actions, and a warning names the file: its content is lost, and a reader cannot restore it. Any other file
         without lines raises CorruptTableError. A compaction with a line that is not a JSON object raises it too: a reader that
         needs only a few of its actions must not trust it while another reader uses the commits instead.

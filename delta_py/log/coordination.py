@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from delta_py.coordinator.ledger import RatificationUnknownError, Tail, known_otherwise, staged_version, to_forget
+from delta_py.coordinator.ledger import RatificationUnknownError, Tail, forget_call, known_at_other_place, staged_version
 from delta_py.errors import (
     CorruptTableError,
     LogFileNotFoundError,
@@ -109,7 +109,7 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
         return False
     tail = coordinated.last_tail
     if tail is not None and not _is_known_as(coordinated, tail.table_id, config):
-        raise known_otherwise(coordinated.ledger.shown, coordinated.place, coordinated.place)
+        raise known_at_other_place(coordinated.ledger.shown, coordinated.place, coordinated.place)
     if is_newest:
         check_newest(store, version)
     if managed is not None:
@@ -145,7 +145,7 @@ def check_newest(store: ObjectStore, version: int) -> None:
         raise LogFileNotFoundError(
             f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
             f"and {path} is missing. Nothing was read or written. Restore the file. Or, to give up all versions after {version}, "
-            f"read that version, or let the ledger forget the table ({to_forget(coordinated.place)}).",
+            f"read that version, or let the ledger forget the table ({forget_call(coordinated.place)}).",
             version=version + 1,
             path=path,
         ) from None

@@ -112,7 +112,7 @@ class EachOnce:
     def __init__(self, repeated: pa.Array) -> None:
         """repeated: the distinct keys that occur more than once in all batches together."""
         self._repeated = repeated
-        self._given = np.zeros(len(repeated), np.bool_)
+        self._selected = np.zeros(len(repeated), np.bool_)
 
     @property
     def is_needed(self) -> bool:
@@ -132,8 +132,8 @@ class EachOnce:
         repeated = places.drop_null().to_numpy()
         is_first = np.zeros(len(rows), np.bool_)
         is_first[np.unique(repeated, return_index=True)[1]] = True
-        is_first &= ~self._given[repeated]
-        self._given[repeated] = True
+        is_first &= ~self._selected[repeated]
+        self._selected[repeated] = True
         keep = np.ones(files.num_rows, np.bool_)
         keep[rows] = is_first
         return pa.array(keep)

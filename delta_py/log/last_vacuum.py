@@ -2,7 +2,7 @@
 
     read_last_vacuum(store)      # 41: files that the commits up to 41 removed are deleted, or are needed again
 
-The reference writes this file, and VACUUM LITE starts after the version that the file names. The file is a hint that may be lost.
+delta-spark writes this file, and VACUUM LITE starts after the version that the file names. The file is a hint that may be lost.
 Without it, VACUUM LITE reads the commits from 0 on.
 """
 
@@ -45,12 +45,12 @@ def _version(value: object) -> int | None:
         raise ValueError("it is no JSON object")
     version = value.get(_VERSION)
     if version is None:
-        return None  # a full VACUUM of the reference writes no version
+        return None  # a full VACUUM of delta-spark writes no version
     if type(version) is not int or not 0 <= version <= MAX_VERSION:
         raise ValueError(f"its version is {shown(version)}")
     return version
 
 
 def last_vacuum_text(version: int) -> bytes:
-    """The content of the file, in the form that the reference writes."""
+    """The content of the file, in the form that delta-spark writes."""
     return json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n"

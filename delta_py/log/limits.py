@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-# The size limit of `_last_checkpoint`. The reference leaves the schema out if it is longer than 20,000 characters.
+# The size limit of `_last_checkpoint`. delta-spark leaves the schema out if it is longer than 20,000 characters.
 HINT_BYTES = 256 * 1024
 _DEFAULT_MB = 256
 

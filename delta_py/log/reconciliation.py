@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted, raw_from_json
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats, raw_from_json
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
-from delta_py.log.checkpoint_content.stats_cache import KeptStats
+from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.file_keys import EachOnce, both, file_keys, keys_of, path_of
 from delta_py.log.segment import LogFile, LogSegment
@@ -92,13 +92,15 @@ def _as_one(batches: list[FileBatch]) -> FileBatch:
 # ---------------------------------------------------------------- files
 
 
-def commit_files(segment: LogSegment, commits: CommitReader, stats_wanted: StatsWanted, seen: set[str]) -> Iterator[FileBatch]:
+def commit_files(
+    segment: LogSegment, commits: CommitReader, requested_stats: RequestedStats, seen: set[str]
+) -> Iterator[FileBatch]:
     """The live files that the commits after the checkpoint added, newest first, without files whose key is in seen.
 
     seen: keys of newer actions. This function adds the keys of all actions that it reads.
     """
     for adds in _joined(_fresh_adds(segment, commits, seen)):
-        yield _with_stats(raw_from_json(adds, stats_wanted), None).batch
+        yield _with_stats(raw_from_json(adds, requested_stats), None).batch
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
@@ -128,17 +130,17 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class CheckpointFiles:
     """The live files of a checkpoint: each file once that no newer action names. Iterate only once."""
 
-    def __init__(self, checkpoint: CheckpointReader, stats_wanted: StatsWanted, seen: Set[str]) -> None:
-        self._checkpoint, self._wanted, self._seen = checkpoint, stats_wanted, seen
-        self._rows_given = 0
-        self._keeping: KeptStats | None = None
+    def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
+        self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
+        self._yielded_rows = 0
+        self._keeping: CachedStats | None = None
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
         with ThreadPoolExecutor(_PARSERS, "delta_py-stats") as pool:
             parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
             try:
-                for raw in self._checkpoint.files(self._wanted):
+                for raw in self._checkpoint.files(self._requested_stats):
                     parsing.append((raw, pool.submit(_with_stats, raw, both(masks(raw.files), each_once.mask(raw.files)))))
                     if len(parsing) > _PARSERS:
                         yield from self._next(parsing)
@@ -153,7 +155,7 @@ class CheckpointFiles:
         parsed = future.result()
         if parsed.of_json is not None:
             self._keep(raw, parsed.of_json)
-        self._rows_given += raw.files.num_rows
+        self._yielded_rows += raw.files.num_rows
         if parsed.batch.files.num_rows:
             yield parsed.batch
 
@@ -165,13 +167,13 @@ class CheckpointFiles:
             raw.cache_entry.finish()
         self._keeping = None if raw.is_last else raw.cache_entry
 
-    def keys_given(self, error: CheckpointUnreadableError) -> set[str]:
+    def yielded_keys(self, error: CheckpointUnreadableError) -> set[str]:
         """The keys of all files before the position where reading the checkpoint failed with `error`. If they cannot be read
         again, this raises `error`."""
         keys: set[str] = set()
         rows = 0
-        batches = self._checkpoint.files(StatsWanted())
-        while rows < self._rows_given:
+        batches = self._checkpoint.files(RequestedStats())
+        while rows < self._yielded_rows:
             try:
                 files = next(batches).files
             except (CheckpointUnreadableError, StopIteration):
@@ -231,7 +233,7 @@ class SeenKeys:
         """The mask of all rows, in large pieces, because each comparison hashes all keys again. This reads the checkpoint a
         second time."""
         group: list[pa.RecordBatch] = []
-        for raw in checkpoint.files(StatsWanted()):
+        for raw in checkpoint.files(RequestedStats()):
             group.append(raw.files)
             if sum(files.num_rows for files in group) >= self._count:
                 yield self._mask(group)
@@ -289,7 +291,7 @@ def _merged(parts: list[FileStats]) -> FileStats:
 
 
 @dataclass(slots=True)
-class SmallState:
+class StateWithoutFiles:
     """The newest action of each kind other than files. While the log is replayed, domains also holds removed domains."""
 
     protocol: Protocol | None = None
@@ -314,9 +316,9 @@ class SmallState:
         return self.protocol is not None and self.metadata is not None
 
 
-def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> SmallState:
+def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> StateWithoutFiles:
     """The newest protocol and metadata in the commits after the checkpoint; None if they have none."""
-    state = SmallState()
+    state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
         for action in reversed(list(actions)):
             state.apply_older(action)
@@ -325,7 +327,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
     return state
 
 
-def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
     """The newest protocol and metadata; None if the log has none."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_both:
@@ -335,9 +337,11 @@ def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint
     return state
 
 
-def transactions_and_domains(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> SmallState:
+def transactions_and_domains(
+    segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None
+) -> StateWithoutFiles:
     """The newest transaction identifier of each application, and the metadata domains without removed ones."""
-    state = SmallState()
+    state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "txn", "domainMetadata")):
         for action in reversed(list(actions)):
             state.apply_older(action)

@@ -312,7 +312,7 @@ def _make_segment(
 
 
 def _choose_compactions(compactions: list[LogFile], first: int, last: int) -> tuple[LogFile, ...]:
-    """The compactions that fit into the range and do not overlap, chosen in the order of their names, as in the reference."""
+    """The compactions that fit into the range and do not overlap, chosen in the order of their names, as in delta-spark."""
     chosen, position = [], first
     for compaction in sorted(compactions, key=lambda file: (file.version, file.end_version)):
         if compaction.version >= position and compaction.end_version <= last:

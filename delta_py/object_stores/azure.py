@@ -8,6 +8,7 @@ Credentials come from the options, or from azure-identity, which renews them.
 from __future__ import annotations
 
 import base64
+import errno
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -154,10 +155,10 @@ class AzureClient:
             return request()
         except ResourceExistsError as error:
             if error.error_code == "BlobAlreadyExists":
-                raise FileExistsError(17, "There is an object of that name", where) from error
+                raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
             raise self._meaning(where, error) from error
         except ResourceModifiedError as error:  # 412: the condition is not met
-            raise FileExistsError(17, "There is an object of that name", where) from error
+            raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
         except ResourceNotFoundError as error:
             if error.error_code == "ContainerNotFound":
                 raise self._meaning(where, error) from error

@@ -7,6 +7,7 @@ Credentials come from the options, or are the SDK's application default credenti
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -192,7 +193,7 @@ class GcsClient:
                 raise FileNotFoundError(2, "No such object", where) from error
             raise self._meaning(where, 404, error) from error
         except exceptions.PreconditionFailed as error:
-            raise FileExistsError(17, "There is an object of that name", where) from error
+            raise FileExistsError(errno.EEXIST, "There is an object of that name", where) from error
         except exceptions.RequestRangeNotSatisfiable as error:
             raise BeyondTheEnd from error
         except exceptions.GoogleAPICallError as error:

@@ -75,7 +75,7 @@ class RemoteStore:
             raise FileNotFoundError(2, "No object can have this name", path)
         if is_absolute(path):
             address = address_of(path) if kind_of(path) is not None else None
-            if address is None or address.holder[:2] != self._address.holder[:2]:
+            if address is None or address.service != self._address.service:
                 raise UnsupportedOperationError(
                     f"{path} is not in the kind of storage that the table at {self._root} is in, and is not read. Read the table "
                     "through the store that holds its files.",
@@ -151,7 +151,7 @@ class RemoteStore:
             return False
         address, connection = self._locate_below_root(path), self._connection
         origin = source._locate(source_path)
-        if origin.holder[:2] != address.holder[:2] or size_bytes > connection.client.copies_up_to:
+        if origin.service != address.service or size_bytes > connection.client.copies_up_to:
             return False
         connection.run(
             f"copy {source_path} to {path}",

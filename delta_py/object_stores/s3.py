@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from delta_py.aws_clients import ask, aws_client
+from delta_py.aws_clients import aws_client, call_aws
 from delta_py.errors import StorageError
 from delta_py.object_stores.aws import access_of
 from delta_py.object_stores.client import PIECE_BYTES, ListedPage, Upload
@@ -52,7 +52,7 @@ class S3Client:
         self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
-        return ask(where, self._access, request)
+        return call_aws(where, self._access, request)
 
     # ------------------------------------------------------------ reading
 

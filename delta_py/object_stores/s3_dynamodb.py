@@ -16,6 +16,7 @@ tried, the newest item is read, and an incomplete one is completed.
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 import uuid
@@ -23,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_py.aws_clients import ask, aws_client
+from delta_py.aws_clients import aws_client, call_aws
 from delta_py.errors import StorageError
 from delta_py.object_stores.aws import access_of
 from delta_py.object_stores.remote import RemoteStore
@@ -95,7 +96,7 @@ class CommitTable:
         }
 
     def _ask(self, request: Any) -> Any:
-        return ask(f"the DynamoDB table {self._name}", self._access, request)
+        return call_aws(f"the DynamoDB table {self._name}", self._access, request)
 
 
 def _entry(item: dict[str, Any]) -> CommitEntry:
@@ -134,7 +135,7 @@ class DynamoDbStore(RemoteStore):
             self._put_other(path, data)
             return
         if self._exists(path):
-            raise FileExistsError(17, "There is an object of that name", path)
+            raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self._check_before(log_name.version, name)
         entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", is_complete=False)
         self.put(f"{LOG_DIRECTORY}/{entry.temp_path}", data)
@@ -149,7 +150,7 @@ class DynamoDbStore(RemoteStore):
     def _put_other(self, path: str, data: bytes) -> None:
         """These files have a unique name, or the same content from every writer."""
         if self._exists(path):
-            raise FileExistsError(17, "There is an object of that name", path)
+            raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self.put(path, data)
 
     def _check_before(self, version: int, name: str) -> None:
@@ -194,7 +195,7 @@ class DynamoDbStore(RemoteStore):
             return True
         if not entry.is_complete:
             self._finish(entry)
-        raise FileExistsError(17, "There is a commit of that name", ours.file_name)
+        raise FileExistsError(errno.EEXIST, "There is a commit of that name", ours.file_name)
 
     # ------------------------------------------------------------ complete commits of other writers
 
@@ -219,7 +220,7 @@ class DynamoDbStore(RemoteStore):
         if not self._exists(place):
             self.put(place, self._bytes_of(entry) if ours is None else ours)
         elif ours is not None and self.read(place) != ours:
-            raise FileExistsError(17, "A writer that DynamoDB had not let through wrote this commit", place)
+            raise FileExistsError(errno.EEXIST, "A writer that DynamoDB had not let through wrote this commit", place)
         self._run("complete", lambda: self._commits.complete(entry))
 
     def _bytes_of(self, entry: CommitEntry) -> bytes:

@@ -33,7 +33,7 @@ class TableStore:
         """The store of a file, and the file's name there."""
         if kind_of(path) is None:
             return self.root_store, path
-        if kind_of(self.root) is not None and address_of(path).holder[:2] == address_of(self.root).holder[:2]:
+        if kind_of(self.root) is not None and address_of(path).service == address_of(self.root).service:
             return self.root_store, path
         from delta_py.object_stores.remote import RemoteStore  # imported here because few tables name files elsewhere
 

@@ -1,7 +1,7 @@
 """OPTIMIZE: merge the rows of many small files into few large ones, and rewrite files with many deleted rows without these rows.
 
     done = optimize(store, OptimizeRequest("day >= date'2024-01-01'"), compact_bins)
-    done.metrics()                      # the struct `metrics` of the reference's result
+    done.metrics()                      # the struct `metrics` of delta-spark's result
 
 The files of each partition are packed into bins, from old to new, and each bin becomes one file. Tasks write the bins
 (write/file_compaction.py), and the driver commits them in batches. A process that dies loses the batch that it was writing, and
@@ -84,7 +84,7 @@ def optimize(
     store: ObjectStore,
     request: OptimizeRequest,
     writers: BinWriters,
-    at: AtTable = here,
+    run_at_table: AtTable = here,
     kind: type[Compaction] | None = None,
 ) -> Optimized:
     """Rewrite files in batches. kind: the kind of rewrite, such as reorg.Purge; None for OPTIMIZE.
@@ -99,12 +99,12 @@ def optimize(
     at(partial(refuse_forbidden, store, Maintenance.REORGANIZATION, statement, "Nothing was changed."))
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
-        snapshot, clustering = at(partial(_newest, store))
+        snapshot, clustering = run_at_table(partial(_newest, store))
         snapshot = snapshot.through(store)
         compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
-        chosen = at(compaction.choose)
+        chosen = run_at_table(compaction.choose)
         totals.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
-        skipped_bins = _run_batches(compaction, chosen, writers, at, totals)
+        skipped_bins = _run_batches(compaction, chosen, writers, run_at_table, totals)
         if not skipped_bins:
             return totals
         _log.info("%s: other writers have changed files of %d bins, which are planned again", store.root, skipped_bins)
@@ -114,7 +114,9 @@ def optimize(
     return totals
 
 
-def _run_batches(compaction: Compaction, chosen: ChosenBins, writers: BinWriters, at: AtTable, totals: Optimized) -> int:
+def _run_batches(
+    compaction: Compaction, chosen: ChosenBins, writers: BinWriters, run_at_table: AtTable, totals: Optimized
+) -> int:
     """Write and commit the bins; returns how many were not committed because other writers had changed their files."""
     total_bytes, skipped_bins = pc.sum(chosen.bins["size"]).as_py() or 0, 0
     with part(total_bytes, "bytes"):
@@ -123,7 +125,7 @@ def _run_batches(compaction: Compaction, chosen: ChosenBins, writers: BinWriters
             with share(_bytes_of(bins) / max(1, total_bytes)):
                 written = batch.write(writers, bins)
             try:
-                committed = at(partial(batch.commit, bins, written), once=True)
+                committed = run_at_table(partial(batch.commit, bins, written), once=True)
             except DeltaConcurrentModificationException as error:  # between the check and the commit
                 _log.info("%s: a batch of OPTIMIZE is planned again: %s", totals.table_root, error.message)
                 skipped_bins += len(bins)
@@ -212,7 +214,7 @@ class TableOptimizer:
         max_deleted_ratio: float = DEFAULT_DELETED_RATIO,
         batch_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """Merge the rows of small files into files of about target_file_bytes; returns metrics by the reference's names.
+        """Merge the rows of small files into files of about target_file_bytes; returns metrics by delta-spark's names.
 
         filter: SQL over partition columns. The others as in OptimizeRequest. Raises as `optimize`.
         """

@@ -46,7 +46,7 @@ from delta_py.write.arranging import Arrangement, SampledBin
 from delta_py.write.data_files import WrittenFiles, delete_files
 from delta_py.write.file_compaction import for_compaction, moved_rows
 from delta_py.write.rewrite import Rewrite, removed, row_count_of, with_vector
-from delta_py.write.row_changes import vector_file_id
+from delta_py.write.task_changes import vector_file_id
 
 DEFAULT_TARGET_BYTES = 1 << 30
 """One gigabyte, from VLDB'20, section 5."""
@@ -97,7 +97,7 @@ class OptimizeRequest:
 class ChosenBins:
     """bins: FILE_SCHEMA and the number of the bin, sorted by this number. considered: the number of files that the predicate
     selects.
-    clustering: existing and chosen files of a clustered table, by the reference's names.
+    clustering: existing and chosen files of a clustered table, by delta-spark's names.
     """
 
     bins: pa.Table
@@ -194,8 +194,8 @@ class Compaction:
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-        """A bin is worth rewriting if it has several files that are not all outputs of such an OPTIMIZE, or a single one with
-        many deleted rows.
+        """A bin is worth rewriting if it has several files, and not all of them were written by an OPTIMIZE with the same target
+        size; or if one of its files has many deleted rows.
         """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
@@ -255,7 +255,7 @@ class Compaction:
         return {"predicate": self._predicates(), "zOrderBy": [], "clusterBy": [], "auto": False}
 
     def _predicates(self) -> list[str]:
-        """For the history, in parentheses as in the reference."""
+        """For the history, in parentheses as in delta-spark."""
         return [] if self.request.predicate is None else [f"({self.request.predicate})"]
 
     def _tags(self) -> dict[str, str]:
@@ -306,7 +306,7 @@ def _with_values_of(file: ScanFile, add: AddFile, names: Mapping[str, str]) -> A
 
 
 def _partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression:
-    """Raises for a predicate on other columns than partition columns, by the reference's names."""
+    """Raises for a predicate on other columns than partition columns, by delta-spark's names."""
     assert request.predicate is not None
     partitions = list(snapshot.config.partition_columns)
     try:

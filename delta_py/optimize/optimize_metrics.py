@@ -1,4 +1,4 @@
-"""The metrics of an OPTIMIZE, for one commit and for the whole run, by the reference's names."""
+"""The metrics of an OPTIMIZE, for one commit and for the whole run, by delta-spark's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def counts(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
 
 
 def history_metrics(commit_counts: Mapping[str, Any]) -> dict[str, int]:
-    """operationMetrics of the commit, by the reference's names."""
+    """operationMetrics of the commit, by delta-spark's names."""
     sizes: list[int] = sorted(commit_counts["added"]) or [0]
     names = {"minFileSize": 0.0, "p25FileSize": 0.25, "p50FileSize": 0.5, "p75FileSize": 0.75, "maxFileSize": 1.0}
     return {
@@ -90,7 +90,7 @@ class Optimized:
         self.vector_rows += committed["vector_rows"]
 
     def metrics(self) -> dict[str, Any]:
-        """The struct `metrics` of the reference's result. Bytes, and ms since 1970; null for metrics that do not apply."""
+        """The struct `metrics` of delta-spark's result. Bytes, and ms since 1970; null for metrics that do not apply."""
         considered = self.considered or 0
         vectors = {"numDeletionVectorsRemoved": self.vectors, "numDeletionVectorRowsRemoved": self.vector_rows}
         return {

@@ -181,7 +181,7 @@ class ZOrdering(Ordering):
 
 
 def _z_order_path(compaction: Compaction, name: str) -> Path:
-    """Raises for a column that cannot order rows, by the reference's names."""
+    """Raises for a column that cannot order rows, by delta-spark's names."""
     config = compaction.snapshot.config
     try:
         fields = find_named(config.schema, name)
@@ -292,7 +292,7 @@ def _clustering_counts(
     sizes: np.ndarray[Any, np.dtype[np.int64]],
     chosen: np.ndarray[Any, np.dtype[np.bool_]],
 ) -> dict[str, Any]:
-    """clusteringStats of the reference, without the written cubes."""
+    """clusteringStats of delta-spark, without the written cubes."""
 
     def counted(files: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
         return {"numFiles": int(files.sum()), "size": int(sizes[files].sum())}

@@ -96,7 +96,7 @@ class TableReorg:
     time_zone: str = "UTC"
 
     def purge(self, filter: str | None = None, *, batch_bytes: int | None = None) -> dict[str, Any]:
-        """Rewrite files without their deleted rows and dropped columns; returns metrics by the reference's names.
+        """Rewrite files without their deleted rows and dropped columns; returns metrics by delta-spark's names.
 
         filter: SQL over partition columns. batch_bytes: of files that one commit replaces; None for one commit of all. Raises as
         `optimize`, and DataFileError for files that cannot be read.

@@ -29,7 +29,7 @@ from delta_py.parquet.values.rebase import legacy_calendar
 from delta_py.scan.char_padding import padded_chars
 from delta_py.scan.scan_state import ColumnSource, ScanColumn, ScanFile, ScanState
 from delta_py.storage.arrow_files import expect_ranges, is_prefetching
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.parquet_ranges import column_ranges
 from delta_py.storage.store import ObjectInfo
 from delta_py.types.schema import LONG, StructField, StructType, to_arrow_schema
@@ -72,7 +72,7 @@ class ScanReader:
 
     def __init__(self, state: ScanState, use_threads: bool = False, budget: DecodeBudget | None = None) -> None:
         self._state, self._store, self._use_threads, self._budget = state, state.store, use_threads, budget
-        self._objects = KeptObjects.of(state.store, state.table_id)
+        self._objects = CachedObjects.of(state.store, state.table_id)
         self._tracking = _tracking_columns(state)
         self._columns = (*state.columns, *state.filter_columns, *self._tracking.values())
         self._chars = [padded_chars(column.logical) for column in self._columns]
@@ -228,11 +228,11 @@ class ScanReader:
         if self._row_filter is not None:
             decoded_arrays = {place: columns.make(place, rows) for place in self._row_filter.columns}
             mask = self._row_filter.mask(decoded_arrays, len(rows))
-            kept_count = len(rows) if mask is None else int(mask.sum())
-            if kept_count == 0:
+            remaining_count = len(rows) if mask is None else int(mask.sum())
+            if remaining_count == 0:
                 return None
             if mask is not None and (
-                kept_count < len(rows) * _MANY_ROWS_KEPT or (kept_count < len(rows) and self._row_filter.must_drop)
+                remaining_count < len(rows) * _MANY_ROWS_KEPT or (remaining_count < len(rows) and self._row_filter.must_drop)
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))

@@ -43,7 +43,7 @@ def find_runs(footer: Any, selection: RowSelection, keep: Ndarray | None) -> Ite
     for index in range(footer.num_row_groups):
         group = footer.row_group(index)
         start, position = position, position + group.num_rows
-        if (keep is not None and not keep[index]) or not selection.kept_count(start, position):
+        if (keep is not None and not keep[index]) or not selection.remaining_count(start, position):
             if run is not None:
                 yield run
             run = None

@@ -29,7 +29,7 @@ class RowSelection:
     dropped: BitMap64 | None = None
     selected: BitMap64 | None = None
 
-    def kept_count(self, start: int, stop: int) -> int:
+    def remaining_count(self, start: int, stop: int) -> int:
         """At most this many of the rows from start to stop are read; 0 means none."""
         count = stop - start
         if self.dropped is not None and self.dropped.range_cardinality(start, stop) == count:

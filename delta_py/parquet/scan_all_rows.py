@@ -27,7 +27,7 @@ def over_rows(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list
     """The step's result for each group of files; a thread holds one batch at a time. Pages are compared with their checksums,
     because the command stores its results in the table."""
     state = replace(scan.state, verify_checksums=True)
-    groups = scan.pack(max_group_bytes=_GROUP_BYTES, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=_THREADS)
+    groups = scan.pack(max_group_bytes=_GROUP_BYTES, open_cost_bytes=_OPEN_COST_BYTES, target_groups=_THREADS)
 
     def run(group: FileGroup) -> T:
         return step(read_files(state, group.scan_files()))

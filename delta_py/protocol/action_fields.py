@@ -79,7 +79,7 @@ def fields_of(value: Any, name: str) -> dict[str, Any]:
 
 
 def texts_of(value: Any, name: str) -> dict[str, Any]:
-    """A map of texts in metaData, without nulls. Numbers and booleans become their JSON text, as in the reference."""
+    """A map of texts in metaData, without nulls. Numbers and booleans become their JSON text, as in delta-spark."""
     texts = {key: item for key, item in fields_of(value, name).items() if item is not None}
     return {key: orjson.dumps(item).decode() if isinstance(item, bool | int | float) else item for key, item in texts.items()}
 

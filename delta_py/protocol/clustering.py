@@ -132,5 +132,5 @@ def logical_clustering_paths(schema: StructType, domain: DomainMetadata | None) 
 
 
 def _logical(schema: StructType, physical: Path) -> Path | None:
-    """The logical path, found by the fields' physical names in any mapping mode, as in the reference."""
+    """The logical path, found by the fields' physical names in any mapping mode, as in delta-spark."""
     return logical_path(schema, physical, lambda f: str(f.metadata.get(PHYSICAL_NAME, f.name)))

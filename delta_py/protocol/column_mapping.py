@@ -44,7 +44,7 @@ def mode(configuration: Mapping[str, str]) -> str:
 
 def check_mode_change(before: str, after: str) -> None:
     """Raises UnsupportedOperationError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) if the mode of an existing table cannot
-    change in this way. The rules are those of the reference."""
+    change in this way. The rules are those of delta-spark."""
     if before != after and after != "none" and (before, after) != ("none", "name"):
         raise UnsupportedOperationError(
             f"The column mapping mode of an existing table cannot change from {before!r} to {after!r}: its files were written "

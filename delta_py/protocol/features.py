@@ -34,7 +34,7 @@ class Operation(Enum):
 
 
 class Properties(Mapping[str, str]):
-    """Table properties. Lookup ignores case, as in the reference. Iteration returns the names as they were set."""
+    """Table properties. Lookup ignores case, as in delta-spark. Iteration returns the names as they were set."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -122,7 +122,7 @@ def has_geospatial(data_type: DataType) -> bool:
     return any(isinstance(t, GeospatialType) for t in all_types(data_type))
 
 
-def _has_shapes(properties: Properties, schema: StructType) -> bool:
+def _has_geospatial(properties: Properties, schema: StructType) -> bool:
     return has_geospatial(schema)
 
 
@@ -180,8 +180,8 @@ _ROWS: tuple[Feature, ...] = (
     ),
     Feature("redirectWriterOnly-preview", in_use=_property_set("delta.redirectWriterOnly-preview")),
     Feature("redirectReaderWriter-preview", reader=True, read=False),
-    Feature("geospatial", reader=True, in_use=_has_shapes, write=True),
-    Feature("geospatial-dev", reader=True, in_use=_has_shapes, write=True, stands_for="geospatial"),
+    Feature("geospatial", reader=True, in_use=_has_geospatial, write=True),
+    Feature("geospatial-dev", reader=True, in_use=_has_geospatial, write=True, stands_for="geospatial"),
     Feature("adaptiveMetadata-preview", reader=True, read=False),
 )
 

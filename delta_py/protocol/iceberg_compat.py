@@ -56,14 +56,14 @@ def property_of(version: int) -> str:
     return f"delta.enableIcebergCompatV{version}"
 
 
-def asked_versions(properties: Properties) -> tuple[int, ...]:
+def enabled_versions(properties: Properties) -> tuple[int, ...]:
     """The versions that are turned on by the properties."""
     return tuple(n for n in _VERSIONS if properties.boolean(property_of(n)))
 
 
 def active_versions(features: Set[str], properties: Properties) -> tuple[int, ...]:
     """The versions that a table supports and has turned on. A valid table has at most one."""
-    return tuple(n for n in asked_versions(properties) if f"icebergCompatV{n}" in features)
+    return tuple(n for n in enabled_versions(properties) if f"icebergCompatV{n}" in features)
 
 
 def check_files(before: tuple[int, ...], after: tuple[int, ...], *, partitioned: bool, files: int) -> None:

@@ -1,6 +1,6 @@
 """Durations in the syntax of table properties: `interval 30 days`, `7 days`, `interval 1 week 2 hours`.
 
-Only units of a fixed length are allowed: a property in months or years is refused, as in the reference.
+Only units of a fixed length are allowed: a property in months or years is refused, as in delta-spark.
 """
 
 from __future__ import annotations

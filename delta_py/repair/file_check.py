@@ -166,7 +166,7 @@ def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
         for file, look in zip(files.select(["path", "size", "rows"]).to_pylist(), looks, strict=True):
             if look.sight is not _Sight.SOUND:
                 rows.append(_fault(snapshot, DATA_FILE, file["path"], file, look, look.sight is _Sight.MISSING))
-    return faults_of(_told_of_quarantine(store, rows))
+    return faults_of(_with_quarantine(store, rows))
 
 
 def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
@@ -183,7 +183,7 @@ def _of_pages(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
     return faults_of(rows)
 
 
-def _told_of_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A file that VACUUM moved to quarantine is not lost, and a repair does not remove it from the table."""
     if not any(fault["can_repair"] for fault in faults):
         return faults

@@ -95,7 +95,7 @@ class LogCheck:
             return
         last_commit, version = self.snapshot.segment.last_commit, self.snapshot.version
         try:
-            CommitReader(self.store, kept=False).check_whole(last_commit, each_line=True)
+            CommitReader(self.store, uses_cache=False).check_whole(last_commit, each_line=True)
         except CorruptTableError as error:  # of a version that a checkpoint holds
             yield _fault(COMMIT, last_commit.path, version, f"no writer follows it: {error.message}", size=last_commit.size_bytes)
         yield from self._compactions(self.snapshot)
@@ -284,7 +284,7 @@ def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
     """Return None for a checkpoint all of whose parts and sidecars can be read. Raises CorruptTableError for one that cannot be
     read.
     """
-    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False))
+    reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, uses_cache=False))
     reader.count_files()
     lacks = [action for action in ("protocol", "metaData") if not reader.rows(action)]
     return f"it holds no {' and no '.join(lacks)}" if lacks else None
@@ -292,7 +292,8 @@ def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
 
 def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
     try:
-        return CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, kept=False)).count_files()
+        commits = CommitReader(store, uses_cache=False)
+        return CheckpointReader(replace(checkpoint, checksum=None, hint=None), commits).count_files()
     except CorruptTableError:
         return None
 

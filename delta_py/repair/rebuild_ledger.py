@@ -27,7 +27,7 @@ from delta_py.coordinator.ledger import (
     Ratified,
     Restored,
     another_ledger,
-    known_otherwise,
+    known_at_other_place,
     staged_version,
 )
 from delta_py.coordinator.open_coordinator import open_ledger
@@ -321,7 +321,7 @@ def _evidence(
 def _known_version(table: _Table, ledger: Ledger) -> int:
     tail = ledger.tail(table.place)
     if tail is None or tail.table_id != table.table_id:
-        raise known_otherwise(ledger.shown, table.path, table.place)
+        raise known_at_other_place(ledger.shown, table.path, table.place)
     if tail.version < table.published:
         raise UnsupportedOperationError(
             f"The ledger {ledger.shown} knows the table at {table.path} up to version {tail.version}, and version "

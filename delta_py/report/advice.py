@@ -127,9 +127,9 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
     if isinstance(skipping, Unknown) or isinstance(files, Unknown) or files.count < _SKIPPABLE_FILES:
         return
     advised = [column for column in skipping.columns if column.advice is not None]
-    without = [column for column in advised if column.with_bounds < column.files / 2]
-    queried_columns = [column for column in advised if column.queries and column not in without]
-    poor = [column for column in advised if column not in without and column not in queried_columns]
+    without_bounds = [column for column in advised if column.with_bounds < column.files / 2]
+    queried_columns = [column for column in advised if column.queries and column not in without_bounds]
+    poor = [column for column in advised if column not in without_bounds and column not in queried_columns]
     clustering = facts.identity.clustering_columns
     is_clustered = not isinstance(clustering, Unknown) and bool(clustering)
     if queried_columns:
@@ -138,7 +138,7 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         yield _order(queried_columns, skipping.source, commands, is_clustered, because)
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
         yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries filter by it")
-    if len(without) == len(skipping.columns) and without:
+    if len(without_bounds) == len(skipping.columns) and without_bounds:
         yield Advice(
             "Most files have no minima and maxima",
             "Queries cannot skip files without statistics. Writers collect statistics of the first 32 columns, or of those that "
@@ -150,7 +150,7 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         )
 
 
-def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, which: str) -> Advice:
+def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, reason: str) -> Advice:
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
     shares = [f"{percent_text(column.point_share or 0)} for a value of {column.column}" for column in columns]
@@ -162,7 +162,7 @@ def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, 
         cli, sql = commands.cli("zorder", "--by", ",".join(names)), commands.sql(f"OPTIMIZE {{}} ZORDER BY ({name_list})", *names)
         python = commands.python(f"optimize.z_order({names!r})", *names)
     return Advice(
-        f"Put rows in the order of {', '.join(column.column for column in columns)}, {which}",
+        f"Put rows in the order of {', '.join(column.column for column in columns)}, {reason}",
         f"Share of the files that a query reads now: {'; '.join(shares)}.",
         source,
         cli,

@@ -2,7 +2,7 @@
 
     values = assigned(scope, target, {"price": "price * 2", "address.city": "'Ulm'"}, "UPDATE")
     rows = updated_rows(schema, values)         # or inserted_rows
-    rows.of(batch)                              # the struct NEW of row_changes.py, one per row of the batch
+    rows.of(batch)                              # the struct NEW of task_changes.py, one per row of the batch
 
 Types are checked before any row is read: Spark's store assignment rules apply, and texts are parsed as values of the column.
 Generated columns without an assigned value are left out; they are computed when rows are written.

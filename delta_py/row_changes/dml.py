@@ -46,8 +46,8 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
 from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
-from delta_py.write.row_changes import ChangeState, TaskChanges, TouchedRows
 from delta_py.write.row_ids import RowIdColumns
+from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
 _TASK_BYTES = 128 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
@@ -333,7 +333,7 @@ class Dml:
             )
 
     def _metrics(self, written: WrittenFiles, removals: TakenOut) -> dict[str, int]:
-        """Metrics under the reference's names, counted as the reference counts: an UPDATE "removes" each file from which it takes
+        """Metrics under delta-spark's names, counted as delta-spark counts: an UPDATE "removes" each file from which it takes
         rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
         of files that were removed as a whole are left out.
         """

@@ -43,7 +43,7 @@ from delta_py.row_changes.merge_clauses import (
     recorded_parameters,
     resolved_clauses,
 )
-from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, beside
+from delta_py.row_changes.merge_join import JoinCondition, SourceIndex, paired_rows
 from delta_py.row_changes.merge_metrics import Kind, merge_metrics
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import SOURCE, TARGET, Scope, Side
@@ -57,7 +57,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_type
 from delta_py.write.data_files import gathered
 from delta_py.write.rewrite import Repeats, multiple_matches
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 _SLICE_ROWS = 1 << 16
@@ -126,7 +126,7 @@ class TableMerger:
         return self._with(SqlClause("not matched by source", "delete", predicate))
 
     def execute(self) -> dict[str, int]:
-        """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by the reference's names.
+        """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
         It may be called again, for example after a conflict: the source stays in memory. Raises, before any row is read, what
         Scope, `assigned` and check_order raise; UnsupportedOperationError
@@ -295,7 +295,7 @@ class _Merge:
             yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
 
     def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
-        pairs = beside(rows, target, self._source, source, [*self._paired_columns])
+        pairs = paired_rows(rows, target, self._source, source, [*self._paired_columns])
         return pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
 
     def _changed_once(self, rows: pa.RecordBatch) -> Generator[pa.RecordBatch, None, Ndarray]:

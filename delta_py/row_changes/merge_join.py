@@ -239,25 +239,25 @@ class _RowNumbers:
     def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
         self._keys = keys
         self._numbers: list[_Numbers] = []
-        self._dense: list[Ndarray] = []
+        self._distinct: list[Ndarray] = []
         self.of_source: Ndarray = np.zeros(source.num_rows, np.int64)
         for key in keys:
             values = evaluate(key.source, source)
             numbers = _Numbers(values, key.data_type, nulls_match=key.op == "<=>")
-            combined = _beside(self.of_source, numbers.of(values), numbers.count)
-            dense = np.unique(combined[combined >= 0])
+            combined = _combined_numbers(self.of_source, numbers.of(values), numbers.count)
+            distinct = np.unique(combined[combined >= 0])
             self._numbers.append(numbers)
-            self._dense.append(dense)
-            self.of_source = _place(dense, combined)
+            self._distinct.append(distinct)
+            self.of_source = _place(distinct, combined)
 
     def of_target(self, rows: pa.RecordBatch) -> Ndarray:
         row_numbers: Ndarray = np.zeros(rows.num_rows, np.int64)
-        for key, numbers, dense in zip(self._keys, self._numbers, self._dense, strict=True):
-            row_numbers = _place(dense, _beside(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
+        for key, numbers, distinct in zip(self._keys, self._numbers, self._distinct, strict=True):
+            row_numbers = _place(distinct, _combined_numbers(row_numbers, numbers.of(evaluate(key.target, rows)), numbers.count))
         return row_numbers
 
 
-def _beside(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
+def _combined_numbers(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
     return np.where((first < 0) | (second < 0), -1, first * count + second)
 
 
@@ -297,11 +297,11 @@ class SourceIndex:
         rest = self._condition.other_parts
         if not rest:
             return target, source
-        is_match = _true(rest, beside(rows, target, self._source, source, self._needed))
+        is_match = _true(rest, paired_rows(rows, target, self._source, source, self._needed))
         return target[is_match], source[is_match]
 
 
-def beside(
+def paired_rows(
     rows: pa.RecordBatch, target: Ndarray, source_rows: pa.RecordBatch, source: Ndarray, names: Sequence[str]
 ) -> pa.RecordBatch:
     """Pairs of rows as one batch. target, source: row numbers. names: the columns of the result."""

@@ -1,4 +1,4 @@
-"""The metrics of a MERGE, by the reference's names."""
+"""The metrics of a MERGE, by delta-spark's names."""
 
 from __future__ import annotations
 

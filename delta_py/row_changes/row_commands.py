@@ -1,6 +1,6 @@
 """DELETE and UPDATE without Spark.
 
-    delete(store, "price < 15")                               # metrics, by the reference's names
+    delete(store, "price < 15")                               # metrics, by delta-spark's names
     update(store, {"price": "price * 2"}, None, "id = 2")
 
 Conditions and values are SQL in Spark's dialect, evaluated on Arrow. An expression that cannot be evaluated is refused by its
@@ -24,7 +24,7 @@ from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
 from delta_py.row_rules.row_constraints import Clock
 from delta_py.storage.store import ObjectStore
-from delta_py.write.row_changes import DELETED, NEW, UPDATED
+from delta_py.write.task_changes import DELETED, NEW, UPDATED
 
 
 def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str = "UTC") -> dict[str, int]:

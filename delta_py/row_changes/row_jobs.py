@@ -2,7 +2,7 @@
 commit.
 
     scan = target_rows(dml, candidates, columns)
-    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of row_changes.py
+    metrics = change_rows(dml, scan, make, parameters)      # make: batches of the scan -> the batches of task_changes.py
 
 Each thread reads a share of the files, batch by batch. If anything fails before the commit, the written files are deleted.
 Protocol: Requirements for Writers.
@@ -22,11 +22,11 @@ import pyarrow as pa
 from delta_py.expressions.tree import Expression
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml, MetricNames
-from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_listed_files, row_address_column
 from delta_py.threads import in_threads
 from delta_py.types.schema import StructField, StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
+from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
 _THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
 _SHARE_BYTES = 32 * 1024 * 1024
@@ -40,11 +40,11 @@ def target_rows(dml: Dml, candidates: Candidates, columns: Sequence[StructField]
     true."""
     requested_schema = StructType((*columns, row_address_column().logical))
     options = ScanOptions(row_address=True, drop_rows=predicate is not None, timezone=dml.state.time_zone)
-    return plan_given(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
+    return plan_listed_files(dml.config, dml.state.store, candidates.files.to_batches(), requested_schema, predicate, options)
 
 
 def address(dml: Dml, rows: pa.RecordBatch, change: int) -> dict[str, pa.Array]:
-    """The columns of row_changes.py that tell the positions of rows of the scan, and how they change."""
+    """The columns of task_changes.py that tell the positions of rows of the scan, and how they change."""
     places = rows.column(ROW_ADDRESS)
     columns = {FILE: places.field("file_number"), ROW: places.field("row_index")}
     if dml.row_ids is not None:
@@ -90,7 +90,7 @@ def _changed_rows(
     if scan is not None:
         # Each share writes its own files, so small tables are not split.
         count = _THREADS if dml.operation == "DELETE" else min(_THREADS, 1 + scan.report.bytes_kept // _SHARE_BYTES)
-        shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, wanted_groups=count)
+        shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, target_groups=count)
 
         def change(task: int) -> TaskChanges:
             return write_changes(state, make(read_files(scan.state, shares[task].scan_files())), task=task)

@@ -221,7 +221,7 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
 
 
 def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
-    """Metrics under the names of the reference's histories."""
+    """Metrics under the names of delta-spark's histories."""
     of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if batch is not None:
         return {"numAddedFiles": len(written.adds), "numRemovedFiles": len(replaced.written.removes), **of_rows}

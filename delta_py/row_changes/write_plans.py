@@ -17,8 +17,8 @@ from typing import Any, ClassVar, TypeAlias
 from delta_py.commit.transaction import Transaction
 from delta_py.definition.create import TableDefinition, check_empty, create_parameters, define_table
 from delta_py.definition.evolve import DefinitionChanges, changed_definition
-from delta_py.definition.overwrite import Overwrites, needs_change_files, what_is_overwritten
-from delta_py.definition.replace import OPERATIONS, Replacement, not_there
+from delta_py.definition.overwrite import Overwrites, needs_change_files, overwritten_by
+from delta_py.definition.replace import OPERATIONS, Replacement, table_not_found
 from delta_py.definition.request import WriteRequest
 from delta_py.errors import SchemaMismatchError, TableAlreadyExistsError
 from delta_py.protocol.actions import DomainMetadata
@@ -28,7 +28,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.conform import Conformer
 from delta_py.row_rules.evolution import without_foreign_metadata
 from delta_py.row_rules.geospatial import check_same_shapes
-from delta_py.row_rules.rule_columns import HiddenColumns
+from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
@@ -173,7 +173,7 @@ def plan_on_snapshot(
     visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
     if snapshot is None:
         if request.as_select == "replace":
-            raise not_there(store)
+            raise table_not_found(store)
         if request.as_select == "create":
             check_empty(store)
         return _plan_create(store, visible, request)
@@ -264,7 +264,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     _check_same_metadata(snapshot.config, request)
     check_same_shapes(data_schema, state.schema)
     Conformer(state, to_arrow_schema(data_schema))
-    overwrites = what_is_overwritten(config, request)
+    overwrites = overwritten_by(config, request)
     insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
     state = replace(state, replace_where=request.replace_where, insert_changes=insert_changes)
     return ChangePlan(request, state, changes, overwrites, snapshot.metadata.id)

@@ -1,10 +1,10 @@
 """Checks and converts rows before they are written: the rules of a table, applied to Arrow batches.
 
     state = write_state(config, store, read_version)      # driver
-    lawful = Conformer(state, data_schema).conform(batch)      # executor
+    conformed = Conformer(state, data_schema).conform(batch)      # executor
 
 In: batches in any column order and any case of names, with types that Spark's store assignment accepts for the columns.
-Out: LawfulBatch, in the table's column order and Arrow types, with every rule of the table satisfied. The Parquet encoder
+Out: ConformedBatch, in the table's column order and Arrow types, with every rule of the table satisfied. The Parquet encoder
 (data_files.py) accepts nothing else.
 Protocol: Requirements for Writers.
 """
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from delta_py.errors import InvariantViolationError, SchemaMismatchError
 from delta_py.expressions.functions.text_growth import in_each_row
 from delta_py.protocol.identity_columns import identity_of
+from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.new_columns import check_duplicates
 from delta_py.row_rules.not_null import check_not_null
@@ -32,7 +33,6 @@ from delta_py.row_rules.row_constraints import (
     default_value,
     generation_rule,
 )
-from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.store_assignment_casts import TimeRules, check_may_be_absent, converter, extra_columns
 from delta_py.row_rules.write_state import WriteState
 from delta_py.types.char_types import CharTypes, char_types
@@ -42,7 +42,7 @@ from delta_py.types.schema import BINARY, STRING, StructField, StructType, to_ar
 
 
 @dataclass(frozen=True, slots=True)
-class LawfulBatch:
+class ConformedBatch:
     """Rows that may be written. Only Conformer.conform and `unchanged` make it.
 
     batch: schema exactly `to_arrow_schema(state.schema)`, logical names.
@@ -51,9 +51,9 @@ class LawfulBatch:
     batch: pa.RecordBatch
 
 
-def unchanged(batch: pa.RecordBatch) -> LawfulBatch:
+def unchanged(batch: pa.RecordBatch) -> ConformedBatch:
     """Rows that were read from the same table, with its schema, and are written back unchanged."""
-    return LawfulBatch(batch)
+    return ConformedBatch(batch)
 
 
 # ---------------------------------------------------------------- batches, on an executor
@@ -116,16 +116,16 @@ class Conformer:
             if column.place is None and GENERATION in column.field.metadata
         )
         self._identities = identities
-        self._numbered = tuple(
+        self._identity_positions = tuple(
             number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
         )
-        answers = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _rules_of_rows(state, self._columns)}
-        self._answered = tuple(answer for answer in answers.values() if answer is not None)
-        self._checks = tuple(RowCheck(rule, schema, clock) for rule, answer in answers.items() if answer is None)
-        if self._checks or self._answered or self._generated:
+        hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
+        self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
+        self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
+        if self._checks or self._hidden_checks or self._generated:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
-    def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> LawfulBatch:
+    def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> ConformedBatch:
         """The batch in the table's columns and types. new_rows: False for rows that were in the table before; these keep the
         numbers of their identity columns.
 
@@ -135,7 +135,7 @@ class Conformer:
         DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row for which an expression cannot be evaluated.
         """
         arrays = [column.values(batch) for column in self._columns]
-        for number in self._numbered if new_rows else ():
+        for number in self._identity_positions if new_rows else ():
             arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
         if self._generated:
             input_columns = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
@@ -146,18 +146,18 @@ class Conformer:
         for column, array in zip(self._columns, arrays, strict=True):
             if column.lengths is not None:
                 check_lengths(array, column.lengths, column.field.name)
-        lawful = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
+        conformed = pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema)
         for check in self._checks:
-            check.check(lawful)
-        for answer in self._answered:
-            answer.check(lawful, batch)
-        return LawfulBatch(lawful)
+            check.check(conformed)
+        for hidden_check in self._hidden_checks:
+            hidden_check.check(conformed, batch)
+        return ConformedBatch(conformed)
 
     def _with_numbers(self, values: pa.Array, name: str) -> pa.Array:
         """Replace nulls by numbers."""
         if not values.null_count:
             return values
-        assert self._identities is not None, "a gate without numbers gets rows for them"
+        assert self._identities is not None, "no identity numbers for rows that need them"
         numbers = self._identities.take(name, values.null_count)
         return numbers if values.null_count == len(values) else pc.replace_with_mask(values, values.is_null(), numbers)
 
@@ -199,7 +199,7 @@ def _as_read_again(column: _Column, state: WriteState) -> _Column:
     return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
 
 
-def _rules_of_rows(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
+def _row_rules(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowRule]:
     """The rules that each row must satisfy: the rule of a generated column only if its values come from the data."""
     for column in columns:
         if column.place is not None and GENERATION in column.field.metadata:

@@ -50,7 +50,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     nullability and metadata, and also their type, if it is the wider one. A column takes the data's type if its type is void. It
     also takes it if the data's type is wider, widening is requested (`widen`) and delta.enableTypeWidening is true; then the
     change is recorded in its metadata. Generated and identity columns keep their types. Files store bytes and shorts as integers,
-    so these become wider in any table, as in the reference.
+    so these become wider in any table, as in delta-spark.
     casts: a column also keeps its type if store assignment can cast the data's values to it.
     Raises SchemaMismatchError: DELTA_FAILED_TO_MERGE_FIELDS for all other types, whose values would change,
     DELTA_DUPLICATE_COLUMNS_FOUND for names in the data that are equal or differ only in case, DELTA_CONSTRAINT_DATA_TYPE_MISMATCH
@@ -227,9 +227,9 @@ class SchemaMerge:
             case MapType(key, value, nulls), MapType(data_key, data_value, _):
                 merged_key = self._type(key, data_key, (*path, "key"))
                 return MapType(merged_key, self._type(value, data_value, (*path, "value")), nulls)
-        return table if data in (table, VOID) else self.plain(table, data, path)
+        return table if data in (table, VOID) else self.merge_plain(table, data, path)
 
-    def plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+    def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The common type of two types that differ and are not both structs, arrays or maps. Raises SchemaMismatchError."""
         is_alike = self.stores_alike and table in STORED_AS_INT32 and data in STORED_AS_INT32
         if table == VOID or ((self.widens or is_alike) and is_widening(table, data, like_iceberg=self.like_iceberg)):

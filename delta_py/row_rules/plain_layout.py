@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.values.buffers import Ndarray
-from delta_py.types.arrow_layouts import is_list_like, is_shape, plain_schema, plain_type
+from delta_py.types.arrow_layouts import is_geospatial, is_list_like, plain_schema, plain_type
 
 _MOST_ROWS = 1 << 17
 _MOST_BYTES = 16 * 1024 * 1024
@@ -135,7 +135,7 @@ class _Layout:
         """The values in a type that Arrow's `take` supports. Texts get 64-bit offsets, because together they may have any
         size."""
         types, kind = pa.types, values.type
-        if isinstance(kind, pa.BaseExtensionType) and not is_shape(kind):
+        if isinstance(kind, pa.BaseExtensionType) and not is_geospatial(kind):
             return self._takeable(values.storage)
         if types.is_string_view(kind):
             return values.cast(pa.large_string())
@@ -189,7 +189,7 @@ class _Layout:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return is_shape(kind) or plain_type(kind).equals(kind)
+    return is_geospatial(kind) or plain_type(kind).equals(kind)
 
 
 def _key(array: pa.Array) -> _DictionaryKey:

@@ -4,7 +4,7 @@ replaceWhere, lengths of CHAR and VARCHAR; and the defaults of columns that the 
     rules = table_rules(config)                                 # driver: text, small
     RowCheck(rule, schema, clock).check(batch)                  # executor: raises for the first row that breaks it
 
-A row satisfies a rule if the rule's expression is true; false and null break it, as in the reference. Expressions are evaluated
+A row satisfies a rule if the rule's expression is true; false and null break it, as in delta-spark. Expressions are evaluated
 on whole batches with Spark's semantics (delta_py/expressions). A rule that cannot be evaluated is refused by name before any row
 is read.
 Protocol: Column Invariants; CHECK Constraints; Generated Columns; Default Columns.

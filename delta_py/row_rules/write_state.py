@@ -3,7 +3,7 @@
     state = write_state(config, store, read_version)
 
 A rule that cannot be enforced by the tasks (an expression with an unknown function) refuses the write here, unless the data
-contains the rule's results (rule_columns.py).
+contains the rule's results (hidden_rule_columns.py).
 Protocol: Requirements for Writers.
 """
 
@@ -25,6 +25,7 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.row_rules.bloom_filters import bloom_filters
 from delta_py.row_rules.file_settings import current_file_settings
 from delta_py.row_rules.geospatial import can_mark
+from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.row_constraints import (
     Clock,
     GeneratedColumn,
@@ -35,7 +36,6 @@ from delta_py.row_rules.row_constraints import (
     marked_fields,
     table_rules,
 )
-from delta_py.row_rules.rule_columns import HiddenColumns
 from delta_py.row_rules.store_assignment_casts import unenforceable
 from delta_py.statistics.stats_columns import stats_columns
 from delta_py.storage.store import ObjectStore

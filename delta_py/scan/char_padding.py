@@ -29,9 +29,9 @@ def is_char(field: StructField, inner: Path = ()) -> bool:
     return char_type is not None and char_type.kind == "char"
 
 
-def ends_in_char(along: Sequence[StructField]) -> bool:
+def ends_in_char(path_fields: Sequence[StructField]) -> bool:
     """Whether the last field of a path is CHAR: statistics describe the stored text, so they do not bound the padded text."""
-    return is_char(along[0], tuple(inner.name for inner in along[1:]))
+    return is_char(path_fields[0], tuple(inner.name for inner in path_fields[1:]))
 
 
 def pad(array: pa.Array, chars: CharTypes) -> pa.Array:

@@ -76,13 +76,13 @@ class FilePruner:
         pruning_paths = [path for path in columns_of(pruning) if path[0] not in same]
         fields = {physical_path(schema, path, mode): find_path(schema, path) for path in pruning_paths}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        telling = {path: along[-1].data_type for path, along in fields.items() if not ends_in_char(along)}
+        leaf_types = {path: path_fields[-1].data_type for path, path_fields in fields.items() if not ends_in_char(path_fields)}
         paths = {path: physical_path(schema, path, mode) for path in pruning_paths}
         physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
         return cls(
             physical,
-            {path: along[0] for path, along in fields.items() if path in partitions},
-            {path: telling[path] for path in columns_with_stats(physical) if path in telling and path not in partitions},
+            {path: path_fields[0] for path, path_fields in fields.items() if path in partitions},
+            {path: leaf_types[path] for path in columns_with_stats(physical) if path in leaf_types and path not in partitions},
             timezone,
             tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
         )

@@ -16,16 +16,16 @@ Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _MOST_BYTES = 1 << 38
 
 
-def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[pa.Table]:
+def pack_files(files: pa.Table, max_group_bytes: int, open_cost_bytes: int, target_groups: int) -> list[pa.Table]:
     """Split a scan's files, or parts of them (Scan.cut_files), into groups of about equal bytes, in order, at least one file
     each.
 
     A group holds at most max_group_bytes (a larger file is a group of its own), counting open_cost_bytes for each file. If the
-    table is small, the result has wanted_groups groups, or one group per file. [] if there is no file.
+    table is small, the result has target_groups groups, or one group per file. [] if there is no file.
     """
     # The log may contain any size: clipping keeps the sum for ten million files within int64.
     sizes = bytes_to_read(files).to_numpy().clip(0, _MOST_BYTES) + min(open_cost_bytes, _MOST_BYTES)
-    bounds = _group_bounds(sizes, max(1, wanted_groups), max(1, max_group_bytes)) if len(sizes) else ()
+    bounds = _group_bounds(sizes, max(1, target_groups), max(1, max_group_bytes)) if len(sizes) else ()
     return [files.slice(start, stop - start) for start, stop in bounds]
 
 

@@ -5,7 +5,7 @@
     partitions.may_match(adds)               # unknown counts as a match: the conflict check uses this
 
 Values are compared typed and never by their texts, as Spark compares them: 1 is 01, -0.0 is 0.0, NaN is NaN, null and the empty
-text are equal, and texts of CHAR(n) are padded. Texts with a collation are compared by their bytes, as the reference does. Each
+text are equal, and texts of CHAR(n) are padded. Texts with a collation are compared by their bytes, as delta-spark does. Each
 column is looked up once for all files, and no evaluation can fail for a value.
 Protocol: Partition Value Serialization.
 """

@@ -100,11 +100,11 @@ class Scan:
         for batch in self.files.to_batches(max_chunksize=4096):
             yield from scan_files(batch)
 
-    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, wanted_groups: int) -> list[FileGroup]:
+    def pack(self, *, max_group_bytes: int, open_cost_bytes: int, target_groups: int) -> list[FileGroup]:
         """The files in groups, as pack_files builds them."""
-        return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, wanted_groups)]
+        return [FileGroup.of(files) for files in pack_files(self.files, max_group_bytes, open_cost_bytes, target_groups)]
 
-    def cut_files(self, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> pa.Table:
+    def cut_files(self, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> pa.Table:
         """The files, with PART_START and PART_BYTES. A file with more bytes than two groups should have, or than max_part_bytes,
         gets one row for each of its parts. The parts of a file are consecutive, and each is at least open_cost_bytes long.
 
@@ -112,7 +112,7 @@ class Scan:
         files, such as DML.
         """
         sizes = self.files["size"].to_numpy()
-        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, wanted_groups)
+        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, target_groups)
         file_numbers = np.repeat(np.arange(len(sizes)), counts)
         number = np.arange(len(file_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
         size, count = sizes[file_numbers], counts[file_numbers]
@@ -121,13 +121,13 @@ class Scan:
         files = self.files if len(file_numbers) == len(sizes) else self.files.take(pa.array(file_numbers))
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
-    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, wanted_groups: int) -> Integers:
+    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
         """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS."""
         single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
             return single_parts
         total = min(2**62, int(sizes.sum(dtype=np.float64)))
-        share = max(1, open_cost_bytes, total // max(1, wanted_groups))
+        share = max(1, open_cost_bytes, total // max(1, target_groups))
         max_bytes = max(1, open_cost_bytes, max_part_bytes)
         counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
         return np.minimum(counts, _MOST_PARTS)
@@ -187,20 +187,20 @@ def plan_scan(
     row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
-    kept_files = _KeptFiles(schema, row_limit, index)
+    selected_files = _SelectedFiles(schema, row_limit, index)
     leaves, counted = pruner.stats_leaves, options.count_rows or row_limit is not None
     batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
     for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
-        kept_files.add(batch, *pruner.pruned_from(batch))
-        if kept_files.are_enough:
+        selected_files.add(batch, *pruner.pruned_from(batch))
+        if selected_files.are_enough:
             break
-    return kept_files.scan(state)
+    return selected_files.scan(state)
 
 
 NUMBERED_FILE_SCHEMA = FILE_SCHEMA.append(pa.field("number", pa.int32()))
 
 
-def plan_given(
+def plan_listed_files(
     config: TableConfig,
     store: ObjectStore,
     files: Iterable[pa.RecordBatch],
@@ -211,20 +211,20 @@ def plan_given(
     """plan_scan for files that are already chosen. files: NUMBERED_FILE_SCHEMA."""
     state = make_state(config, store, columns, predicate, options)
     pruner = FilePruner.of(config, predicate, options.timezone)
-    kept_files = _KeptFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
+    selected_files = _SelectedFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        kept_files.add(file_batch, *pruner.pruned_from(file_batch))
-    return kept_files.scan(state)
+        selected_files.add(file_batch, *pruner.pruned_from(file_batch))
+    return selected_files.scan(state)
 
 
-class _KeptFiles:
+class _SelectedFiles:
     """The files that a plan keeps, batch by batch. row_limit: the number of rows that is enough; None for all. index:
     is checked last."""
 
     def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
         assert row_limit is None or index is None, "rows would be counted of files that are left out"
-        self._schema, self._wanted, self._index = schema, row_limit, index
+        self._schema, self._row_limit, self._index = schema, row_limit, index
         self._batches: list[pa.RecordBatch] = []
         self._row_counts: list[pa.Array] = []
         self._files_total = self._bytes_total = self._rows = 0
@@ -232,7 +232,7 @@ class _KeptFiles:
 
     @property
     def are_enough(self) -> bool:
-        return self._wanted is not None and self._rows >= self._wanted
+        return self._row_limit is not None and self._rows >= self._row_limit
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
         self._files_total += batch.files.num_rows
@@ -240,10 +240,10 @@ class _KeptFiles:
         self._bytes_in_partitions += bytes_in_partitions
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
-        if self._wanted is not None:
+        if self._row_limit is not None:
             # Keep files up to the first one with which there are surely enough rows.
             ends = np.cumsum(rows.fill_null(0).to_numpy())
-            stop = int(np.searchsorted(ends, self._wanted - self._rows)) + 1
+            stop = int(np.searchsorted(ends, self._row_limit - self._rows)) + 1
             if stop < files.num_rows:
                 first = from_numpy(np.arange(stop))
                 files, rows = files.take(first), rows.take(first)  # a slice would keep the whole batch in memory

@@ -46,9 +46,9 @@ class Address:
     key: str
 
     @property
-    def holder(self) -> tuple[StoreKind, str, str]:
-        """Two places with the same holder share a connection and a container."""
-        return self.kind, self.account, self.container
+    def service(self) -> tuple[StoreKind, str]:
+        """Two places with the same service share a connection."""
+        return self.kind, self.account
 
 
 def has_scheme(path: str) -> bool:
@@ -147,7 +147,7 @@ def in_reach(root: str, other: str) -> bool:
     if kind is None or kind_of(other) != kind:
         return kind is None and other.startswith("/")
     try:
-        return address_of(other).holder[:2] == address_of(root).holder[:2]
+        return address_of(other).service == address_of(root).service
     except InvalidOptionError:
         return False
 

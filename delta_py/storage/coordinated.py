@@ -14,6 +14,7 @@ Protocol: Reading Catalog-managed Tables; Commit Protocol; Publishing Commits.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import logging
 import os
@@ -32,7 +33,7 @@ from delta_py.coordinator.ledger import (
     Ratified,
     Tail,
     VersionTakenError,
-    to_forget,
+    forget_call,
 )
 from delta_py.coordinator.open_coordinator import open_ledger
 from delta_py.errors import CorruptTableError, DeltaError, StorageError, UnsupportedOperationError
@@ -81,7 +82,7 @@ class CoordinatedStore:
     """file_store: the store without the ledger. url: of the ledger. transaction: a transaction over several tables, in which the
     table is read and written. Then the table has the state from the transaction's begin, plus the transaction's own changes."""
 
-    __slots__ = ("_file_store", "_tail", "_url", "_was_asked", "place", "transaction")
+    __slots__ = ("_file_store", "_is_tail_known", "_tail", "_url", "place", "transaction")
 
     commits_per_request: int = 64
     """How many commits are ratified together, at most."""
@@ -90,7 +91,7 @@ class CoordinatedStore:
 
     def __init__(self, file_store: ObjectStore, url: str, transaction: str | None = None) -> None:
         self._file_store, self._url, self.place, self.transaction = file_store, url, place_of(file_store.root), transaction
-        self._was_asked = False
+        self._is_tail_known = False
         self._tail: Tail | None = None  # the last answer of the ledger
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,13 +119,13 @@ class CoordinatedStore:
         """Ask the ledger. Raises CoordinatorUnavailableError, and in a transaction TransactionEndedError."""
         ledger = self.ledger
         tail = ledger.tail(self.place) if self.transaction is None else ledger.tail_in(self.transaction, self.place)
-        self._tail, self._was_asked = tail, True
+        self._tail, self._is_tail_known = tail, True
         return tail
 
     @property
     def last_tail(self) -> Tail | None:
         """The ledger's last answer, for example from the last listing of the log. Asks the ledger if there is none yet."""
-        return self._tail if self._was_asked else self.tail()
+        return self._tail if self._is_tail_known else self.tail()
 
     def register(self, version: int, table_id: str) -> None:
         """Begin to coordinate the table, whose newest version this is."""
@@ -204,17 +205,17 @@ class CoordinatedStore:
             if name is not None:
                 self._check_unmanaged()
             # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
-            is_ordinary = self._was_asked and self._tail is None
+            is_ordinary = self._is_tail_known and self._tail is None
             self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
             return
         if name.version == 0 and self._has_no_log():
             raise StorageError(
                 f"The coordinator {self.ledger.shown} knows a table at {self.root}, which no longer exists: it was deleted. "
-                f"Nothing was committed. Have the ledger forget the place first ({to_forget(self.place)}), or use another one.",
+                f"Nothing was committed. Have the ledger forget the place first ({forget_call(self.place)}), or use another one.",
                 root=self.root,
             )
         if name.version <= tail.version:
-            raise FileExistsError(17, "The version is ratified", path)
+            raise FileExistsError(errno.EEXIST, "The version is ratified", path)
         staged = self.stage(name.version, data)
         try:
             self.ratify([staged])
@@ -225,7 +226,7 @@ class CoordinatedStore:
             self.drop_staged(staged)
             if error.message_parameters["version"] is None:
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
-            raise FileExistsError(17, error.message, path) from error
+            raise FileExistsError(errno.EEXIST, error.message, path) from error
 
     def forbids(self, maintenance: str) -> bool:
         """Whether the table's catalog forbids an operation to its clients."""
@@ -241,18 +242,18 @@ class CoordinatedStore:
         try:
             self.ledger.ratify(staged)
         except VersionTakenError:
-            self._was_asked = False  # the ledger's last answer is outdated
+            self._is_tail_known = False  # the ledger's last answer is outdated
             raise
-        self.took(staged)
+        self.note_ratified(staged)
 
-    def took(self, staged: Sequence[Ratified]) -> None:
+    def note_ratified(self, staged: Sequence[Ratified]) -> None:
         """Note that staged commits are ratified, without asking the ledger, and have them published."""
         tail = self._tail
         if tail is not None and tail.version + 1 == staged[0].version:
             commits = (replace(commit, content=None) for commit in staged)
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
-            self._was_asked = False
+            self._is_tail_known = False
         publication.later(self)
 
     def check_place(self, version: int) -> None:
@@ -292,7 +293,7 @@ class CoordinatedStore:
             self.ledger.propose(self.transaction, Proposed(staged, described))
         except VersionTakenError as error:
             self.drop_staged(staged)
-            raise FileExistsError(17, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
+            raise FileExistsError(errno.EEXIST, error.message, f"{LOG_DIRECTORY}/{commit_file_name(version)}") from error
 
     def stage(self, version: int, data: bytes) -> Ratified:
         """Write a commit to the directory of staged commits. Raises OSError, CorruptTableError."""

@@ -66,7 +66,7 @@ class _Parsing:
 
     def __init__(self, reader: CommitReader, file: LogFile) -> None:
         self._reader, self._file = reader, file
-        self._given: set[str] = set()
+        self._yielded_keys: set[str] = set()
         self.removed: str | None = None
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
@@ -79,7 +79,7 @@ class _Parsing:
                     self._take(number, line, adds)
                     if len(adds) == _LINES_AT_ONCE:
                         yield _batch(adds, schema)
-                        self._given |= adds.keys()
+                        self._yielded_keys |= adds.keys()
                         adds = {}
             if adds:
                 yield _batch(adds, schema)
@@ -94,7 +94,7 @@ class _Parsing:
         if add is not None:
             if changes_rows(add):
                 key = self._key(number, add)
-                if key in self._given:
+                if key in self._yielded_keys:
                     raise corrupt_line(self._file, number, "an action repeats another one of the same file.")
                 adds[key] = add
         elif remove is not None:

@@ -35,7 +35,7 @@ class StreamLog:
         self._snapshot, self._store = snapshot, snapshot.store
         self._with_stats, self._fail_on_data_loss = with_stats, fail_on_data_loss
         self._commits: OrderedDict[int, StreamCommit] = OrderedDict()
-        self._kept_files = 0
+        self._cached_files = 0
         self._newest: LogFile | None = None
 
     def commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
@@ -113,13 +113,13 @@ class StreamLog:
         """Cache the commit for the next trigger, within bounds."""
         self._forget(commit.version)
         self._commits[commit.version] = commit
-        self._kept_files += commit.files.num_rows
-        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._kept_files > FILES_KEPT):
+        self._cached_files += commit.files.num_rows
+        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._cached_files > FILES_KEPT):
             self._forget(next(iter(self._commits)))
 
     def _forget(self, version: int) -> None:
         commit = self._commits.pop(version, None)
-        self._kept_files -= 0 if commit is None else commit.files.num_rows
+        self._cached_files -= 0 if commit is None else commit.files.num_rows
 
     def state_at(self, version: int) -> Snapshot:
         if version == self._snapshot.version:
@@ -137,7 +137,7 @@ class StreamLog:
                 version=version,
             ) from error
 
-    def state_if_kept(self, version: int) -> Snapshot | None:
+    def state_if_in_log(self, version: int) -> Snapshot | None:
         try:
             return self.state_at(version)
         except LogFileNotFoundError:

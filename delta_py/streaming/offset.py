@@ -2,7 +2,7 @@
 
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
-The two offsets that bound a batch determine its rows. The reference's streams have the same form, without the last two rows.
+The two offsets that bound a batch determine its rows. delta-spark's streams have the same form, without the last two rows.
 
     sourceVersion        the version of this form: 1; 3 for an offset at a change of the schema; others are refused
     reservoirId          the table's id; another table at the path is refused
@@ -18,7 +18,7 @@ The two offsets that bound a batch determine its rows. The reference's streams h
     eventTimeColumn      with sourceVersion 100 only: files are ordered by their minimum time in this column, and the stream has
                          read all rows before the minimum time of the files after `index`
 
-The reference's change feeds stay at the last change that they read, and do not start from a version that does not exist yet.
+delta-spark's change feeds stay at the last change that they read, and do not start from a version that does not exist yet.
 So such an offset has the position of the last change, and the next version in goesOnWithVersion.
 """
 
@@ -37,7 +37,7 @@ SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE = -20, -19
 _FORM = 1
 # The form with one of these indexes; in this form the index before the first file is -100.
 _FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
-# With the field eventTimeColumn. The reference has no such order, and refuses the number.
+# With the field eventTimeColumn. delta-spark has no such order, and refuses the number.
 _FORM_BY_TIME = 100
 _LONGS = range(2**63)
 

@@ -44,7 +44,7 @@ class PlaceCheck:
             self._check_state_of(place)
         if self._has_feed:
             version = min(place.version, self._ours.version)
-            state = self._log.state_if_kept(version)
+            state = self._log.state_if_in_log(version)
             check_feed(self._ours.config if state is None else state.config, version, self._ours.root)
         self._known_start = place.version
 
@@ -61,7 +61,7 @@ class PlaceCheck:
     def _check_state_of(self, place: StreamOffset) -> None:
         """Check that the rows after an offset belong to a state that the stream can read."""
         version = place.version if place.is_initial else self._version_of_state(place)
-        state = self._log.state_at(version) if place.is_initial else self._log.state_if_kept(version)
+        state = self._log.state_at(version) if place.is_initial else self._log.state_if_in_log(version)
         if state is not None:
             check_state(self._ours, state.protocol, state.metadata, version)
         elif self._ours.config.feature("columnMapping"):  # else columns are never renamed, or dropped without rows

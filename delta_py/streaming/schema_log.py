@@ -4,7 +4,7 @@
     log.newest                                  # TrackedSchema, or None
     log.append(entry)
 
-An entry is a file, named by its number, of two lines: `v1`, and JSON. The reference stores schemaTrackingLocation in the same
+An entry is a file, named by its number, of two lines: `v1`, and JSON. delta-spark stores schemaTrackingLocation in the same
 form, and each of the two can continue the other's log.
 """
 

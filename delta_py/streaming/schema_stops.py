@@ -50,10 +50,11 @@ class SchemaStops:
         is_passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
         return not is_passed and self._tracker.is_change(self._committed.checked(file))
 
-    def begin_within(self, start: StreamOffset, end: StreamOffset) -> None:
+    def begin_in_batch(self, start: StreamOffset, end: StreamOffset) -> None:
         """Record the schema of a batch that was planned before there was a log of schemas, and that Spark runs again."""
         if self._tracker.is_on:
             return
+        # BEFORE_FIRST: the batch ends before the version's first file, so it does not read this version.
         last = end.version if end.index > BEFORE_FIRST else max(0, end.version - 1)
         first = min(last, start.version)
         config = self._log.state_at(first).config
@@ -63,4 +64,4 @@ class SchemaStops:
             if commit.protocol is not None or commit.metadata is not None:
                 config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)
                 states.append((commit.version, config))
-        self._tracker.begin_within(states, last)
+        self._tracker.begin_in_batch(states, last)

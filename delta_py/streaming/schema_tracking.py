@@ -72,7 +72,7 @@ class SchemaTracker:
         if is_other:
             self._stop()
 
-    def begin_within(self, states: list[tuple[int, TableConfig]], end: int) -> None:
+    def begin_in_batch(self, states: list[tuple[int, TableConfig]], end: int) -> None:
         """As begin, for a batch that was planned before there was a log. states: (version, state) of all changes in the batch.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.

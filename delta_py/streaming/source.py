@@ -126,7 +126,7 @@ class StreamSource:
         self._go_on_from(start)
         self._places.check(end)
         if self._stops is not None:
-            self._stops.begin_within(start, end)
+            self._stops.begin_in_batch(start, end)
         return self._planner.plan(start, end, columns, predicate)
 
     def commit(self, end: StreamOffset) -> None:

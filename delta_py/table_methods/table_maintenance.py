@@ -126,7 +126,7 @@ class MaintenanceMethods:
         object stays at its version.
 
         ignore_missing_files: leave out data files of that state that are missing, with a warning; their rows are lost.
-        Returns metrics by the reference's names. Raises as copies/restore.py.
+        Returns metrics by delta-spark's names. Raises as copies/restore.py.
         """
         from delta_py.copies.restore import restore  # as in checkpoint
 

@@ -17,7 +17,7 @@ _SHAPES = "geoarrow."
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The Arrow type for the same values without dictionaries, runs, views, 64-bit offsets, fixed sizes and extensions."""
     types = pa.types
-    if is_shape(kind):
+    if is_geospatial(kind):
         return kind
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
@@ -40,7 +40,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain_field(field) for field in schema], schema.metadata)
 
 
-def is_shape(kind: pa.DataType) -> bool:
+def is_geospatial(kind: pa.DataType) -> bool:
     """Whether values are geometries or geographies of GeoArrow."""
     return isinstance(kind, pa.BaseExtensionType) and str(kind.extension_name).startswith(_SHAPES)
 

@@ -330,7 +330,7 @@ class Vacuum:
         yield self._fresh(tombstones)
         yield from self._leased(snapshot.version)
         if self._may_be_forgotten(snapshot):
-            commits = CommitReader(self._store, kept=False)
+            commits = CommitReader(self._store, uses_cache=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
                     yield self._fresh(pa.Table.from_batches(tombstones_of_commit(commits, file)))
@@ -378,7 +378,7 @@ class Vacuum:
         )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
-        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in the reference
+        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark
         implementation.
         """
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))

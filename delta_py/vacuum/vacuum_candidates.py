@@ -164,7 +164,7 @@ class RemovedFiles:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """FOUND_SCHEMA; a file may come more than once. Raises CorruptTableError, LogFileNotFoundError."""
-        reader = CommitReader(self._store, kept=False)
+        reader = CommitReader(self._store, uses_cache=False)
         for commit in reader.ahead(self._commits):
             removed, changes = files_of_commit(reader, commit)
             if pc.any(pc.greater_equal(removed["deletion_timestamp"], self._cutoff_ms)).as_py():
@@ -190,7 +190,7 @@ def removed_since(store: ObjectStore, version: int, newest: int) -> Iterator[pa.
     """The files that the commits after a version up to the newest one removed, and their change data: a lease of the version
     retains them. TOMBSTONE_SCHEMA. Raises CorruptTableError, LogFileNotFoundError for a commit that is gone.
     """
-    listing, reader = list_log(store, version + 1, newest), CommitReader(store, kept=False)
+    listing, reader = list_log(store, version + 1, newest), CommitReader(store, uses_cache=False)
     for number in range(version + 1, newest + 1):
         if number not in listing.commits:
             raise LogFileNotFoundError(

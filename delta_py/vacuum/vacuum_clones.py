@@ -81,7 +81,7 @@ class Clones:
     @classmethod
     def read(cls, store: ObjectStore, now_ms: int) -> Clones:
         """Read the clones of a table. now_ms: since 1970. Raises OSError, StorageError if the notes cannot be listed."""
-        registry = _Asked(store, now_ms)
+        registry = _CloneReader(store, now_ms)
         ended = [info.path for info in _newest_first(list_notes(store)) if not registry.is_of_use(store, info)]
         return cls(store.root, tuple(registry.known), tuple(registry.unknown), tuple(ended))
 
@@ -94,14 +94,14 @@ class Clones:
         for clone in self.known:
             is_referenced = clone.needed.hold(places)
             is_retained = pc.or_(is_retained, is_referenced)
-            self._tell(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
+            self._warn_retained(is_referenced, f"stay, because the shallow clone at {shown(clone.root)} reads them")
         for missing in self.unknown:
             is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], missing.written_ms), True).combine_chunks()
             is_aside = are_quarantined(candidates["path"]).combine_chunks()
             may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
             is_retained = pc.or_(is_retained, may_hold)
             advice = f"may be read by it, and stay. If it is gone, delete {missing.note}"
-            self._tell(may_hold, advice, f"the shallow clone {missing.where}is not known: {missing.reason}. ")
+            self._warn_retained(may_hold, advice, f"the shallow clone {missing.where}is not known: {missing.reason}. ")
         return candidates.filter(pc.invert(is_retained))
 
     def marked(self, candidates: pa.Table) -> pa.Table:
@@ -111,10 +111,10 @@ class Clones:
             is_referenced = clone.needed.hold(places_of(candidates["path"]))
             text = f", and the shallow clone at {shown(clone.root)} reads it"
             reasons = pc.if_else(is_referenced, pc.binary_join_element_wise(reasons, text, ""), reasons)
-            self._tell(is_referenced, f"go, though the shallow clone at {shown(clone.root)} reads them")
+            self._warn_retained(is_referenced, f"go, though the shallow clone at {shown(clone.root)} reads them")
         return candidates.set_column(3, "reason", reasons)
 
-    def _tell(self, which: pa.Array, what: str, why: str = "") -> None:
+    def _warn_retained(self, which: pa.Array, what: str, why: str = "") -> None:
         if count := pc.sum(which).as_py():
             _log.warning("%s: %s%d files that no version of this table needs %s", self.table, why, count, what)
 
@@ -123,7 +123,7 @@ def _newest_first(notes: list[ObjectInfo]) -> list[ObjectInfo]:
     return sorted(notes, key=lambda info: -info.modification_time_ms)
 
 
-class _Asked:
+class _CloneReader:
     """The clones of a table that were read so far, by their location and their spelling of the table's root."""
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
@@ -223,7 +223,7 @@ def _why_not_there(answer: _Answer, after: int) -> str | None:
     if answer.store is None:
         return _NOT_YET
     try:
-        reader = CommitReader(answer.store, kept=False)
+        reader = CommitReader(answer.store, uses_cache=False)
         for commit in list_commits(answer.store, after + 1, answer.version):
             if history_of(reader, [commit])[1]["operation"][0].as_py() in _BRING_FILES:
                 return None

@@ -68,7 +68,7 @@ def retention_ms_of(request: VacuumRequest, table_retention_ms: int) -> int:
         raise InvalidOptionError(
             f"A retention of {hours} hours is shorter than the {table_retention_ms / _HOUR_MS:g} hours of the table "
             "(delta.deletedFileRetentionDuration). Readers and writers that are at work may need the files, and versions of that "
-            "time could not be read any more. Nothing was deleted. If you are sure that nobody does, switch the check off "
+            "time could not be read any more. Nothing was deleted. If you are sure that nobody needs them, switch the check off "
             "(spark.databricks.delta.retentionDurationCheck.enabled=false, or enforce_retention_duration=False), or change the "
             "property.",
             error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",

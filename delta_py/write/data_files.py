@@ -29,7 +29,7 @@ from delta_py.protocol import column_mapping
 from delta_py.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_py.protocol.identity_columns import identity_columns
 from delta_py.protocol.paths import CHANGE_DATA_DIRECTORY, data_file_name, partition_directory
-from delta_py.row_rules.conform import Conformer, LawfulBatch, unchanged
+from delta_py.row_rules.conform import ConformedBatch, Conformer, unchanged
 from delta_py.row_rules.identity_numbers import IdentityValues
 from delta_py.row_rules.write_state import WriteState
 from delta_py.scan.file_groups import CHANGE_TYPE
@@ -97,10 +97,10 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: i
     writers = [FileSetWriter(state, task)]
     if state.insert_changes:
         writers.append(FileSetWriter(state, task, change_type="insert"))
-    gate = Gate(state, task)
+    conformer = TaskConformer(state, task)
     enough = gathered(batches, min(_SLICE_BYTES, state.layout.row_group_bytes))
-    written = _write_all((lawful for batch in enough for lawful in gate.lawful(batch)), writers)
-    return replace(written, identity_marks=gate.identity_marks)
+    written = _write_all((conformed for batch in enough for conformed in conformer.conform(batch)), writers)
+    return replace(written, identity_marks=conformer.identity_marks)
 
 
 def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> WrittenFiles:
@@ -108,7 +108,7 @@ def write_unchanged(state: WriteState, batches: Iterable[pa.RecordBatch], *, tas
     return _write_all(unchanged_batches(batches), [FileSetWriter(state, task)])
 
 
-def _write_all(batches: Iterable[LawfulBatch], writers: Sequence[FileSetWriter]) -> WrittenFiles:
+def _write_all(batches: Iterable[ConformedBatch], writers: Sequence[FileSetWriter]) -> WrittenFiles:
     with undone_on_failure(writers[0].store.root, writers):
         for batch in batches:
             for writer in writers:
@@ -131,14 +131,14 @@ def undone_on_failure(table_root: str, writers: Sequence[FileSetWriter]) -> Iter
         raise
 
 
-def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[LawfulBatch]:
+def unchanged_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[ConformedBatch]:
     """Rows of the table itself, in pieces small enough to hold."""
     for batch in batches:
         for piece in _pieces(batch):
             yield unchanged(piece)
 
 
-class Gate:
+class TaskConformer:
     """A Conformer for the batches of one task, whose schemas may differ."""
 
     def __init__(self, state: WriteState, task: int = 0) -> None:
@@ -153,7 +153,7 @@ class Gate:
         """As in WrittenFiles, for the rows so far."""
         return () if self._identities is None else self._identities.marks
 
-    def lawful(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> Iterator[LawfulBatch]:
+    def conform(self, batch: pa.RecordBatch, *, new_rows: bool = True) -> Iterator[ConformedBatch]:
         """The batch, in pieces small enough to hold. new_rows: as in Conformer.conform. Raises as Conformer."""
         if self._conformer is None or not batch.schema.equals(self._schema):
             self._conformer, self._schema = Conformer(self._state, batch.schema, self._identities), batch.schema
@@ -283,9 +283,9 @@ class FileSetWriter:
 
     # ------------------------------------------------------------ add rows
 
-    def add(self, lawful: LawfulBatch) -> None:
+    def add(self, conformed: ConformedBatch) -> None:
         """The batch may have more columns than the state's schema; these are ignored."""
-        for key, rows in split_by_partition(lawful.batch, self._partition_fields):
+        for key, rows in split_by_partition(conformed.batch, self._partition_fields):
             arrays = [
                 retyped(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
             ]

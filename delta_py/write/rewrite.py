@@ -47,8 +47,8 @@ from delta_py.write.data_files import (
     undone_on_failure,
     write_unchanged,
 )
-from delta_py.write.row_changes import vector_file_id
 from delta_py.write.row_ids import RowIdColumns, row_id_fields
+from delta_py.write.task_changes import vector_file_id
 
 _ROW_INDEX = StructType((StructField(ROW_ADDRESS, StructType((StructField("row_index", LONG),))),))
 _COPIED_TOGETHER_BYTES = 16 * 1024 * 1024
@@ -238,7 +238,7 @@ class _Rows:
         return self.present | self.deleted | self.updated
 
     @property
-    def kept_count(self) -> int:
+    def remaining_count(self) -> int:
         return self.row_count - len(self.present) - len(self.deleted) - len(self.updated)
 
 
@@ -277,7 +277,7 @@ class _Taker:
         remove = removed(file, data_change=self._rewrite.state.data_change)
         had_vector = int(file.deletion_vector is not None)
         counts = {"deleted": len(rows.deleted), "updated": len(rows.updated)}
-        if rows.kept_count == 0:
+        if rows.remaining_count == 0:
             self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
         elif self._rewrite.use_deletion_vectors:
             vectors = {"vectors_added": 1 - had_vector, "vectors_updated": had_vector}
@@ -297,7 +297,7 @@ class _Taker:
 
     def _put_off(self, file: ScanFile, rows: _Rows) -> None:
         self._waiting.append((file, rows))
-        self._waiting_rows += rows.row_count - rows.kept_count
+        self._waiting_rows += rows.row_count - rows.remaining_count
         if self._waiting_rows * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
             self._write_vectors()
 
@@ -334,7 +334,7 @@ class _Taker:
         batches = (batch for file, rows in files for batch in self._kept_rows(file, rows))
         written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
         self.parts.append(TakenOut(written, copied=written.row_count))
-        if written.row_count != sum(rows.kept_count for _, rows in files):
+        if written.row_count != sum(rows.remaining_count for _, rows in files):
             raise _mismatch(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
 
     def _kept_rows(self, file: ScanFile, rows: _Rows) -> Iterator[pa.RecordBatch]:
@@ -343,16 +343,16 @@ class _Taker:
         for batch in self._live_rows.read(replace(file, deletion_vector=inline_descriptor(rows.all_deleted))):
             count += batch.num_rows
             yield batch
-        if count != rows.kept_count:
+        if count != rows.remaining_count:
             raise _mismatch(file, rows, f"{count} rows were copied")
 
     def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
         if not places:
             return
         count, selected_file = 0, replace(file, selection=inline_descriptor(places))
-        for lawful in unchanged_batches(self._changed_rows.read(selected_file)):
-            self._images[kind].add(lawful)
-            count += lawful.batch.num_rows
+        for conformed in unchanged_batches(self._changed_rows.read(selected_file)):
+            self._images[kind].add(conformed)
+            count += conformed.batch.num_rows
         if count != len(places):
             raise RowCountMismatchError(
                 f"{len(places)} rows of data file {file.path} are removed, and {count} of them were found for the change data "

@@ -19,10 +19,10 @@ from delta_py.protocol.identity_columns import identity_columns
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store_options import is_storage_option
 from delta_py.types.names import quoted
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api.spark_rule_columns import rules_of_table, with_rule_columns
-from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.dml.store_assignment import overflow_as_delta_error
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.internals.wrapping import original
@@ -106,7 +106,7 @@ class Save:
             self._write_or_compute(path)
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
-        read_anew(self.spark, None, path or self.option("path"))
+        refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
         try:
@@ -115,7 +115,7 @@ class Save:
             answered = self._with_rule_columns(path, refused)
             if answered is None:
                 raise
-            with overflows_as_the_gates():
+            with overflow_as_delta_error():
                 answered._write(path)
 
     def replaced(self) -> Matching | None:

@@ -160,7 +160,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         return Entry(name, FORMAT, path, external=True)
     namespace, table = _namespace_and_table(spark, name)
     if has_catalogs(spark):
-        return _told_entry(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
+        return _entry_of_fields(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
@@ -200,7 +200,7 @@ def has_catalogs(spark: Any) -> bool:
     return conf(spark, catalog_conf("spark_catalog")) in (TABLES_CATALOG, DELTA_SPARK_CATALOG)
 
 
-def _told_entry(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
+def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}
@@ -269,7 +269,7 @@ def taken(entry: Entry) -> TableAlreadyExistsError:
     )
 
 
-def left_behind(name: str, path: str) -> TableAlreadyExistsError:
+def table_at_new_path(name: str, path: str) -> TableAlreadyExistsError:
     """Return the error for a new name at whose location a table already lies."""
     return TableAlreadyExistsError(
         f"{name} is not in the catalog, but at {path}, where it would be created, there is a table. Nothing was written. Use "

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from delta_py.errors import InvalidOptionError, SchemaMismatchError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.types.names import split_name
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.batch_save import Save
@@ -23,7 +23,7 @@ from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.inserted_columns import TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
-from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
+from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.read_options import local_path
 from spark_plugin.options.settings import conf
@@ -62,7 +62,7 @@ def create(save: Save, name: str) -> None:
         try:
             replace(save, mode="error").to(path)
         except TableAlreadyExistsError as error:
-            raise catalog.left_behind(name, path) from error
+            raise catalog.table_at_new_path(name, path) from error
     catalog.enter_new(spark, name, path, save.provider, managed=managed)
 
 
@@ -94,7 +94,7 @@ def write_to_entry(save: Save, entry: Entry) -> None:
     save.without("path").to(path)
     if _may_change_columns(save):
         catalog.refresh(save.spark, entry)
-    read_anew(save.spark, entry.name)
+    refresh_cached(save.spark, entry.name)
 
 
 def write_to_name(save: Save, name: str) -> None:
@@ -145,7 +145,7 @@ def insert_into(save: Save, name: str) -> None:
     matching = save.replaced() if mode == "overwrite" else None
     check_aligned(() if matching is None else matching.columns, columns, data_columns)
     frame, matching = _by_position(save, table, matching, evolves=evolves)
-    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
+    with overflow_as_delta_error("CAST_OVERFLOW_IN_TABLE_INSERT"):
         write_to_entry(replace(save, frame=frame, mode=mode, matching=matching), entry)
 
 
@@ -156,7 +156,7 @@ def _by_position(
 
     A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
-    frame, rule = save.frame, Assigning.of(save.spark, evolves=evolves)
+    frame, rule = save.frame, StoreAssignment.of(save.spark, evolves=evolves)
     names = [*table.schema.names, *frame.columns[len(table.schema.names) :]]
     has_condition = matching is not None and not matching.columns
     if not has_condition:  # a frame may have two columns of one name

@@ -20,14 +20,14 @@ from pyspark.sql.types import BooleanType, StructField
 
 from delta_py.errors import DeltaError, SchemaMismatchError
 from delta_py.expressions.coercion import may_assign
-from delta_py.row_rules.rule_columns import RulesForSpark, rules_for_spark
+from delta_py.row_rules.hidden_rule_columns import RulesForSpark, rules_for_spark
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.names import quoted
 from delta_py.types.schema import BINARY, STRING
 from delta_py.types.schema import StructField as DeltaField
 from spark_plugin.data_source import FORMAT
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.common import FACTS, FACTS_OF_WRITES
 from spark_plugin.options.settings import TablePath, conf
@@ -45,7 +45,7 @@ def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | 
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
 
 
-def asks_for_saves(spark: Any, table: TablePath) -> bool:
+def needs_save(spark: Any, table: TablePath) -> bool:
     """Return whether new rows of the table need what only a save provides, and Spark's own writes through the catalogs do not:
     numbers of identity columns, values of generated ones, results of rules that only Spark can compute. It costs an analysis, no
     job.
@@ -54,7 +54,7 @@ def asks_for_saves(spark: Any, table: TablePath) -> bool:
     """
     private_options = private(spark, {FACTS: FACTS_OF_WRITES})
     fields = spark.read.format(FORMAT).options(**private_options, **table.storage).load(table.url).schema.fields
-    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("asks_for_saves"))
+    return bool(fields) and bool(json.loads(fields[0].metadata[FACTS]).get("needs_save"))
 
 
 def _snapshot_of(store: ObjectStore) -> Snapshot | None:
@@ -96,7 +96,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
     null."""
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
-    assigning = Assigning(adapter_of(frame.sparkSession), "ANSI", evolves=False)
+    assigning = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []
     for frame_field in frame.schema.fields:
         column, field = F.col(quoted(frame_field.name)), fields_by_name.get(frame_field.name.lower())
@@ -107,7 +107,7 @@ def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
     return [*columns, *(F.lit(None).cast(spark_type(field.data_type)).alias(field.name) for field in rules.absent)]
 
 
-def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: Assigning) -> Column:
+def _assigned(column: Column, frame_field: StructField, field: DeltaField, assigning: StoreAssignment) -> Column:
     table_type = spark_type(field.data_type)
     if frame_field.dataType.simpleString() == table_type.simpleString():
         return column

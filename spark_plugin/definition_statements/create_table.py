@@ -59,8 +59,8 @@ def has_name(spark: SparkSession, name: str) -> bool:
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
-    """Decide by the path that names the table, else by USING, else by Spark's default for USING. Spark itself enters a name for
-    an existing table, perhaps with read options."""
+    """Decide by the path that names the table, else by USING, else by Spark's default for USING. A statement that only gives a
+    name, and perhaps read options, to an existing table goes to Spark."""
     provider, ours = definition.provider, our_formats(spark)
     named = catalog.format_and_path(definition.name)
     if named is not None:

@@ -57,7 +57,7 @@ def show_create_of(spark: SparkSession, parts: tuple[str, ...]) -> DataFrame | N
     snapshot = newest(spark, target.place)
     text = "\n".join([f"CREATE TABLE {_called(spark, target)} {_columns(snapshot)}", *_clauses(spark, snapshot, target)])
     if "${" in text:
-        raise _untold("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
+        raise _cannot_show("a name, path or rule of the table", "${", "Spark would put a setting or variable in its place")
     return spark.createDataFrame([(text + "\n",)], f"{_COLUMN} string")
 
 
@@ -104,7 +104,7 @@ def _columns(snapshot: Snapshot) -> str:
 
 def _column(field: StructField, of_spark: spark_types.StructField) -> str:
     if INVARIANT in field.metadata:
-        raise _untold(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
+        raise _cannot_show(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
     words = [_name(field.name), _type(of_spark.dataType, char_types(field, strict=True))]
     if not field.nullable:
         words.append("NOT NULL")
@@ -136,7 +136,7 @@ def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
             return f"{kind.upper()}({length})"
     name = data_type.simpleString()
     if not _TYPE_NAME.fullmatch(name):
-        raise _untold("a column's type", name, "it names no type")
+        raise _cannot_show("a column's type", name, "it names no type")
     return name.upper()
 
 
@@ -172,16 +172,16 @@ def _expression(text: object, of: str) -> str:
         end = 0
         for token in tokens(sql):
             if sql[end : token.start].strip():
-                raise _untold(of, sql, "it holds a comment")
+                raise _cannot_show(of, sql, "it holds a comment")
             end = token.end + 1
     except ExpressionError as error:
-        raise _untold(of, sql, "it is no expression that pydelta can read") from error
+        raise _cannot_show(of, sql, "it is no expression that pydelta can read") from error
     if sql[end:].strip():
-        raise _untold(of, sql, "it holds a comment")
+        raise _cannot_show(of, sql, "it holds a comment")
     return sql
 
 
-def _untold(of: str, text: str, why: str) -> UnsupportedOperationError:
+def _cannot_show(of: str, text: str, why: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"SHOW CREATE TABLE cannot tell {of}: {text[:200]!r}, because {why}. DESCRIBE DETAIL tells the table's properties, and "
         "DESCRIBE its columns."

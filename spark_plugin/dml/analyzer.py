@@ -22,7 +22,7 @@ from spark_plugin.dml.name_analyzer import NameAnalyzer
 from spark_plugin.dml.plan_analyzer import PlanAnalyzer
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.internals.spark_internals import is_connect
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 
 
 class Analyzer(Protocol):
@@ -62,7 +62,9 @@ class Analyzer(Protocol):
     def written_text(self, column: Column) -> str:
         """The column as it was written, before any analysis."""
 
-    def needed_rows(self, frame: DataFrame, condition: Column | None, *, listed: str, schema: StructType, alias: Alias) -> Wanted:
+    def needed_rows(
+        self, frame: DataFrame, condition: Column | None, *, listed: str, schema: StructType, alias: Alias
+    ) -> NeededRows:
         """Return which rows of the table a frame over its rows needs, as far as that is known. condition: of the frame, if the
         frame is only a filter; otherwise None. listed: names the list of files of the table's scan. schema, alias: of the
         table."""

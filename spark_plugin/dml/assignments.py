@@ -1,7 +1,7 @@
 """SET of UPDATE and MERGE: which columns, also nested ones, get which values, and the struct of the new row.
 
 values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
-row = new_row(schema, frame, values)                       # the struct column NEW of row_changes.py
+row = new_row(schema, frame, values)                       # the struct column NEW of task_changes.py
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from delta_py.row_changes.assigned_rows import AssignedPaths
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import STRING, DataType, Path, StructField, StructType, by_first_name, find_path
-from delta_py.write.row_changes import NEW
+from delta_py.write.task_changes import NEW
 from spark_plugin.dml.analyzer import analyzer_of
-from spark_plugin.dml.column_defaults import asks_for_default, default_of
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.column_defaults import default_of, is_default_word
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.schema_conversion import delta_type, is_storable, spark_type
 
@@ -71,7 +71,7 @@ def with_defaults(frame: DataFrame, schema: StructType, values: Assignments) -> 
     values_by_path = {}
     for path, value in values.items():
         field = find_path(schema, path)[0]
-        if len(path) > 1 or not asks_for_default(frame, value):
+        if len(path) > 1 or not is_default_word(frame, value):
             values_by_path[path] = value
         elif GENERATION not in field.metadata:
             values_by_path[path] = default_of(frame.sparkSession, field)
@@ -118,14 +118,14 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
     if not values:
         return values
     named = [value.alias(f"v{number}") for number, value in enumerate(values.values())]
-    rule = Assigning.of(frame.sparkSession, evolves=False)
+    rule = StoreAssignment.of(frame.sparkSession, evolves=False)
     return {
         path: _cast(rule, Typed(value, field.dataType), find_path(schema, path)[-1].data_type, ".".join(path))
         for (path, value), field in zip(values.items(), frame.select(*named).schema.fields, strict=True)
     }
 
 
-def _cast(rule: Assigning, value: Typed, target_type: DataType, name: str) -> Column:
+def _cast(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
     if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
         return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)

@@ -1,6 +1,6 @@
 """DEFAULT as the value of a column in SET, and in the values of an INSERT: the value of the column in a new row that omits it.
 
-asks_for_default(frame, F.expr("DEFAULT"))        # True, unless the frame has a column of that name
+is_default_word(frame, F.expr("DEFAULT"))        # True, unless the frame has a column of that name
 default_of(spark, field)                          # the column's default expression; NULL if it has none
 """
 
@@ -20,7 +20,7 @@ from spark_plugin.spark_versions import resolvable_rule_text
 _WORD = "default"
 
 
-def asks_for_default(frame: DataFrame, value: Column) -> bool:
+def is_default_word(frame: DataFrame, value: Column) -> bool:
     """Return whether the value is the word DEFAULT alone. As in Spark's own SQL, a column of that name takes precedence."""
     text = analyzer_of(frame.sparkSession).written_text(value)
     return text.strip().lower() == _WORD and _WORD not in (name.lower() for name in frame.columns)

@@ -1,6 +1,6 @@
 """Reads conditions of a Spark Connect client, as far as that works without Spark's analyzer, which is on the server.
 
-    wanted = wanted_by(spark, condition, schema, alias)       # which rows, to choose the files
+    wanted = rows_selected_by(spark, condition, schema, alias)       # which rows, to choose the files
     text = condition_text(condition)                          # for the history
 
 A Column of a client is a small tree of names, constants, functions and pieces of SQL text. Comparisons of columns with
@@ -37,7 +37,7 @@ from spark_plugin.internals.connect_internals import (
     client_node,
 )
 from spark_plugin.options.settings import conf, read_otherwise
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import delta_type
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -54,19 +54,19 @@ _MAX_PRECISION = 38
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def wanted_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> Wanted:
+def rows_selected_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> NeededRows:
     """Return which rows of the table a condition selects: those for which its readable parts are true.
 
     alias: of the table, which may stand before column names. Without ANSI mode Spark compares differently than pydelta does.
     """
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
-        return Wanted(None)
+        return NeededRows(None)
     try:
         parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
-        return Wanted(None)
+        return NeededRows(None)
     readable = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
-    return Wanted(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
+    return NeededRows(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
 
 
 def condition_text(condition: Column) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import Column, SparkSession
 
-from delta_py.write.row_changes import DELETED, UPDATED
+from delta_py.write.task_changes import DELETED, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.assignments import assigned_paths, new_row, with_defaults
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Shown, Target, open_target, run_changes

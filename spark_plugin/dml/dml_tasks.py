@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
-from delta_py.write.row_changes import ChangeState, write_changes
+from delta_py.write.task_changes import ChangeState, write_changes
 from spark_plugin.tasks.task_answers import to_text
 from spark_plugin.tasks.tcp_nodelay import answer_promptly
 

@@ -1,10 +1,10 @@
 """Converts columns of a query to columns of the table that an insert fills: names, fields of structs, and types.
 
-    rule = Assigning.of(spark, evolves=False)
+    rule = StoreAssignment.of(spark, evolves=False)
     table_column(rule, table, "s", given, by_name=False)       # ("s", the query's column under the table's names and types)
 
 By position, the fields of structs get the names of the table's fields in order, at any depth: in structs, arrays and maps. By
-name, each field goes to the table's field with the same name. The casts are those of `Assigning`.
+name, each field goes to the table's field with the same name. The casts are those of `StoreAssignment`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from delta_py.errors import SchemaMismatchError
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.evolution import keeps_type, takes_type
 from delta_py.types.names import quoted
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.schema_conversion import FieldsByName, from_spark_schema, to_spark_schema
 
 WIDENED = (NumericType, DateType, TimestampNTZType)
@@ -60,13 +60,13 @@ class TableColumns:
 
 
 def table_column(
-    rule: Assigning, table: TableColumns, name: str, query_field: StructField, *, by_name: bool
+    rule: StoreAssignment, table: TableColumns, name: str, query_field: StructField, *, by_name: bool
 ) -> tuple[str, Column]:
     """Return the table's name of a column, and the values for it. query_field: the query's column. name: the column that it is
     for.
 
     A column that the table lacks is not changed, and neither is a value for a void column or field: the write gives the column
-    the value's type, or refuses the value. Raises the same as Assigning.cast, and by position the same as _renamed.
+    the value's type, or refuses the value. Raises the same as StoreAssignment.cast, and by position the same as _renamed.
     """
     field = table.find(name)
     column = F.col(quoted(query_field.name))
@@ -80,7 +80,7 @@ def table_column(
     table_type = _without_void(table_type, query_type)
     logged = table.config.schema.find(name)
     if rule.evolves and logged is not None and not keeps_type(logged):
-        table_type = _evolved(table.config, table_type, query_type)
+        table_type = _evolved_type(table.config, table_type, query_type)
     return field.name, rule.cast(Typed(column, query_type), table_type, field.name)
 
 
@@ -115,20 +115,22 @@ def _without_void(table_type: DataType, query_type: DataType) -> DataType:
     return table_type
 
 
-def _evolved(table: TableConfig, table_type: DataType, query_type: DataType) -> DataType:
+def _evolved_type(table: TableConfig, table_type: DataType, query_type: DataType) -> DataType:
     """Return the column's type after the write: it adds fields of structs that only the query has, after the column's own, and
     takes the query's type if the table allows type widening."""
     match table_type, query_type:
         case StructType(), StructType():
             remaining_fields = {f.name.lower(): f for f in query_type.fields}
-            kinds = [_evolved(table, f.dataType, remaining_fields.pop(f.name.lower(), f).dataType) for f in table_type.fields]
+            kinds = [
+                _evolved_type(table, f.dataType, remaining_fields.pop(f.name.lower(), f).dataType) for f in table_type.fields
+            ]
             table_fields = [StructField(f.name, kind, f.nullable) for f, kind in zip(table_type.fields, kinds, strict=True)]
             return StructType([*table_fields, *remaining_fields.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(_evolved(table, table_type.elementType, query_type.elementType), table_type.containsNull)
+            return ArrayType(_evolved_type(table, table_type.elementType, query_type.elementType), table_type.containsNull)
         case MapType(), MapType():
-            key = _evolved(table, table_type.keyType, query_type.keyType)
-            return MapType(key, _evolved(table, table_type.valueType, query_type.valueType), table_type.valueContainsNull)
+            key = _evolved_type(table, table_type.keyType, query_type.keyType)
+            return MapType(key, _evolved_type(table, table_type.valueType, query_type.valueType), table_type.valueContainsNull)
     return query_type if _is_wider(table, table_type, query_type) else table_type
 
 
@@ -153,8 +155,8 @@ def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: 
                 raise _other_fields(query_type, table_type, name)
             pairs = zip(query_type.fields, table_type.fields, strict=False)
             renamed = [
-                StructField(w.name, _renamed(f.dataType, w.dataType, f"{name}.{w.name}", evolves=evolves), f.nullable)
-                for f, w in pairs
+                StructField(t.name, _renamed(f.dataType, t.dataType, f"{name}.{t.name}", evolves=evolves), f.nullable)
+                for f, t in pairs
             ]
             return StructType([*renamed, *query_type.fields[len(table_type.fields) :]])
         case ArrayType(), ArrayType():

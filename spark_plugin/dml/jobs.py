@@ -1,7 +1,7 @@
 """The two Spark jobs of a DELETE, UPDATE or MERGE.
 
     with open_target(spark, table, "UPDATE") as target:
-        changed = ...                                  # a DataFrame made from target.frame, with the columns of row_changes.py
+        changed = ...                                  # a DataFrame made from target.frame, with the columns of task_changes.py
         target.choose_files(changed, ...)              # which files can matter
         result = run_changes(target, changed, parameters)
 
@@ -36,12 +36,12 @@ from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import delete_files
 from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
-from delta_py.write.row_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
-from spark_plugin.cached_tables import read_anew
+from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.dml_tasks import RESULT, file_rewriter, row_writer
-from spark_plugin.dml.store_assignment import overflows_as_the_gates
+from spark_plugin.dml.store_assignment import overflow_as_delta_error
 from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.internals.session_adapter import adapter_of
@@ -49,7 +49,7 @@ from spark_plugin.options.common import DISABLED, FILES, SESSION
 from spark_plugin.options.roads import Road
 from spark_plugin.options.settings import TablePath, active, conf, reset_transaction, write_settings
 from spark_plugin.options.write_options import write_options
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.session_source import private
 from spark_plugin.tasks.arrow_batches import unweighed
@@ -113,14 +113,14 @@ class Target:
         return called(empty, self.alias)
 
     def address(self, change: int) -> list[Column]:
-        """Return the columns of a row of `changed` that replaces or deletes a row of the target. change: as in row_changes.py."""
+        """Return the columns of a row of `changed` that replaces or deletes a target row. change: as in task_changes.py."""
         place = {FILE: "file_number", ROW: "row_index"}
         if self.dml.row_ids is not None:
             place[ROW_ID] = "row_id"
         columns = [F.col(ROW_ADDRESS).getField(name).alias(column) for column, name in place.items()]
         return [*columns, F.lit(change).cast("tinyint").alias(CHANGE)]
 
-    def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> Wanted:
+    def needed_rows(self, frame: DataFrame, condition: Column | None = None) -> NeededRows:
         """Return which of the target's rows a frame over `frame` needs, as far as that is known. condition: the condition of the
         frame, if the frame is only a filter. No job runs."""
         schema = self.dml.snapshot.schema
@@ -156,7 +156,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class DmlResult:
-    """version: of the commit, or the version that was read if there was nothing to change. metrics: by the reference's names."""
+    """version: of the commit, or the version that was read if there was nothing to change. metrics: by delta-spark's names."""
 
     version: int
     metrics: Mapping[str, int]
@@ -242,7 +242,7 @@ def run_changes(
             clean_up(target.spark, partial(dml.close, changes))
     if target.by_session:
         reset_transaction(target.spark)
-    read_anew(target.spark, target.table.name, target.table.url)
+    refresh_cached(target.spark, target.table.name, target.table.url)
     return DmlResult(version, metrics)
 
 
@@ -250,7 +250,7 @@ def run_changes(
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
-    with overflows_as_the_gates(), unweighed(spark, changed.schema):
+    with overflow_as_delta_error(), unweighed(spark, changed.schema):
         rows = changed.mapInArrow(row_writer(state), f"{RESULT} string").collect()
     return [from_text(row[RESULT]) for row in rows]
 

@@ -37,7 +37,7 @@ from spark_plugin.dml.analysis import (
     selected_for_merge,
     selected_values,
 )
-from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts, wanted_by
+from spark_plugin.dml.connect_conditions import condition_text, is_plain, key_parts, rows_selected_by
 from spark_plugin.dml.merge_names import Named, Names
 from spark_plugin.dml.target_names import Alias, without_alias
 from spark_plugin.internals.connect_internals import (
@@ -47,7 +47,7 @@ from spark_plugin.internals.connect_internals import (
     client_node,
     may_have_subqueries,
 )
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import FieldsByName, find_field
 from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 
@@ -79,8 +79,8 @@ class NameAnalyzer:
 
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
-    ) -> Wanted:
-        return wanted_by(self._spark, condition, schema, alias)
+    ) -> NeededRows:
+        return rows_selected_by(self._spark, condition, schema, alias)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         selected(frame, [F.col(name) for name in names])  # the server's own errors say which names do not exist

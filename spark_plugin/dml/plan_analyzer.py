@@ -48,8 +48,8 @@ from spark_plugin.internals.jvm_plans import (
 )
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.options.common import FILES
-from spark_plugin.pruning import wanted_rows
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning import rows_needed_by
+from spark_plugin.pruning.needed_rows import NeededRows
 
 
 class PlanAnalyzer:
@@ -73,8 +73,8 @@ class PlanAnalyzer:
 
     def needed_rows(
         self, frame: DataFrame, condition: Column | None, *, listed: str, schema: DeltaSchema, alias: Alias
-    ) -> Wanted:
-        return wanted_rows(frame.sparkSession, frame, FILES, listed)
+    ) -> NeededRows:
+        return rows_needed_by(frame.sparkSession, frame, FILES, listed)
 
     def assigned_paths(self, frame: DataFrame, names: Sequence[str], alias: Alias) -> list[Path]:
         projection = frame.select(*(F.col(name).alias(f"c{number}") for number, name in enumerate(names)))

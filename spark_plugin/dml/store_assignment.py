@@ -1,9 +1,9 @@
 """Store assignment on Spark's Columns: casts that fail instead of losing data, structs matched by the names of their fields, and
 new rows in which only some columns, or fields, are assigned. delta_py does this on Arrow (row_rules/store_assignment_casts.py).
 
-    rule = Assigning.of(spark, evolves=False)
-    rule.cast(Typed(column, found), wanted, "name")
-    rule.updated(schema, current, {("a", "b"): Given(Typed(...))})
+    rule = StoreAssignment.of(spark, evolves=False)
+    rule.cast(Typed(column, data_type), target_type, "name")
+    rule.updated(schema, current, {("a", "b"): AssignedValue(Typed(...))})
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """An assigned value. keeps_own: fields of structs that the value lacks keep the row's values (UPDATE SET * with
+class AssignedValue:
+    """An assigned value. keeps_missing_fields: fields of structs that the value lacks keep the row's values (UPDATE SET * with
     schema evolution); otherwise they become null."""
 
     value: Typed
-    keeps_own: bool = False
+    keeps_missing_fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Assigning:
+class StoreAssignment:
     """How values are converted to those of a column. session: makes the casts. evolves: structs may lack fields that the column
     has."""
 
@@ -78,7 +78,7 @@ class Assigning:
     evolves: bool
 
     @classmethod
-    def of(cls, spark: SparkSession, *, evolves: bool) -> Assigning:
+    def of(cls, spark: SparkSession, *, evolves: bool) -> StoreAssignment:
         return cls(adapter_of(spark), (conf(spark, "spark.sql.storeAssignmentPolicy") or "ANSI").upper(), evolves)
 
     # ------------------------------------------------------------ rows
@@ -87,7 +87,7 @@ class Assigning:
         self,
         schema: StructType,
         current: Callable[[str], Typed | None],
-        assigned: Mapping[Path, Given],
+        assigned: Mapping[Path, AssignedValue],
         absent: Set[str] = frozenset(),
     ) -> list[Column]:
         """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
@@ -103,12 +103,12 @@ class Assigning:
                 columns.append(self._value(field, current(field.name), inside, (field.name,)).alias(field.name))
         return columns
 
-    def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, Given], path: Path) -> Column:
+    def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
         if not inside:
             return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
         whole_value = inside.get(())
         if whole_value is not None:
-            present = current if whole_value.keeps_own else None
+            present = current if whole_value.keeps_missing_fields else None
             return self.cast(whole_value.value, field.dataType, ".".join(path), current=present)
         if not isinstance(field.dataType, StructType):
             raise UnsupportedOperationError(
@@ -125,9 +125,9 @@ class Assigning:
         return F.struct(*parts)
 
     @property
-    def _evolving(self) -> Assigning:
+    def _evolving(self) -> StoreAssignment:
         """A rule for the row's own values, which may have an older schema."""
-        return Assigning(self.session, self.policy, True)
+        return StoreAssignment(self.session, self.policy, True)
 
     # ------------------------------------------------------------ values
 
@@ -229,8 +229,8 @@ class Assigning:
 
 
 @contextmanager
-def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
-    """Raise the error of pydelta's own casts if a value does not fit the type of a cast of `Assigning`. error_class: the
+def overflow_as_delta_error(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
+    """Raise the error of pydelta's own casts if a value does not fit the type of a cast of `StoreAssignment`. error_class: the
     condition's name; the statement INSERT uses another."""
     try:
         yield
@@ -244,7 +244,7 @@ def overflows_as_the_gates(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRIT
         ) from error
 
 
-def _by_folded_name(assigned_values: Mapping[Path, Given]) -> dict[str, dict[Path, Given]]:
+def _by_folded_name(assigned_values: Mapping[Path, AssignedValue]) -> dict[str, dict[Path, AssignedValue]]:
     """Do the same as by_first_name, with the first names in lower case."""
     return by_first_name({(path[0].lower(), *path[1:]): value for path, value in assigned_values.items()})
 

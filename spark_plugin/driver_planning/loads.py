@@ -48,7 +48,7 @@ def load(
 def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, private_options: Mapping[str, str]) -> DataFrame | None:
     """Return None if only Spark can load."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
-    load_facts = internals.told_of_load(loads, reader, path)
+    load_facts = internals.load_request(loads, reader, path)
     source = None if load_facts is None else source_here({**load_facts["options"], **private_options}, load_facts["directory"])
     if source is None:
         return None

@@ -2,6 +2,10 @@
 
     offer_once(spark)           # called by register and load: for a session that wants it, once an application
     offer(spark)                # once more, after it was given up
+
+`driver-planning` in the session's setting `spark.pydelta.disable` turns it off. The setting is read when a query is planned
+and may change at any time. `register` and `load` offer this process to the rule once per application, unless it is disabled at
+that time.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from spark_plugin.driver_channel.channel import COMMIT, OPEN, PLAN, READ, STREAM, WRITE, DriverChannel, channel_of
 from spark_plugin.driver_channel.server import Handler
-from spark_plugin.driver_planning.planner import opened, planned
+from spark_plugin.driver_planning.planner import open_source, planned
 from spark_plugin.driver_planning.reads import SmallScans
 from spark_plugin.driver_planning.stream_requests import Streams
 from spark_plugin.driver_planning.writes import committed_write, planned_write
@@ -117,7 +121,7 @@ def planning_handlers() -> dict[int, Handler]:
     scans = SmallScans()
     return {
         PLAN: partial(planned, keep=scans.keep),
-        OPEN: opened,
+        OPEN: open_source,
         STREAM: Streams().answer,
         READ: scans.read,
         WRITE: planned_write,

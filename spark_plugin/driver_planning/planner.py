@@ -3,7 +3,7 @@
     planned(body)       # the rows of an Arrow batch, whether binary values are bytes, whether the tasks are those of a stream,
                         # the pickled DataSource with its length before it, the scan's schema as JSON
                         # -> what Spark's worker would write
-    opened(body)        # JSON: the options of a DataSource, and the directory that relative paths start from
+    open_source(body)        # JSON: the options of a DataSource, and the directory that relative paths start from
                         # -> the pickled DataSource with its length before it, its columns as JSON
 
 If one of them fails, a worker does the same work and raises its error where the user sees it.
@@ -56,7 +56,7 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema
     with counted_elsewhere():  # the rule counts the columns that filter scans
-        reader = source.streamReader(schema) if planning.is_stream else source.keeping().reader(schema)
+        reader = source.streamReader(schema) if planning.is_stream else source.with_snapshot_cache().reader(schema)
         if keep is not None:
             keep(ScanRequest.parse(schema).scan_id, reader)
         return planned_as_by_worker(
@@ -68,13 +68,16 @@ def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) 
         )
 
 
-def opened(body: bytes) -> bytes:
-    """Return a DataSource for options of SQL's catalogs, and its columns. Raises the errors of making the DataSource."""
+def open_source(body: bytes) -> bytes:
+    """Make the DataSource for options of SQL's catalogs. Return it pickled, after its length, then its columns as JSON.
+
+    Raises the errors of making the DataSource.
+    """
     request = orjson.loads(body)
     source = source_here(request["options"], request["directory"])
     if source is None:
         raise ValueError(
-            f"{request['options']['path']} is counted from {request['directory']}, and this process is in {os.getcwd()}"
+            f"{request['options']['path']} is relative to {request['directory']}, and this process is in {os.getcwd()}"
         )
     schema = source.schema().json()
     pickled = pickled_whole(source)

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark_plugin.source.small_scan import FewRows
+    from spark_plugin.source.small_scan import SmallScan
 
-MOST_KEPT = 256
+MAX_SCANS = 256
 """The most scans that are planned here and may still be read, each of a limited number of files. Tasks read older scans."""
 
 
@@ -20,18 +20,18 @@ class SmallScans:
     """Can be shared by threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, FewRows] = OrderedDict()
+        self._scans: OrderedDict[str, SmallScan] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, scan_id: str | None, reader: Any) -> None:
         """Store a reader. scan_id: of the request for which it was planned. A reader whose rows are not few is not stored."""
-        few: FewRows | None = getattr(reader, "few", None)
-        if few is None or scan_id is None:
+        small_scan: SmallScan | None = getattr(reader, "small_scan", None)
+        if small_scan is None or scan_id is None:
             return
         with self._lock:
-            self._kept[scan_id] = few
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._scans[scan_id] = small_scan
+            while len(self._scans) > MAX_SCANS:
+                self._scans.popitem(last=False)
 
     def read(self, body: bytes) -> bytes:
         """Return the rows as an Arrow stream; empty if they are not few, or the scan is unknown here. body: a scan's id.
@@ -40,7 +40,7 @@ class SmallScans:
         """
         scan_id = body.decode()
         with self._lock:
-            few = self._kept.get(scan_id)
-            if few is not None:
-                self._kept.move_to_end(scan_id)
-        return (few.read() or b"") if few is not None else b""
+            small_scan = self._scans.get(scan_id)
+            if small_scan is not None:
+                self._scans.move_to_end(scan_id)
+        return (small_scan.read() or b"") if small_scan is not None else b""

@@ -18,7 +18,7 @@ def source_here(options: Mapping[str, str], directory: str) -> DeltaSource | Non
     """
     path = options["path"]
     if os.path.isabs(path) or urlsplit(path).scheme or directory == os.getcwd():
-        return source_of_process()(dict(options)).keeping()
+        return source_of_process()(dict(options)).with_snapshot_cache()
     return None
 
 

@@ -32,11 +32,11 @@ def planned_write(body: bytes) -> bytes:
     request = orjson.loads(body)
     source = source_here(request["options"], request["directory"])
     if source is None:
-        raise ValueError(f"{request['options']['path']} is counted from {request['directory']}")
-    schema, given_back = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
-    assert isinstance(schema, StructType) and isinstance(given_back, StructType)
+        raise ValueError(f"{request['options']['path']} is relative to {request['directory']}, not to this process's directory")
+    schema, task_result_type = data_type_of_json(request["schema"]), data_type_of_json(request["given back"])
+    assert isinstance(schema, StructType) and isinstance(task_result_type, StructType)
     with counted_elsewhere():
-        return written_as_by_worker(source.writer(schema, request["overwrite"]), given_back)
+        return written_as_by_worker(source.writer(schema, request["overwrite"]), task_result_type)
 
 
 def committed_write(body: bytes) -> bytes:

@@ -107,15 +107,15 @@ def planned_as_by_worker(source: Any, reader: Any, schema: Any, *, max_arrow_bat
     return written.getvalue()
 
 
-def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
+def written_as_by_worker(writer: Any, task_result_type: Any) -> bytes:
     """Return what the worker that plans a write of a DataSource writes to the JVM: the function of the tasks, and the writer.
 
-    writer: a DataSourceArrowWriter. given_back: the columns that a task returns, a StructType with one field.
+    writer: a DataSourceArrowWriter. task_result_type: the columns that a task returns, a StructType with one field.
     """
     from pyspark.serializers import CPickleSerializer
 
     serializer: Any = CPickleSerializer()
-    (column,) = given_back.names
+    (column,) = task_result_type.names
 
     def write(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -123,7 +123,7 @@ def written_as_by_worker(writer: Any, given_back: Any) -> bytes:
         yield pa.record_batch([pa.array([serializer.dumps(writer.write(batches))])], names=[column])
 
     write.__module__ = "pyspark.sql.worker.write_into_data_source"  # Spark's worker recognizes such a function by this name
-    return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, given_back), writer)))
+    return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, task_result_type), writer)))
 
 
 def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:

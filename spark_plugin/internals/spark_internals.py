@@ -355,7 +355,7 @@ class SparkInternals:
         """Return the frame's plans as EXPLAIN shows them. mode: simple, extended, codegen, cost or formatted."""
         return str(self._jvm.PythonSQLUtils.explainString(self._execution(frame), mode))
 
-    def told_of_load(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
+    def load_request(self, loads: Any, reader: Any, path: str | None) -> dict[str, Any] | None:
         """Return what a DataFrameReader would pass to its DataSource, in the form of DriverLoads.java; None if only Spark can
         load."""
         answer = loads.told(self._spark._jsparkSession, reader._jreader, path)

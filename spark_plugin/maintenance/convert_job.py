@@ -20,7 +20,7 @@ from delta_py.copies.clone_parquet import clone_parquet
 from delta_py.copies.convert_to_delta import Converted, ConvertRequest, convert, parts_of, read_here
 from delta_py.optimize.optimize import AtTable
 from delta_py.parquet.foreign_files import FooterReading, read_footers
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.options.settings import TablePath, active
 from spark_plugin.tasks.run_near_table import at_table, in_tasks
@@ -46,7 +46,7 @@ def run_convert(spark: SparkSession, source: ParquetSource) -> Converted:
     """Raises the same errors as delta_py's convert, as Spark errors."""
     with as_spark_raises(), active(spark):
         read = partial(_read_footers, spark)
-        return convert(source.place.open_store(spark), source.request, read, _at(spark))
+        return convert(source.place.open_store(spark), source.request, read, _runner(spark))
 
 
 def run_parquet_clone(
@@ -62,17 +62,17 @@ def run_parquet_clone(
             replace_table=arguments["replace_table"],
             properties=arguments["properties"],
             read=partial(_read_footers, spark),
-            at=_at(spark),
+            run_at_table=_runner(spark),
         )
-    read_anew(spark, None, target.url)
+    refresh_cached(spark, None, target.url)
     return clone
 
 
-def _at(spark: SparkSession) -> AtTable:
-    def at(step: Callable[[], T], *, once: bool = False) -> T:
+def _runner(spark: SparkSession) -> AtTable:
+    def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
         return at_table(spark, step, once=once)
 
-    return at
+    return run_at_table
 
 
 def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) -> pa.Table:

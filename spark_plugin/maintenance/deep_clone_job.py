@@ -35,18 +35,18 @@ def run_deep_clone(spark: SparkSession, source: TablePath, target: TablePath, ar
     timestamp = arguments["timestamp"]
     timestamp_ms = None if timestamp is None else parse_timestamp_ms(timestamp, arguments["time_zone"])
 
-    def at(step: Callable[[], T], *, once: bool = False) -> T:
+    def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
         return at_table(spark, step, once=once)
 
     with active(spark):
         load = partial(Snapshot.load, source_store, version=arguments["version"], timestamp_ms=timestamp_ms)
         return deep_clone(
-            at(load).through(source_store),
+            run_at_table(load).through(source_store),
             target_store,
             replace_table=arguments["replace_table"],
             properties=arguments["properties"],
             copy_all=partial(_copy_in_tasks, spark),
-            at=at,
+            run_at_table=run_at_table,
         )
 
 

@@ -37,10 +37,10 @@ def run_fsck(
 
 
 @progress("RESTORE", "files")
-def run_restore_check(spark: SparkSession, table: TablePath, wanted: int | str) -> DataFrame:
+def run_restore_check(spark: SparkSession, table: TablePath, target: int | str) -> DataFrame:
     """Return the missing or damaged files of a version, or of the newest version at or before a time as text."""
     with as_spark_raises(), active(spark):
         zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
-        past = {"version": wanted} if isinstance(wanted, int) else {"timestamp_ms": parse_timestamp_ms(wanted, zone)}
+        past = {"version": target} if isinstance(target, int) else {"timestamp_ms": parse_timestamp_ms(target, zone)}
         faults = at_table(spark, partial(restore_faults, table.open_store(spark), **past))
     return to_frame(spark, faults, FAULTS)

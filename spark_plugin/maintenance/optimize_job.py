@@ -93,10 +93,10 @@ def run_optimize(
         store = table.open_store(spark)
         request = replace(_request(spark, predicate), z_order=z_order, full=full)
 
-        def at(step: Callable[[], T], *, once: bool = False) -> T:
+        def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
             return at_table(spark, step, once=once)
 
-        result = optimize(store, request, SparkBinWriters(spark), at, kind)
+        result = optimize(store, request, SparkBinWriters(spark), run_at_table, kind)
         metrics = result.metrics()
     return spark.createDataFrame([(location_of(result.table_root), metrics)], RESULT)
 
@@ -149,7 +149,7 @@ class SparkBinWriters:
 
 
 def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
-    """Return the request with the session's settings, by the reference's names."""
+    """Return the request with the session's settings, by delta-spark's names."""
     return OptimizeRequest(
         predicate,
         target_file_bytes=_size(spark, MAX_FILE_SIZE),
@@ -242,4 +242,4 @@ _METRICS = _struct(
     numTableColumnsWithStats=_LONG,
 )
 RESULT = _struct(path=StringType(), metrics=_METRICS)
-"""The result of OPTIMIZE, as in the reference."""
+"""The result of OPTIMIZE, as in delta-spark."""

@@ -40,15 +40,15 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import BINARY, STRING, StructType
 from delta_py.write.rewrite import Repeats, multiple_matches
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.jobs import DmlResult, PlannedChange, Target, open_target, run_changes
-from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.dml.store_assignment import StoreAssignment
 from spark_plugin.dml.target_names import Alias, called
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import FROM_SOURCE, broadcast_limit, join
 from spark_plugin.merge.merge_rows import PARTITION_VALUE, MergeRows
-from spark_plugin.merge.merge_scopes import MergeScopes, asked_where_it_stands, first_clause
+from spark_plugin.merge.merge_scopes import MergeScopes, evaluated_in_place, first_clause
 from spark_plugin.merge.merge_source import (
     Source,
     SourceFacts,
@@ -85,15 +85,15 @@ def merge(
     alias: the target's name in conditions and values. evolves: columns that only the source has are added to the table; the
     session's setting AUTO_MERGE_CONF does the same.
 
-    Raises the errors of effective_clauses, ResolvedMerge.of and Assigning before anything runs; MultipleMatchesError
+    Raises the errors of effective_clauses, ResolvedMerge.of and StoreAssignment before anything runs; MultipleMatchesError
     (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one of the target, unless
     matched rows are only deleted, or there are only inserts; conflicts as Transaction.commit. In these cases nothing
     is committed, and no file is left.
     """
-    return until_kept(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
+    return run_with_cached_source(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
 
 
-def until_kept(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
+def run_with_cached_source(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
     """Run the function, which caches the rows of a source at a storage level; if the rows were lost, run again at a safer
     level."""
     for level in _LEVELS:
@@ -152,9 +152,9 @@ class MergeRequest:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
-        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._evolved) as target:
+        with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._definition_changes) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
-            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=self.evolves))
+            rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=self.evolves))
             rows.check()
             yield target, resolved, rows
 
@@ -169,7 +169,7 @@ class MergeRequest:
     def _resolve(self, frame: DataFrame, columns: Sequence[str]) -> ResolvedMerge:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
-    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+    def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return the changes by the columns that the clauses add. Raises SchemaMismatchError for a table without columns that
         does not evolve."""
         self._check_columns(snapshot)
@@ -243,7 +243,7 @@ class MergeRun:
             return MergeScopes(self.target, self.merge, self.rows, self.source).changed(target_rows)
         joined = self._unmatched() if target_rows is None else join(self.merge, self.source, target_rows, facts)
         matched = joined.columns.count(ROW_ADDRESS) > 0
-        clause = asked_where_it_stands(self.merge, self._first_clause(matched))
+        clause = evaluated_in_place(self.merge, self._first_clause(matched))
         decided = joined.select("*", clause.alias(CLAUSE)).where(F.col(CLAUSE).isNotNull())
         # Without rows of the target the other clauses have no rows to take values from.
         clauses = list(enumerate(self.merge.clauses)) if matched else self.merge.of_kind("not matched")
@@ -279,7 +279,7 @@ class MergeRun:
             raise multiple_matches("a row of the target matches more than one row of the source")
 
     def _changed(self, decided: DataFrame) -> DataFrame:
-        """Return the rows of row_changes.py, and the number of the clause that made each."""
+        """Return the rows of task_changes.py, and the number of the clause that made each."""
         codes = [F.when(F.col(CLAUSE) == number, _CODES[clause.action]) for number, clause in enumerate(self.merge.clauses)]
         columns = [*self._places(ROW_ADDRESS in decided.columns), F.col(CLAUSE), F.coalesce(*codes).cast("tinyint").alias(CHANGE)]
         return decided.select(*columns, *([F.col(NEW)] if NEW in decided.columns else []))

@@ -20,22 +20,22 @@ from delta_py.row_changes.merge_metrics import Action, Kind
 from delta_py.types.names import split_name
 from spark_plugin.dml.analysis import ConditionParts, Resolved, unresolved
 from spark_plugin.dml.analyzer import Analyzer, analyzer_of
-from spark_plugin.dml.column_defaults import asks_for_default
+from spark_plugin.dml.column_defaults import is_default_word
 from spark_plugin.dml.merge_names import Names
-from spark_plugin.dml.store_assignment import Given, Path, Typed
+from spark_plugin.dml.store_assignment import AssignedValue, Path, Typed
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.options.settings import is_case_sensitive
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """given: for an update or insert, the values by path; in an insert all paths are columns. stars: whether the clause took
-    the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
+    """assigned_values: for an update or insert, the values by path; in an insert all paths are columns. stars: whether the clause
+    took the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
 
     kind: Kind
     action: Action
     condition: Resolved | None
-    given: Mapping[Path, Given]
+    assigned_values: Mapping[Path, AssignedValue]
     stars: bool
     defaults: tuple[str, ...] = ()
 
@@ -86,12 +86,13 @@ class ResolvedMerge:
     def values(self) -> list[Resolved | Typed]:
         """Return all values that are computed from rows."""
         conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
-        return [self.condition, *conditions, *(assigned.value for clause in self.clauses for assigned in clause.given.values())]
+        values = (assigned.value for clause in self.clauses for assigned in clause.assigned_values.values())
+        return [self.condition, *conditions, *values]
 
     def evolved_columns(self) -> StructType:
         """Return the source's columns that a clause assigns by name: the table must have them after the merge."""
         telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
-        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.given}
+        paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.assigned_values}
         parents = {path[:length] for path in paths for length in range(1, len(path))}
         return _assigned_part(self.source.schema, paths, parents, ())
 
@@ -131,24 +132,24 @@ class _ClauseReader:
         assigned_values, defaults = self._assigned(clause, clause.assignments, scope)
         return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
-    def _all_columns(self, clause: Clause[Column]) -> dict[Path, Given]:
+    def _all_columns(self, clause: Clause[Column]) -> dict[Path, AssignedValue]:
         """Return the columns that the source has, with schema evolution; otherwise all columns of the table."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
         keeps = self.evolves and clause.action == "update"
         return {
-            (self._table_names.get(name.lower(), name),): Given(Typed(value.column, value.data_type), keeps)
+            (self._table_names.get(name.lower(), name),): AssignedValue(Typed(value.column, value.data_type), keeps)
             for name, value in zip(names, values, strict=True)
         }
 
     def _assigned(
         self, clause: Clause[Column], assignments: Mapping[str, Column], scope: DataFrame
-    ) -> tuple[dict[Path, Given], tuple[str, ...]]:
+    ) -> tuple[dict[Path, AssignedValue], tuple[str, ...]]:
         """Return the values, by path, and the columns that get their defaults."""
-        by_default = {name for name, value in assignments.items() if asks_for_default(scope, value)}
+        by_default = {name for name, value in assignments.items() if is_default_word(scope, value)}
         given_values = {name: value for name, value in assignments.items() if name not in by_default}
         values = dict(zip(given_values, self.analyzer.resolve(scope, list(given_values.values()), clause.where), strict=True))
-        assigned_values: dict[Path, Given] = {}
+        assigned_values: dict[Path, AssignedValue] = {}
         defaults: list[Path] = []
         assigned, table_columns = AssignedPaths(clause.action.upper()), frozenset(self.columns)
         for name, path in zip(assignments, self._paths(list(assignments), clause), strict=True):
@@ -156,7 +157,7 @@ class _ClauseReader:
                 raise nested_in_insert(path)
             assigned.add(path)
             if name in values:
-                assigned_values[path] = Given(Typed(values[name].column, values[name].data_type))
+                assigned_values[path] = AssignedValue(Typed(values[name].column, values[name].data_type))
             elif len(path) == 1 and path[0] in table_columns:
                 defaults.append(path)
             else:

@@ -22,11 +22,11 @@ from delta_py.row_changes.assigned_rows import identity_assigned
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import quoted
 from delta_py.types.schema import VOID
-from delta_py.write.row_changes import CHANGE, CLAUSE, DELETED, NEW
+from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, NEW
 from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_of
 from spark_plugin.dml.jobs import Target
-from spark_plugin.dml.store_assignment import Assigning, Given, Path, Typed
+from spark_plugin.dml.store_assignment import AssignedValue, Path, StoreAssignment, Typed
 from spark_plugin.merge.merge_job_clauses import ResolvedClause, ResolvedMerge
 from spark_plugin.schema_conversion import to_spark_schema
 from spark_plugin.spark_versions import resolvable_rule_text
@@ -38,7 +38,7 @@ PARTITION_VALUE = "__pydelta_partition_"
 class MergeRows:
     """The new rows that clauses make: one column for each of the table's, in the types that it has after the commit."""
 
-    def __init__(self, target: Target, merge: ResolvedMerge, rule: Assigning) -> None:
+    def __init__(self, target: Target, merge: ResolvedMerge, rule: StoreAssignment) -> None:
         self._target, self._merge, self._rule = target, merge, rule
         self._analyzer = analyzer_of(target.spark)
         self._delta = target.dml.config.schema
@@ -49,7 +49,7 @@ class MergeRows:
             if GENERATION in f.metadata
         }
         names = target.dml.snapshot.schema.names
-        self._own = {
+        self._target_columns = {
             name: Typed(value.column, value.data_type)
             for name, value in zip(names, self._analyzer.resolve_names(target.frame, names, "target"), strict=True)
         }
@@ -58,21 +58,21 @@ class MergeRows:
         """Return the target's values under the names that they have for this clause. Over Spark Connect, if the clause has no row
         of the source, these are the plain column names (merge_scopes.py)."""
         if clause.kind == "matched" or self._analyzer.binds_columns:
-            return self._own
-        return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._own.items()}
+            return self._target_columns
+        return {name: Typed(F.col(quoted(name)), value.data_type) for name, value in self._target_columns.items()}
 
     def check(self) -> None:
         """Raise an error for columns that may not be assigned: identity columns, and columns without a type."""
         identities = {column.name: column for column in identity_columns(self._delta)}
         for clause in self._merge.clauses:
             # An insert that uses the default gets the next number.
-            assigned = [*(path[0] for path in clause.given), *(clause.defaults if clause.action == "update" else ())]
+            assigned = [*(path[0] for path in clause.assigned_values), *(clause.defaults if clause.action == "update" else ())]
             for name in assigned:
                 identity = identities.get(name)
                 if identity is not None and (clause.action == "update" or not identity.explicit):
                     raise identity_assigned(identity.name, clause.action)
         for f in self._delta.fields:
-            if f.data_type == VOID and f.name not in self._own:
+            if f.data_type == VOID and f.name not in self._target_columns:
                 raise SchemaMismatchError(
                     f"Cannot add column {f.name} with type VOID. Cast it to a type in the source.",
                     error_class="DELTA_MERGE_ADD_VOID_COLUMN",
@@ -83,7 +83,7 @@ class MergeRows:
     @cached_property
     def assigned_generated(self) -> list[str]:
         """Return the generated columns that some clause assigns. The others are computed when rows are written."""
-        assigned = {path[0] for clause in self._merge.clauses for path in clause.given}
+        assigned = {path[0] for clause in self._merge.clauses for path in clause.assigned_values}
         return [name for name in self._generated if name in assigned]
 
     @cached_property
@@ -92,33 +92,35 @@ class MergeRows:
 
     def new_row(self, clause: ResolvedClause) -> Column:
         """Return the struct of the new row. A generated column that another clause assigns, but not this one, is null in it."""
-        given = dict(clause.given)
+        values = dict(clause.assigned_values)
         if clause.action == "update":
-            given.update(self._defaults(clause.defaults))
+            values.update(self._defaults(clause.defaults))
             for name in self.assigned_generated:
-                given.setdefault((name,), Given(Typed(F.lit(None).cast(self.schema[name].dataType), self.schema[name].dataType)))
-            return F.struct(*self._rule.updated(self.schema, self._current(clause).get, given, self._absent))
-        named = {path[0] for path in given}
-        given.update(self._defaults([f.name for f in self._delta.fields if DEFAULT in f.metadata and f.name not in named]))
-        return F.struct(*self._rule.updated(self.schema, lambda _: None, given, self._absent))
+                data_type = self.schema[name].dataType
+                values.setdefault((name,), AssignedValue(Typed(F.lit(None).cast(data_type), data_type)))
+            return F.struct(*self._rule.updated(self.schema, self._current(clause).get, values, self._absent))
+        assigned_names = {path[0] for path in values}
+        defaults = [f.name for f in self._delta.fields if DEFAULT in f.metadata and f.name not in assigned_names]
+        values.update(self._defaults(defaults))
+        return F.struct(*self._rule.updated(self.schema, lambda _: None, values, self._absent))
 
-    def _defaults(self, names: Sequence[str]) -> dict[Path, Given]:
+    def _defaults(self, names: Sequence[str]) -> dict[Path, AssignedValue]:
         """Return the defaults of columns; generated columns are computed."""
         default_names = frozenset(names) - self._generated.keys()
         fields = [f for f in self._delta.fields if f.name in default_names]
         values = self._analyzer.resolve(self._merge.source, [default_of(self._target.spark, f) for f in fields], "default")
-        return {(f.name,): Given(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
+        return {(f.name,): AssignedValue(Typed(value.column, value.data_type)) for f, value in zip(fields, values, strict=True)}
 
     def with_generated(self, changed: DataFrame) -> DataFrame:
         """Compute the generated columns that `new_row` left null, from the other columns of the new row."""
         if not self.assigned_generated:
             return changed
-        clauses = list(enumerate(self._merge.clauses))
+        clauses = [(number, clause) for number, clause in enumerate(self._merge.clauses) if clause.action != "delete"]
         beside = [quoted(name) for name in changed.columns if name != NEW]
         flat = changed.select(*beside, f"{NEW}.*")
         row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._absent}
         for name in self.assigned_generated:
-            lacking = [number for number, clause in clauses if clause.action != "delete" and (name,) not in clause.given]
+            lacking = [number for number, clause in clauses if (name,) not in clause.assigned_values]
             computed = self._computed(name).cast(self.schema[name].dataType)
             row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]
         new_row = F.struct(*(value.alias(name) for name, value in row.items()))

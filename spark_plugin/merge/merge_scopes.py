@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from delta_py.row_changes.merge_metrics import Kind
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.types.names import quoted
-from delta_py.write.row_changes import CLAUSE, NEW
+from delta_py.write.task_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import Target
 from spark_plugin.dml.target_names import called
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
@@ -39,7 +39,7 @@ def first_clause(merge: ResolvedMerge, kind: Kind) -> Column:
     return F.coalesce(*tests) if tests else F.lit(None).cast("int")
 
 
-def asked_where_it_stands(merge: ResolvedMerge, number: Column) -> Column:
+def evaluated_in_place(merge: ResolvedMerge, number: Column) -> Column:
     """Return the number of a row's clause. If clauses have conditions, Spark's optimizer must not move the number to another
     place, so it is marked as if it could differ each time. Otherwise Spark would move a filter by such a condition into the join,
     or before it, and it would fail for rows that do not match."""
@@ -88,7 +88,7 @@ class MergeScopes:
         if not clauses:
             return rows
         number = f"{CLAUSE}_{_KINDS.index(kind)}"
-        clause = asked_where_it_stands(self.merge, F.when(where, first_clause(self.merge, kind)))
+        clause = evaluated_in_place(self.merge, F.when(where, first_clause(self.merge, kind)))
         rows = rows.select("*", clause.alias(number))
         new_rows = [F.when(F.col(number) == n, self.rows.new_row(clause)) for n, clause in clauses if clause.action != "delete"]
         return rows.select("*", F.coalesce(*new_rows).alias(f"{NEW}_{_KINDS.index(kind)}")) if new_rows else rows

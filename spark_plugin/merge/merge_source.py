@@ -152,8 +152,8 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
     aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
     for number, bound in enumerate(bounds):
         value = bound.source
-        aggregates.append(_out(F.min(value), bound.data_type).alias(f"min{number}"))
-        aggregates.append(_out(F.max(value), bound.data_type).alias(f"max{number}"))
+        aggregates.append(_exact_in_python(F.min(value), bound.data_type).alias(f"min{number}"))
+        aggregates.append(_exact_in_python(F.max(value), bound.data_type).alias(f"max{number}"))
         aggregates.append(F.count(value).alias(f"count{number}"))
         aggregates.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
     equal = [bound for bound in bounds if bound.comparison == "="]
@@ -230,7 +230,7 @@ def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dic
     """Return the distinct values of each key that has few values."""
     if not few:
         return {}
-    sets = [F.collect_set(_out(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
+    sets = [F.collect_set(_exact_in_python(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
     values = frame.agg(*sets).first()
     assert values is not None
     return {number: values[str(number)] for number in few}
@@ -280,7 +280,7 @@ def _has_bounds(kind: DataType) -> bool:
     return plain or kind.simpleString() == "string"  # another collation would have another order than the statistics
 
 
-def _out(value: Column, kind: DataType) -> Column:
+def _exact_in_python(value: Column, kind: DataType) -> Column:
     """Return a value in a form that Python represents exactly, whatever the time zone."""
     match kind:
         case DateType():

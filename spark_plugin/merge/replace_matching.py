@@ -33,12 +33,12 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.types.names import quoted
 from delta_py.types.schema import StructType as DeltaSchema
-from delta_py.write.row_changes import CLAUSE, NEW
+from delta_py.write.task_changes import CLAUSE, NEW
 from spark_plugin.dml.jobs import DmlResult, open_target
-from spark_plugin.dml.store_assignment import Assigning
+from spark_plugin.dml.store_assignment import StoreAssignment
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.merge.matching import Matching
-from spark_plugin.merge.merge_job import MergeRun, until_kept
+from spark_plugin.merge.merge_job import MergeRun, run_with_cached_source
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import broadcast_limit
 from spark_plugin.merge.merge_rows import MergeRows
@@ -68,7 +68,7 @@ def replace_matching(
     In these cases nothing is committed, and no file is left.
     """
     try:
-        return until_kept(_Request(spark, table, source, matching, request, same_types).run)
+        return run_with_cached_source(_Request(spark, table, source, matching, request, same_types).run)
     except InvariantViolationError as error:
         with as_spark_raises():
             raise InvariantViolationError(
@@ -89,14 +89,15 @@ class _Request:
 
     def run(self, level: StorageLevel) -> DmlResult:
         alias, request, evolves = self.matching.alias, self.request, self.request.merge_schema
-        with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=self._evolved, request=request) as target:
+        evolve = self._definition_changes
+        with open_target(self.spark, self.table, "WRITE", alias=alias, evolve=evolve, request=request) as target:
             resolved = self._resolved(target.shape, target.dml.snapshot.schema.names)
-            rows = MergeRows(target, resolved, Assigning.of(self.spark, evolves=evolves))
+            rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=evolves))
             rows.check()
             with held_source(resolved, level) as source:
                 return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
 
-    def _evolved(self, snapshot: Snapshot) -> DefinitionChanges:
+    def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
         """Return the changes that an overwrite with the same options would make, after its checks."""
         source_schema = self.source.schema.toNullable()
         fields = [StructField(name, source_schema[column].dataType) for name, column in self._values().items()]

@@ -1,6 +1,6 @@
 """The common part of read and write options: names, single values, the session's settings.
 
-Names are the reference's, and case does not matter. An unknown name is refused, and the error names a similar known one.
+Names are delta-spark's, and case does not matter. An unknown name is refused, and the error names a similar known one.
 An invalid value is refused too: an option that is silently dropped reads the wrong version or writes the wrong rows. Session
 settings (time zone, sizes of partitions) come in the option SESSION, which `dataframe_api/method_patches.py` adds; without it the
 defaults of Spark and of this machine apply.
@@ -47,7 +47,7 @@ CONFS = "confs"
 # In SESSION: options of stores from the session's settings.
 STORAGE = "storage"
 
-# Options, and the session settings that replace them if they are missing. If the reference has a setting, this is its name.
+# Options, and the session settings that replace them if they are missing. If delta-spark has a setting, this is its name.
 WRITE_CONFS: Mapping[str, str] = {
     "mergeSchema": "spark.databricks.delta.schema.autoMerge.enabled",
     "partitionOverwriteMode": "spark.sql.sources.partitionOverwriteMode",
@@ -71,13 +71,13 @@ _MAX_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a scan takes from the session. wanted_partitions, native_partitions: the approximate number of partitions of a small
+    """What a scan takes from the session. target_partitions, native_partitions: the approximate number of partitions of a small
     table, for Python and for Spark's own Parquet reader."""
 
     time_zone: str = "UTC"
     max_partition_bytes: int = 128 * _MIB
     open_cost_bytes: int = 4 * _MIB
-    wanted_partitions: int = 4
+    target_partitions: int = 4
     native_partitions: int = 2
 
 
@@ -224,7 +224,7 @@ def session_of(options: Mapping[str, str]) -> SessionSettings:
         time_zone=zone,
         max_partition_bytes=session.get("maxPartitionBytes", defaults.max_partition_bytes),
         open_cost_bytes=session.get("openCostInBytes", defaults.open_cost_bytes),
-        wanted_partitions=session.get("wantedPartitions", PYTHON_TASKS_PER_CORE * cores),
+        target_partitions=session.get("wantedPartitions", PYTHON_TASKS_PER_CORE * cores),
         native_partitions=session.get("nativePartitions", PARQUET_TASKS_PER_CORE * cores),
     )
 

@@ -32,8 +32,8 @@ def admitted(options: Mapping[str, str], nonce: str | None) -> dict[str, str]:
 
     Raises InvalidOptionError for private options with no nonce or with another one.
     """
-    given_nonce = next((value for name, value in options.items() if name.lower() == _NONCE), None)
-    if given_nonce is None or nonce is None or not hmac.compare_digest(str(given_nonce).encode(), nonce.encode()):
+    option_nonce = next((value for name, value in options.items() if name.lower() == _NONCE), None)
+    if option_nonce is None or nonce is None or not hmac.compare_digest(str(option_nonce).encode(), nonce.encode()):
         refuse_private(options)
     return {name: value for name, value in options.items() if name.lower() != _NONCE}
 

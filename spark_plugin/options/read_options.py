@@ -137,7 +137,7 @@ class ReadOptions:
     view: str = "table"
     view_limit: int | None = None
     files: str | None = None
-    asked_schema: str | None = None
+    user_schema: str | None = None
     session: SessionSettings = field(default_factory=SessionSettings)
     storage: StorageOptions = NO_OPTIONS
 
@@ -167,7 +167,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         view=known_options.get(VIEW, "table"),
         view_limit=int(known_options[VIEW_LIMIT]) if VIEW_LIMIT in known_options else None,
         files=known_options.get(FILES),
-        asked_schema=known_options.get(ASKED_SCHEMA),
+        user_schema=known_options.get(ASKED_SCHEMA),
         session=session,
         storage=storage_options(options, storage_of_session(known_options)),
     )

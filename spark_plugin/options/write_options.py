@@ -1,6 +1,6 @@
 """Spark's string options -> WriteOptions; see common.py for the rules of all options.
 
-An option of the write takes precedence. If it is missing, the session's setting that the reference reads (WRITE_CONFS) applies;
+An option of the write takes precedence. If it is missing, the session's setting that delta-spark reads (WRITE_CONFS) applies;
 the patched methods send it in the option SESSION. Without register() there is no SESSION, and only options apply.
 """
 
@@ -146,7 +146,7 @@ def _is_property(key: str) -> bool:
 
 
 def _refuse_matching(options: Mapping[str, str]) -> None:
-    """Modes other than overwrite ignore these options, as in the reference."""
+    """Modes other than overwrite ignore these options, as in delta-spark."""
     name = next((name for name in _MATCHING if name in options), None)
     if name is not None:
         raise UnsupportedOperationError(
@@ -158,7 +158,7 @@ def _refuse_matching(options: Mapping[str, str]) -> None:
 
 
 def _recorded(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what the history records of options that modes other than overwrite ignore; the reference records it too."""
+    """Return what the history records of options that modes other than overwrite ignore; delta-spark records it too."""
     recorded = {"replaceUsingCols": f"({options['replaceUsing']})"} if "replaceUsing" in options else {}
     return recorded | ({"replaceOnCond": options["replaceOn"]} if "replaceOn" in options else {})
 

@@ -35,9 +35,9 @@ class _LimitedReader(DataSourceReader):
         self._limit = limit
 
     @property
-    def few(self) -> Any:
-        """The same as DeltaReader.few; None for a reader of other rows."""
-        return getattr(self._reader, "few", None)
+    def small_scan(self) -> Any:
+        """The same as DeltaReader.small_scan; None for a reader of other rows."""
+        return getattr(self._reader, "small_scan", None)
 
     def partitions(self) -> list[InputPartition]:
         return [_AllPartitions(list(self._reader.partitions()))]

@@ -10,7 +10,7 @@ from spark_plugin.pruning.predicate_json import conjunction_of, parse_predicate
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NeededRows:
     """The rows that a plan needs from one of its scans. predicate: true for all rows that matter, None for any row. exact: the
     plan is exactly these rows. none: the plan returns no rows at all."""
 
@@ -19,7 +19,7 @@ class Wanted:
     none: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Wanted:
+    def parse(cls, text: str) -> NeededRows:
         """text: from WantedRows.java. If a scan occurs not exactly once, the plan may need any row of it."""
         answer = json.loads(text)
         if answer["found"] != 1:
@@ -27,8 +27,8 @@ class Wanted:
         predicates = [parse_predicate(value) for value in answer["predicates"]]
         return cls(conjunction_of(predicates), exact=bool(answer["exact"]) and None not in predicates)
 
-    def without(self, column: str) -> Wanted:
+    def without(self, column: str) -> NeededRows:
         """Remove all that depends on a column that the scan itself makes; no file's statistics describe such a column."""
         parts = () if self.predicate is None else tree.conjuncts(self.predicate)
         other_parts = tuple(part for part in parts if all(path[0] != column for path in tree.columns_of(part)))
-        return self if len(other_parts) == len(parts) else Wanted(conjunction_of(other_parts), none=self.none)
+        return self if len(other_parts) == len(parts) else NeededRows(conjunction_of(other_parts), none=self.none)

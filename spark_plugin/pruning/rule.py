@@ -1,6 +1,12 @@
 """Installs the pruning rule into a Spark session, and reports what the rule has done there.
 
 `install` never fails: if the rule cannot be installed, it warns once, and tables are read unpruned.
+
+Spark's own API passes neither the columns nor, safely, the filters of a query to a Python source: its filter push-down reuses
+the filters of the first query on a DataFrame for later queries, which gives wrong rows. So `install(spark)` adds one
+optimizer rule, written in Java (spark_plugin/java/rule), to the session. The rule puts every scan of the source back into Spark's
+own push-down, plans each scan separately, and leaves all filters in Spark's plan. If anything is unfamiliar, the rule does not
+change the plan.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.spark_internals import RULE, SparkInternals
 from spark_plugin.options import read_limits
 from spark_plugin.options.roads import PRUNING
-from spark_plugin.pruning.needed_rows import Wanted
+from spark_plugin.pruning.needed_rows import NeededRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +77,7 @@ class PruningStatus:
     installed: the rule is among the session's optimizer rules now. last_error: why the rule is not installed; otherwise why it
     did not change the last plan in which something failed or was not understood. last_scan: the files and bytes that the last
     planned scan reads, None if no scan reported them. roads: the use of each road. scans: the last scans whose rows were read or
-    answered, one line each, the newest at the end; a query that is only planned adds none.
+    answered, one line each, the newest at the end. A query that is only planned adds none, unless the log answers it.
     """
 
     installed: bool
@@ -123,13 +129,13 @@ def installed_rule(spark: SparkSession) -> Any | None:
     return SparkInternals(spark).pruning_rule()
 
 
-def wanted_rows(spark: SparkSession, frame: DataFrame, option: str, value: str) -> Wanted:
+def rows_needed_by(spark: SparkSession, frame: DataFrame, option: str, value: str) -> NeededRows:
     """Return which rows the frame needs of the scan with this read option; any row if the rule is not installed or disabled."""
     internals = SparkInternals(spark)
     rule = internals.pruning_rule()
     if rule is None:
-        return Wanted(None)
-    return Wanted.parse(rule.wantedRows(internals.optimized(frame), option, value))
+        return NeededRows(None)
+    return NeededRows.parse(rule.wantedRows(internals.optimized(frame), option, value))
 
 
 def with_metadata_column(frame: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ class PartialReader(DataSourceReader):
     """rows: reads the requested columns. schema: of the partial rows."""
 
     def __init__(self, rows: DataSourceReader, partial_rows: PartialRows, schema: StructType) -> None:
-        self._rows, self._wanted = rows, partial_rows
+        self._rows, self._partial_rows = rows, partial_rows
         self._schema = to_arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:
@@ -26,5 +26,5 @@ class PartialReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         batches = cast("Iterator[pa.RecordBatch]", self._rows.read(partition))
-        for batch in partial_batches(batches, self._wanted, self._schema):
+        for batch in partial_batches(batches, self._partial_rows, self._schema):
             yield relabelled(batch, self._schema)

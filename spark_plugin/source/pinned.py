@@ -29,7 +29,7 @@ from delta_py.scan.planning import (
     Scan,
     ScanOptions,
     metadata_scan_column,
-    plan_given,
+    plan_listed_files,
     plan_scan,
     row_address_column,
 )
@@ -113,7 +113,7 @@ class PinnedTable:
         snapshot, full_predicate = self._version_and_predicate(predicate)
         return has_few_groups(snapshot, by, full_predicate, scan_options(self.options).timezone)
 
-    def keeping(self) -> PinnedTable:
+    def with_snapshot_cache(self) -> PinnedTable:
         """Return the same table for a process that caches what it reads of logs."""
         from delta_py.cached_snapshots import CachedSnapshot  # a worker has no use for it
 
@@ -129,7 +129,7 @@ class PinnedTable:
         is_local = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if is_local else self.snapshot.store.open_input(listed) as source:
             files = pa.ipc.open_stream(source)
-            return plan_given(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
+            return plan_listed_files(self.snapshot.config, self.snapshot.store, files, columns, predicate, settings)
 
     def _version_and_predicate(self, predicate: Expression | None) -> tuple[Snapshot, Expression | None]:
         """Return the version to read, and the predicate combined with the filter of the options."""

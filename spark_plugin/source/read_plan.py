@@ -26,7 +26,7 @@ from spark_plugin.pruning.partition_messages import kept_part
 from spark_plugin.pruning.scan_request import LogQuestion, PartialRowsRequest, ScanRequest
 from spark_plugin.schema_conversion import check_requested, from_spark_schema
 from spark_plugin.source.pinned import PinnedChanges, PinnedTable
-from spark_plugin.source.small_scan import FewRows
+from spark_plugin.source.small_scan import SmallScan
 
 if TYPE_CHECKING:
     from delta_py.scan.planning import Scan, ScanReport
@@ -41,7 +41,7 @@ class ReadPlan:
     why: one line.
     scan: the files; None if nothing is read.
     native: the files of the scan that Spark's own Parquet reader reads; None if Python reads them all.
-    few: the same scan, if its rows may be few enough for the driver's own Python; None if they are not.
+    small_scan: the same scan, if its rows may be few enough for the driver's own Python; None if they are not.
     answer: the log's answer, an Arrow table; None if there is none.
     join_facts: facts about the scan that Spark uses when it plans joins; None for no facts.
     skipped: the roads that the scan might have taken, and why it does not.
@@ -51,7 +51,7 @@ class ReadPlan:
     why: str
     scan: Scan | None = None
     native: NativeFiles | None = None
-    few: FewRows | None = None
+    small_scan: SmallScan | None = None
     answer: pa.Table | None = None
     join_facts: Mapping[str, Any] | None = None
     skipped: Mapping[Road, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class ReadPlan:
             "why": self.why,
             "kept": None if self.scan is None else kept_part(self.scan.report),
             "joins": self.join_facts,
-            "driver": None if self.few is None else _DRIVER_LIMITS,
+            "driver": None if self.small_scan is None else _DRIVER_LIMITS,
             "small": None if self.scan is None else _why_not_one_task(self.scan.report) is None,
             "partial_from": None if self.scan is None else _least_work_for_partial_rows(self.scan.report.bytes_kept),
             "parquet": None if self.native is None else self.native.facts,
@@ -99,7 +99,7 @@ def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> Read
     plan = replace(plan, join_facts=_join_facts(pinned, scan, request))
     why_not_few = _why_not_few(scan, request)
     if why_not_few is None:
-        plan = replace(plan, few=FewRows(scan, request.columns, request.limit))
+        plan = replace(plan, small_scan=SmallScan(scan, request.columns, request.limit))
     else:
         skipped[Road.DRIVER] = why_not_few
     return replace(plan, skipped={**plan.skipped, **skipped})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_py.scan.planning import Scan
     from spark_plugin.options.common import SessionSettings
     from spark_plugin.source.native_files import NativeFiles
-    from spark_plugin.source.small_scan import FewRows
+    from spark_plugin.source.small_scan import SmallScan
 
 FORMAT = "pydelta"
 
@@ -44,8 +44,8 @@ class DeltaReader(PromptTask, DataSourceReader):
 
     message: for the rule, in the first partition. again: the partitions go to the reader of an earlier planning, perhaps of
     another version, and contain how they are read. lease: written when Spark requests the partitions, and renewed by the tasks;
-    it expires by itself. native: files that Spark's own Parquet reader may read. few: the same scan, if its rows may be few; None
-    in tasks."""
+    it expires by itself. native: files that Spark's own Parquet reader may read. small_scan: the same scan, if its rows may be
+    few; None in tasks."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         again: bool = False,
         lease: Lease | None = None,
         native: NativeFiles | None = None,
-        few: FewRows | None = None,
+        small_scan: SmallScan | None = None,
     ) -> None:
         self._scan: Scan | None = scan
         self._settings: SessionSettings | None = settings
@@ -65,7 +65,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         self._again = again
         self._lease = lease
         self._native = native
-        self.few = few
+        self.small_scan = small_scan
         self._state: ScanState = scan.state
         self._schema: pa.Schema = to_arrow_schema(columns)
         check_layout(delta_arrow_schema(scan.output_schema), self._schema)
@@ -97,4 +97,4 @@ class DeltaReader(PromptTask, DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files in their partition."""
-        return {**self.__dict__, "_scan": None, "_settings": None, "_native": None, "few": None}
+        return {**self.__dict__, "_scan": None, "_settings": None, "_native": None, "small_scan": None}

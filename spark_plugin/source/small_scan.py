@@ -36,7 +36,7 @@ _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class FewRows:
+class SmallScan:
     """columns: under the names of the query. limit: of rows; None for all."""
 
     scan: Scan

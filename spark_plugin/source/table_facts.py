@@ -28,7 +28,7 @@ def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool
     first, *other_fields = schema.fields
     facts = _facts(pinned)
     if of_writes:
-        facts["asks_for_saves"] = _asks_for_saves(pinned.snapshot)
+        facts["needs_save"] = _asks_for_saves(pinned.snapshot)
     metadata = {**(first.metadata or {}), FACTS_KEY: json.dumps(facts)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *other_fields])
 
@@ -55,7 +55,7 @@ def _facts(pinned: PinnedTable) -> dict[str, Any]:
 
 def _asks_for_saves(snapshot: Snapshot) -> bool:
     """Return whether new rows of the table need what only a save provides (dataframe_api/spark_rule_columns.py)."""
-    from delta_py.row_rules.rule_columns import rules_for_spark  # reads need none of this
+    from delta_py.row_rules.hidden_rule_columns import rules_for_spark  # reads need none of this
 
     schema = snapshot.schema
     if identity_columns(schema) or any(GENERATION in field.metadata for field in schema.fields):

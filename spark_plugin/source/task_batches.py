@@ -69,13 +69,13 @@ def partitions_of(
 ) -> list[DeltaPartition]:
     """Return the tasks of a scan; empty if there is no file. message: for the first one. native: which files are packed
     separately, for Spark's own Parquet reader."""
-    task_count = settings.wanted_partitions if native is None else settings.native_partitions
+    task_count = settings.target_partitions if native is None else settings.native_partitions
     files = scan.cut_files(settings.max_partition_bytes, settings.open_cost_bytes, task_count)
     if native is None:
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, task_count)]
     else:
         simple, other_files, share = native.split(files)
-        in_python = settings.wanted_partitions * (1.0 - share)
+        in_python = settings.target_partitions * (1.0 - share)
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(other_files, settings, in_python)]
         tasks += [NativePartition(native.stream_of(group)) for group in _packed(simple, settings, task_count * share)]
     for first in tasks[:1]:

@@ -3,7 +3,7 @@
     parse_utility("OPTIMIZE shop.sales WHERE day = '2024-01-01' ZORDER BY (id)")
     # Optimize(TableName(("shop", "sales")), where="day = '2024-01-01'", z_order=("`id`",))
 
-None is the result for a text that begins like none of them: Spark runs it. Words are read in any case. Parts that the reference
+None is the result for a text that begins like none of them: Spark runs it. Words are read in any case. Parts that delta-spark
 accepts in any order are accepted in any order.
 """
 

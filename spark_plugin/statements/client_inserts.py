@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
-from spark_plugin.dataframe_api.spark_rule_columns import asks_for_saves
+from spark_plugin.dataframe_api.spark_rule_columns import needs_save
 from spark_plugin.options.settings import conf, is_on, resets_transaction
 from spark_plugin.sql.grammar import properties_of
 from spark_plugin.sql.parsed_inserts import ParsedInsert, WrittenQuery, WrittenReplaceOn
@@ -50,7 +50,7 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
-    if not (_is_asked_of_client(spark, insert) or asks_for_saves(spark, target.place)):
+    if not (_is_asked_of_client(spark, insert) or needs_save(spark, target.place)):
         return None
     return write_insert(spark, target, insert, short_alias(insert.target.alias, insert.target.parts, target))
 

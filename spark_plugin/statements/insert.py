@@ -35,7 +35,7 @@ from spark_plugin.dml.analyzer import analyzer_of
 from spark_plugin.dml.column_defaults import default_text
 from spark_plugin.dml.inserted_columns import WIDENED, TableColumns, table_column, with_table_columns
 from spark_plugin.dml.jobs import newest
-from spark_plugin.dml.store_assignment import Assigning, overflows_as_the_gates
+from spark_plugin.dml.store_assignment import StoreAssignment, overflow_as_delta_error
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.merge.matching import Matching
 from spark_plugin.options.settings import check_condition_text, conf, is_case_sensitive
@@ -77,7 +77,7 @@ def write_insert(spark: SparkSession, target: Target, insert: ParsedInsert, alia
         save = _replacing(spark, table, insert, save)
     else:
         save = _replacing_on(spark, insert.replaces_on, save, columns, alias)
-    with overflows_as_the_gates("CAST_OVERFLOW_IN_TABLE_INSERT"):
+    with overflow_as_delta_error("CAST_OVERFLOW_IN_TABLE_INSERT"):
         target.write(save)
     return nothing(spark)
 
@@ -222,7 +222,7 @@ def _static_partition(table: _Table, insert: ParsedInsert) -> str:
     return to_sql(And(tuple(equal)))
 
 
-def _static_columns(table: _Table, insert: ParsedInsert, rule: Assigning) -> Iterator[tuple[StructField, Column]]:
+def _static_columns(table: _Table, insert: ParsedInsert, rule: StoreAssignment) -> Iterator[tuple[StructField, Column]]:
     """Yield the columns that PARTITION has values for, with the values in the columns' types."""
     for name, text in insert.values.items():
         field = table.columns.find(name)
@@ -246,7 +246,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
         if not insert.columns:
             named_tables.check_aligned(insert.replaces_using, target_names, query_names)
     names = query_names if insert.by_name else [*target_names, *query_names[len(target_names) :]]
-    rule = Assigning.of(spark, evolves=evolves)
+    rule = StoreAssignment.of(spark, evolves=evolves)
     if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
     pairs = zip(names, frame.schema.fields, strict=True)

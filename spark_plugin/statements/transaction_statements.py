@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from delta_py import transactions
 from delta_py.coordinator.ledger import CoordinatorUnavailableError
 from delta_py.errors import UnsupportedOperationError
-from spark_plugin.cached_tables import read_all_anew
+from spark_plugin.cached_tables import refresh_all_cached
 from spark_plugin.options.catalog_session_settings import TRANSACTION
 from spark_plugin.options.settings import conf
 from spark_plugin.sql.results import nothing
@@ -114,7 +114,7 @@ def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTran
 def _leave(spark: SparkSession) -> None:
     """Refresh the rows that Spark caches of tables: they are the rows that the transaction saw."""
     spark.conf.unset(TRANSACTION)
-    read_all_anew(spark)
+    refresh_all_cached(spark)
 
 
 def _transaction(spark: SparkSession) -> transactions.DeltaTransaction:

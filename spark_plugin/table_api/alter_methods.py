@@ -16,8 +16,8 @@ from pyspark.sql import types as spark_types
 
 from delta_py.alter.table_constraints import check_new_constraint
 from delta_py.errors import DeltaError
+from delta_py.row_rules.hidden_rule_columns import rule_column
 from delta_py.row_rules.row_constraints import RowRule
-from delta_py.row_rules.rule_columns import rule_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from spark_plugin.data_source import FORMAT
@@ -39,10 +39,10 @@ def new_columns(columns: Any) -> list[dict[str, Any]]:
     if isinstance(columns, spark_types.StructType):
         return [_new_column(f.name, f, quoted=True) for f in columns.fields]
     column_list = columns if isinstance(columns, list | tuple) else [columns]
-    return [_of_given(column) for column in column_list]
+    return [_column_of_user(column) for column in column_list]
 
 
-def _of_given(column: Any) -> dict[str, Any]:
+def _column_of_user(column: Any) -> dict[str, Any]:
     if isinstance(column, spark_types.StructField):
         return _new_column(column.name, column)
     if not isinstance(column, dict):

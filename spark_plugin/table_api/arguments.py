@@ -1,6 +1,6 @@
 """Checks of the arguments of delta.tables: a wrong type is a TypeError or ValueError before the table is looked at.
 
-Code written against the reference relies on which of the two it is, and on how the messages begin.
+Code written against delta-spark relies on which of the two it is, and on how the messages begin.
 """
 
 from __future__ import annotations

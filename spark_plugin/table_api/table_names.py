@@ -9,7 +9,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from delta_py.storage.addresses import has_scheme
-from spark_plugin.cached_tables import read_anew
+from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
 from spark_plugin.maintenance.convert_job import ParquetSource, run_parquet_clone
@@ -57,7 +57,7 @@ def refresh_name(spark: Any, name: str | None) -> None:
 
 def _refresh(spark: Any, entry: Entry) -> None:
     catalog.refresh(spark, entry)
-    read_anew(spark, entry.name)
+    refresh_cached(spark, entry.name)
 
 
 # ---------------------------------------------------------------- clone
@@ -65,7 +65,7 @@ def _refresh(spark: Any, entry: Entry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """metrics: of the commit, by the reference's names; None for a shallow clone of a table over Spark Connect, which returns
+    """metrics: of the commit, by delta-spark's names; None for a shallow clone of a table over Spark Connect, which returns
     nothing."""
 
     place: Place
@@ -103,7 +103,7 @@ def clone_table(
             result = run_command(spark, place, "clone", {"source": source.url, **arguments})
         else:
             result = run_deep_clone(spark, source, place, arguments)
-            read_anew(spark, None, path)
+            refresh_cached(spark, None, path)
         return None if result is None else result["metrics"]
 
     origin = source.place if isinstance(source, ParquetSource) else source
@@ -195,7 +195,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
     try:
         _run(spark, replace(request, mode=mode), path, join=request.location is not None)
     except TableAlreadyExistsError as error:
-        raise catalog.left_behind(name, path) from error
+        raise catalog.table_at_new_path(name, path) from error
     catalog.enter_new(spark, name, path, request.provider, managed=managed)
     return Place(path, name)
 

@@ -73,8 +73,8 @@ _MODULES = {
     "TableSummary": "delta_py.table_methods.table_summary",
     "WrittenFiles": "delta_py.write.data_files",
     "TakenOut": "delta_py.write.rewrite",
-    "TaskChanges": "delta_py.write.row_changes",
-    "TouchedRows": "delta_py.write.row_changes",
+    "TaskChanges": "delta_py.write.task_changes",
+    "TouchedRows": "delta_py.write.task_changes",
 }
 
 

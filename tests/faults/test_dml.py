@@ -17,12 +17,12 @@ import pytest
 from delta_py import DeltaTable, write_delta
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Dml
-from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import sampled
 from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
 
@@ -61,7 +61,7 @@ def rows_to_change(dml: Dml) -> pa.RecordBatch:
     """Every fourth row, with the operation's kinds in turn. An inserted row deletes no row of a file."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     files = dml.candidates(None).files.to_batches()
-    scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
+    scan = plan_listed_files(dml.snapshot.config, dml.state.store, files, columns, None, ScanOptions(row_address=True))
     rows = pa.Table.from_batches(list(read_files(scan.state, scan.scan_files()))).sort_by("id")
     rows = rows.filter(pa.array([n % 4 == 1 for n in rows["id"].to_pylist()]))
     address = rows[ROW_ADDRESS].combine_chunks()

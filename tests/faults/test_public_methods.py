@@ -347,7 +347,7 @@ CASES: dict[str, Case] = {
     "Scan.output_schema": on_scan(lambda scan: scan.output_schema),
     "Scan.paths": on_scan(lambda scan: scan.paths()),
     "Scan.scan_files": on_scan(lambda scan: list(scan.scan_files())),
-    "Scan.pack": on_scan(lambda scan: scan.pack(max_group_bytes=1000, open_cost_bytes=10, wanted_groups=2)),
+    "Scan.pack": on_scan(lambda scan: scan.pack(max_group_bytes=1000, open_cost_bytes=10, target_groups=2)),
     "Scan.cut_files": on_scan(lambda scan: scan.cut_files(1000, 10, 2)),
     "Report.html": on_table(lambda table: table.report().html()),
     "Report.write": Case(lambda table, world: table.report().write(world.root / "page.html"), lambda world: world.table()),

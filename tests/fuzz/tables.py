@@ -23,7 +23,7 @@ from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import Vacuum, VacuumRequest, vacuum
 from delta_py.vacuum.vacuum_paths import vector_files
-from delta_py.write.row_changes import DELETED
+from delta_py.write.task_changes import DELETED
 from tests.fuzz.base_tables import COMMITS, made_tables
 from tests.fuzz.cases import Case, Mutation, Outcome, fresh, made, observed
 from tests.fuzz.child import in_child

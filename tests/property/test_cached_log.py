@@ -17,7 +17,7 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
 from delta_py.snapshot import Snapshot
 from delta_py.storage.cache import cached_objects
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.store import ObjectInfo
 from tests.support.runs.sampling import examples
@@ -135,10 +135,10 @@ def test_any_ranges_of_a_large_object_are_its_bytes(content: bytes, ranges: list
         patch.object(cached_objects, "_BLOCK_BYTES", block),
     ):
         for _ in range(2):
-            source = KeptObjects(store, DiskCache(Path(place), 1 << 30)).open_input(info)
+            source = CachedObjects(store, DiskCache(Path(place), 1 << 30)).open_input(info)
             assert [source.read_at(length, start) for start, length in ranges] == [
                 content[start : start + length] for start, length in ranges
             ]
             call_count = len(store.calls)
-        source = KeptObjects(store, DiskCache(Path(place), 1 << 30)).open_input(info)
+        source = CachedObjects(store, DiskCache(Path(place), 1 << 30)).open_input(info)
         assert [source.read_at(length, start) for start, length in ranges] and len(store.calls) == call_count

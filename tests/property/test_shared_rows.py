@@ -36,12 +36,12 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.actions import AddFile, RemoveFile
 from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.row_changes.write import write_delta
-from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructType, to_arrow_schema
 from delta_py.write.rewrite import take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import examples
 
 IDS = 24
@@ -237,7 +237,7 @@ def addresses(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     options, files = ScanOptions(row_address=True), candidates.files.to_batches()
-    scan = plan_given(dml.snapshot.config, dml.state.store, files, columns, None, options)
+    scan = plan_listed_files(dml.snapshot.config, dml.state.store, files, columns, None, options)
     return pa.Table.from_batches(read_files(scan.state, scan.scan_files()), to_arrow_schema(scan.output_schema))
 
 

@@ -21,7 +21,7 @@ from spark_plugin.exceptions import (
     InvariantViolationError,
 )
 from spark_plugin.options.settings import TablePath
-from spark_plugin.pruning import wanted_rows
+from spark_plugin.pruning import rows_needed_by
 from tests.spark.support.dml_tables import files_on_disk, last, make, metrics, path_of, plain_rows, same
 from tests.support.runs.sampling import sampled
 
@@ -303,7 +303,7 @@ def test_exact_is_said_only_of_conditions_that_were_all_handed_over(spark: Spark
     def exact(optimized: Any) -> bool:
         execution = SimpleNamespace(optimizedPlan=lambda: optimized)
         frame: Any = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution))
-        return wanted_rows(spark, frame, "path", path).exact
+        return rows_needed_by(spark, frame, "path", path).exact
 
     def filtered(scan: Any, *conditions: Any) -> Any:
         for condition in conditions:

@@ -256,6 +256,20 @@ def test_files_kept_are_those_of_the_join(load: Any, fact: str, dim: str, spark:
     assert filtered() == 1
 
 
+@pytest.mark.parametrize("disabled", ["driver", "driver, parquet", "driver, columns"])
+def test_status_lists_each_scan_of_a_join_once(
+    disabled: str, load: Any, fact: str, dim: str, spark: SparkSession, conf: Any, filtered: Any
+) -> None:
+    conf("spark.pydelta.disable", disabled)
+    before = pruning.status(spark)
+    load(fact).join(load(dim).filter("name in ('name 1', 'name 3')"), F.expr("n = k")).collect()
+    now = pruning.status(spark)
+    assert [line.path for line in now.scans[-2:]] == [dim, fact]
+    assert str(now.scans[-1].files).startswith("2 of 6 files")
+    assert sum(now[road].used - before[road].used for road in ("parquet", "columns", "rows")) == 2
+    assert filtered() == 1
+
+
 WHOLE = {
     "left outer": "select count(*), count(k), sum(m) from fact left join (select * from dim where name = 'name 1') on n = k",
     "right outer": "select count(*), count(n), sum(m) from fact right join (select * from dim where kind = 1) on n = k",

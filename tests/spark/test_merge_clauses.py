@@ -16,7 +16,7 @@ from delta_py import DeltaTable as PlainTable
 from delta_py import write_delta
 from delta_py.row_changes.merge_clauses import effective_clauses
 from spark_plugin import DeltaTable
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.exceptions import DeltaError, UnsupportedOperationError
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.table_api.merge_builder import DeltaMergeBuilder
@@ -184,7 +184,7 @@ def test_clauses_that_make_no_sense_are_refused(spark: SparkSession, name: str) 
         merge = ResolvedMerge.of(target, target.columns, source, asked.condition, clauses, evolves=evolves)
         own = {f.name: Typed(target[f.name], f.dataType) for f in target.schema.fields}
         for clause in merge.clauses:
-            row = Assigning.of(spark, evolves=evolves).updated(target.schema, own.get, clause.given)
+            row = StoreAssignment.of(spark, evolves=evolves).updated(target.schema, own.get, clause.given)
             target.crossJoin(source).select(*row)
     found = getattr(raised.value, "error_class", None) or raised.value.getCondition()
     assert error_class is None or found == error_class, str(raised.value)

@@ -20,9 +20,9 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_plugin import pruning, register
+from spark_plugin.spark_versions import to_arrow_schema
 from tests.spark import query_shapes
 from tests.spark.query_shapes import SHAPES, Table
 from tests.spark.support.parquet_source import FORMAT, TRACE, GreedySource, ParquetSource
@@ -63,7 +63,7 @@ def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
 def delta(parquet: Table, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """The same rows in 16 files, with statistics: four commits, partitioned by `part`."""
     path = str(tmp_path_factory.mktemp("shapes") / "delta")
-    schema = to_arrow_schema(parquet.load().schema, timezone="UTC")
+    schema = to_arrow_schema(parquet.load().schema)
     for file in sorted(Path(parquet.path).glob("*.parquet")):
         write_deltalake(path, pq.read_table(file).cast(schema), partition_by=["part"], mode="append")
     return Table(parquet.spark, "pydelta", path)
@@ -229,15 +229,15 @@ def matching(parquet: Table) -> dict[str, int]:
 
 @pytest.mark.parametrize("condition", KEPT_FILES)
 def test_filter_keeps_only_the_files_that_may_match(condition: str, delta: Table, matching: dict[str, int]) -> None:
-    kept_count = KEPT_FILES[condition]
+    remaining_count = KEPT_FILES[condition]
     df = delta.load().filter(condition)
-    assert f"Kept: {kept_count} of 16 files" in scan_of(df)
+    assert f"Kept: {remaining_count} of 16 files" in scan_of(df)
     assert df.count() == matching[condition]
     report = pruning.status(delta.spark).last_scan
     assert report is not None
-    assert (report.files_kept, report.files_total) == (kept_count, 16)
+    assert (report.files_kept, report.files_total) == (remaining_count, 16)
     assert 0 <= report.bytes_kept <= report.bytes_total
-    assert (report.bytes_kept == 0) == (kept_count == 0)
+    assert (report.bytes_kept == 0) == (remaining_count == 0)
 
 
 def test_limit_is_read_by_one_task(delta: Table) -> None:

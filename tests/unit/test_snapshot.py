@@ -487,7 +487,7 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
-    from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+    from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats
     from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 
     if older:
@@ -495,7 +495,7 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
     table.checkpoint(4, kind="multipart", parts=3)
     original_files = CheckpointReader.files
 
-    def broken(self: CheckpointReader, wanted_stats: StatsWanted) -> Iterator[RawFiles]:
+    def broken(self: CheckpointReader, wanted_stats: RequestedStats) -> Iterator[RawFiles]:
         for number, raw in enumerate(original_files(self, wanted_stats)):
             if self.checkpoint.version == 4 and wanted_stats.whole and number == gives:
                 raise CheckpointUnreadableError.of("part", "cut short")

@@ -82,12 +82,12 @@ def check_count(name: str, operands: Sequence[Operand], least: int, most: int | 
         raise wrong_argument_count(name, len(operands), expected)
 
 
-def fixed(result: DataType, *wanted: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
+def fixed(result: DataType, *all_argument_types: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
     """The signature of a function with fixed types, whatever its arguments; the last `optional` may be omitted."""
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
-        check_count(name, operands, len(wanted) - optional, len(wanted))
-        argument_types = wanted[: len(operands)]
+        check_count(name, operands, len(all_argument_types) - optional, len(all_argument_types))
+        argument_types = all_argument_types[: len(operands)]
         for operand, target in zip(operands, argument_types, strict=True):
             if not accepts(operand.data_type, target):
                 raise mismatch(name, operand.data_type)

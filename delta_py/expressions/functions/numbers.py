@@ -124,7 +124,7 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
     other_types = tuple(operand.data_type for operand in operands[1:])
     if not isinstance(data_type, DecimalType):
         return Signature((data_type, *other_types), data_type)
-    integral = data_type.precision - data_type.scale + 1
+    integral = data_type.precision - data_type.scale + 1  # a carry may add a digit: 9.9 becomes 10
     scale = min(digits or 0, data_type.scale)
     if scale < 0:
         return Signature((data_type, *other_types), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))

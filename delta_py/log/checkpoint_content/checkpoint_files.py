@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_py.errors import CorruptTableError, StorageError
-from delta_py.log.checkpoint_content.stats_cache import KeptStats
+from delta_py.log.checkpoint_content.stats_cache import CachedStats
 from delta_py.log.commit_reader import DELETION_VECTOR_TYPE, FILE_SCHEMA, ONLY_FOR_COMMITS
 from delta_py.statistics.stats import FileStats
 from delta_py.statistics.stats_text import struct_to_json
@@ -48,7 +48,7 @@ def decoding(path: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class StatsWanted:
+class RequestedStats:
     """Which statistics a reader requests. leaves: physical paths of the requested columns, with their types. whole: whether the
     JSON statistics, tags and clustering provider are requested, for a commit that names the file again. records: whether the
     record counts are requested even if no leaf is."""
@@ -75,18 +75,18 @@ class RawFiles:
     parsed: pa.StructArray | None = None
     parsed_leaves: Mapping[Path, DataType] = field(default_factory=dict)
     cached_stats: FileStats | None = None
-    cache_entry: KeptStats | None = None
+    cache_entry: CachedStats | None = None
     is_last: bool = False
 
 
-def raw_from_json(adds: pa.RecordBatch, stats_wanted: StatsWanted) -> RawFiles:
+def raw_from_json(adds: pa.RecordBatch, requested_stats: RequestedStats) -> RawFiles:
     """Convert adds with JSON statistics (FILE_SCHEMA with stats) to the form of a checkpoint's files."""
-    json = adds["stats"] if stats_wanted.leaves or stats_wanted.records else None
-    if not stats_wanted.whole:
+    json = adds["stats"] if requested_stats.leaves or requested_stats.records else None
+    if not requested_stats.whole:
         for name in _WHOLE_COLUMNS:
             place, kind = adds.schema.get_field_index(name), FILE_SCHEMA.field(name).type
             adds = adds.set_column(place, name, pa.nulls(adds.num_rows, kind))
-    return RawFiles(adds, json, stats_wanted.leaves)
+    return RawFiles(adds, json, requested_stats.leaves)
 
 
 # ---------------------------------------------------------------- columns

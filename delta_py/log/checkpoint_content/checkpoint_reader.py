@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from delta_py.errors import CorruptTableError, StorageError, shown
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats
 from delta_py.log.checkpoint_content.json_part import JsonPart
 from delta_py.log.checkpoint_content.parquet_part import ParquetPart, total
 from delta_py.log.commit_reader import CommitReader
@@ -71,7 +71,7 @@ class CheckpointReader:
     @cached_property
     def _counted(self) -> tuple[int, pa.Array]:
         """The number of distinct keys, and the keys that occur more than once."""
-        count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(StatsWanted())))
+        count, repeated = repeated_keys(lambda: (keys_of(raw.files) for raw in self.files(RequestedStats())))
         if len(repeated):
             text = "%s: the checkpoint of version %d names %d files more than once; they count once: %s"
             shown_keys = [path_of(key) for key in repeated.slice(0, 3).to_pylist()]
@@ -95,9 +95,9 @@ class CheckpointReader:
         except CorruptTableError as error:
             raise fault from error
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         """All add actions, batch by batch."""
-        return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(stats_wanted))
+        return prefetch(batch for part in [*self.top, *self.sidecars] for batch in part.files(requested_stats))
 
 
 def _as_listed(infos: Mapping[str, ObjectInfo], commits: CommitReader) -> list[ObjectInfo]:

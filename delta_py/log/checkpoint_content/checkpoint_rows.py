@@ -92,8 +92,8 @@ class RowShape:
 
     @classmethod
     def of(cls, config: TableConfig) -> RowShape:
-        """The shape that the table's properties require. If nothing is set, both forms of statistics are written, as in the
-        reference: the struct is built once for a file, and then no reader has to parse the text."""
+        """The shape that the table's properties require. If nothing is set, both forms of statistics are written, as in
+        delta-spark: the struct is built once for a file, and then no reader has to parse the text."""
         as_struct = config.properties.boolean("delta.checkpoint.writeStatsAsStruct", default=True)
         schema = config.physical_schema
         fields = zip(config.physical_partition_columns, config.partition_fields, strict=True)

@@ -15,7 +15,7 @@ from delta_py.errors import CorruptTableError
 from delta_py.log.checkpoint_content.checkpoint_files import (
     CheckpointUnreadableError,
     RawFiles,
-    StatsWanted,
+    RequestedStats,
     decoding,
     raw_from_json,
 )
@@ -84,10 +84,10 @@ class JsonPart:
             raise CheckpointUnreadableError.of(self.file.path, f"line {number} is no object")
         return value
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         with self._decoding():
             for piece in self._commits.file_actions(self.file):
-                yield raw_from_json(piece.adds, stats_wanted)
+                yield raw_from_json(piece.adds, requested_stats)
 
     def file_rows(self) -> Iterator[FileRows]:
         """The file actions with all their fields."""

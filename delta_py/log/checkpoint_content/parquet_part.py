@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from delta_py.log.checkpoint_content.checkpoint_files import (
     CheckpointUnreadableError,
     RawFiles,
-    StatsWanted,
+    RequestedStats,
     all_json,
     as_text,
     as_type,
@@ -28,13 +28,13 @@ from delta_py.log.checkpoint_content.checkpoint_files import (
     deletion_vectors,
     typed_nulls,
 )
-from delta_py.log.checkpoint_content.stats_cache import LEAST_ROWS, KeptStats, StatsCache
+from delta_py.log.checkpoint_content.stats_cache import LEAST_ROWS, CachedStats, StatsCache
 from delta_py.log.commit_reader import FILE_SCHEMA, PARTITION_VALUES_TYPE
 from delta_py.protocol.paths import decode_paths
 from delta_py.statistics.parquet_statistics import chunk_null_count
 from delta_py.statistics.stats import without_old_times
 from delta_py.storage.arrow_files import expect_ranges, is_prefetching
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.cache.content_identity import digest_of, has_change_times, is_settled
 from delta_py.storage.parquet_ranges import column_ranges
 from delta_py.storage.store import ObjectInfo
@@ -64,7 +64,7 @@ _KEY_LEAVES = {
 class ParquetPart:
     """A Parquet file of a checkpoint: classic, one of several parts, a UUID-named top level, or a sidecar."""
 
-    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+    def __init__(self, objects: CachedObjects, info: ObjectInfo) -> None:
         self.path = path = info.path
         self._store, self._info = objects.store, info
         self._lock = threading.Lock()
@@ -114,22 +114,22 @@ class ParquetPart:
             rows.extend(_plain(row, struct.type) for row in chosen.to_pylist())
         return rows
 
-    def files(self, stats_wanted: StatsWanted) -> Iterator[RawFiles]:
+    def files(self, requested_stats: RequestedStats) -> Iterator[RawFiles]:
         if "add" not in self.schema.names:
             return
-        plan = _plan(self, self.schema.field("add").type, stats_wanted)
-        kept_stats = self._kept_stats(plan)
-        if kept_stats is not None:
-            plan = plan.without_known(kept_stats)
+        plan = _plan(self, self.schema.field("add").type, requested_stats)
+        cache_entry = self._cache_entry(plan)
+        if cache_entry is not None:
+            plan = plan.without_cached(cache_entry)
         size = self._batch_rows_with_text() if "stats" in plan.columns else _BATCH_ROWS
         rows_read = files_read = 0
         for batch in self._batches([f"add.{leaf}" for leaf in plan.columns], self._groups(), size):
             with decoding(self.path):
                 raw = _raw_files(self.path, batch.column(0), plan)
             rows_read += batch.num_rows
-            if kept_stats is not None:
-                known_stats = kept_stats.of_rows(files_read, raw.files.num_rows)
-                raw = replace(raw, cached_stats=known_stats, cache_entry=kept_stats, is_last=rows_read == self.row_count)
+            if cache_entry is not None:
+                known_stats = cache_entry.of_rows(files_read, raw.files.num_rows)
+                raw = replace(raw, cached_stats=known_stats, cache_entry=cache_entry, is_last=rows_read == self.row_count)
             files_read += raw.files.num_rows
             yield raw
 
@@ -141,7 +141,7 @@ class ParquetPart:
         rows_per_batch = _BATCH_TEXT_BYTES * self.row_count // max(1, text_bytes)
         return max(_LEAST_ROWS_WITH_TEXT, min(_MOST_ROWS_WITH_TEXT, rows_per_batch))
 
-    def _kept_stats(self, plan: _Plan) -> KeptStats | None:
+    def _cache_entry(self, plan: _Plan) -> CachedStats | None:
         """The cached statistics for the leaves that would have to be parsed; None if the cache is not used."""
         if not plan.from_json or plan.whole or self.row_count < LEAST_ROWS:
             return None
@@ -293,44 +293,46 @@ class _Plan:
     json_leaves: Mapping[Path, DataType]
     parsed_leaves: Mapping[Path, DataType]
 
-    def without_known(self, kept_stats: KeptStats) -> _Plan:
+    def without_cached(self, cache_entry: CachedStats) -> _Plan:
         """The plan without the statistics that the cache already holds."""
-        if kept_stats.is_complete:
+        if cache_entry.is_complete:
             columns = [name for name in self.columns if name != "stats"]
             return replace(self, columns=columns, from_json=False, json_leaves={})
-        return replace(self, json_leaves=kept_stats.missing)
+        return replace(self, json_leaves=cache_entry.missing)
 
 
-def _plan(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> _Plan:
+def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats) -> _Plan:
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
-    parsed_columns, parsed_leaves = _parsed_columns(part, add, stats_wanted)
-    json_leaves = {path: kind for path, kind in stats_wanted.leaves.items() if path not in parsed_leaves}
+    parsed_columns, parsed_leaves = _parsed_columns(part, add, requested_stats)
+    json_leaves = {path: kind for path, kind in requested_stats.leaves.items() if path not in parsed_leaves}
     from_struct = bool(parsed_columns)
-    from_json = bool(json_leaves) or (stats_wanted.records and not from_struct)
-    if "stats" in names and (stats_wanted.whole or from_json):
+    from_json = bool(json_leaves) or (requested_stats.records and not from_struct)
+    if "stats" in names and (requested_stats.whole or from_json):
         columns.append("stats")
-    if stats_wanted.whole:
+    if requested_stats.whole:
         columns += [name for name in ("tags", "clusteringProvider") if name in names]
-    if stats_wanted.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
+    if requested_stats.whole and "stats_parsed" in names and part.null_count("stats") != part.null_count("path"):
         parsed_columns = ["stats_parsed"]  # missing text is built from the struct
-    return _Plan(columns + parsed_columns, stats_wanted.whole, from_json, from_struct, json_leaves, parsed_leaves)
+    return _Plan(columns + parsed_columns, requested_stats.whole, from_json, from_struct, json_leaves, parsed_leaves)
 
 
-def _parsed_columns(part: ParquetPart, add: pa.StructType, stats_wanted: StatsWanted) -> tuple[list[str], dict[Path, DataType]]:
+def _parsed_columns(
+    part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats
+) -> tuple[list[str], dict[Path, DataType]]:
     """The leaves of stats_parsed to read, and the requested paths for which they have statistics."""
     position = add.get_field_index("stats_parsed")
-    if not (stats_wanted.leaves or stats_wanted.records) or position < 0 or _json_says_more(part):
+    if not (requested_stats.leaves or requested_stats.records) or position < 0 or _json_says_more(part):
         return [], {}
     parsed: pa.StructType = add.field(position).type
     columns: list[str] = []
     served: dict[Path, DataType] = {}
-    for path, kind in stats_wanted.leaves.items():
+    for path, kind in requested_stats.leaves.items():
         bounds = [bound for bound in _BOUNDS if _has_leaf(parsed, (bound, *path))]
         if bounds:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
-    if not served and (stats_wanted.leaves or not _has_leaf(parsed, ("numRecords",))):
+    if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
     return shared + columns, served

@@ -40,7 +40,7 @@ class StatsCache:
         disk = DiskCache.of_environment()
         return None if disk is None else cls(disk)
 
-    def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> KeptStats:
+    def of(self, identity: bytes, leaves: Mapping[Path, DataType]) -> CachedStats:
         """The cached statistics of a file. identity: of its content. leaves: the leaves whose statistics are requested from its
         JSON."""
         names = {path: _name(identity, path, kind) for path, kind in leaves.items()}
@@ -48,7 +48,7 @@ class StatsCache:
         entries = {path: self.disk.mapped(name) for path, name in names.items()}
         readable_tables = {path: _table(names[path], content) for path, content in entries.items() if content is not None}
         tables = {path: table for path, table in readable_tables.items() if table is not None}
-        return KeptStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
+        return CachedStats(self.disk, names, tables, {path: kind for path, kind in leaves.items() if path not in tables})
 
 
 def _table(name: str, content: pa.Buffer) -> pa.Table | None:
@@ -65,7 +65,7 @@ def _name(identity: bytes, path: Path, kind: DataType | None) -> str:
 
 
 @dataclass(slots=True)
-class KeptStats:
+class CachedStats:
     """The statistics of one checkpoint file: those in the cache, and those that will be added to it.
 
     missing: leaves that must be parsed. Row numbers count the file's add actions.

@@ -1,6 +1,6 @@
 """Objects of remote stores that never change: they are read over the network once, and afterwards from the cache directory.
 
-    objects = KeptObjects.of(store)                # a local store, or no cache: all reads go to the store
+    objects = CachedObjects.of(store)                # a local store, or no cache: all reads go to the store
     objects.read(info), objects.open_input(info)   # as the store's methods, for an object as it was listed
     objects.footer(info)                           # of a Parquet file: its footer as parsed by pyarrow, or None
 
@@ -50,7 +50,7 @@ _ENDPOINTS = ("s3.endpoint", "gcs.endpoint", "azure.endpoint", "azure.account_na
 _ENDPOINTS_OF_AWS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
-class KeptObjects:
+class CachedObjects:
     """table_id: for data files, which are not listed. After the disk has refused an entry, this object writes no more entries."""
 
     def __init__(self, store: ObjectStore, disk: DiskCache | None = None, table_id: str | None = None) -> None:
@@ -68,7 +68,7 @@ class KeptObjects:
 
     def read(self, info: ObjectInfo) -> bytes:
         """The whole object."""
-        if not self._is_kept(info):
+        if not self._is_cacheable(info):
             return self.store.read(info.path)
         content = self.find(info, 0, info.size_bytes)
         if content is None:
@@ -79,7 +79,7 @@ class KeptObjects:
 
     def open_input(self, info: ObjectInfo) -> pa.NativeFile:
         """A seekable file for pyarrow."""
-        if not self._is_kept(info):
+        if not self._is_cacheable(info):
             return self.store.open_input(info.path, info.size_bytes)
         if info.size_bytes <= _WHOLE_BYTES:
             return pa.BufferReader(self.read(info))
@@ -88,14 +88,14 @@ class KeptObjects:
 
     def open_data(self, info: ObjectInfo, *, is_sure: bool) -> pa.NativeFile:
         """A data file. is_sure: as in ObjectStore.open_input. With PYDELTA_CACHE_DATA, the data that is read is cached too."""
-        if os.environ.get("PYDELTA_CACHE_DATA", "").lower() == "true" and self._is_kept(info):
+        if os.environ.get("PYDELTA_CACHE_DATA", "").lower() == "true" and self._is_cacheable(info):
             return self.open_input(info)
         return self.store.open_input(info.path, info.size_bytes, is_sure=is_sure)
 
     def footer(self, info: ObjectInfo) -> Any:
         """pyarrow.parquet.FileMetaData, for `ParquetFile(metadata=...)`; None if the caller must read the file itself: it is not
         cached, its footer cannot be read, or it does not have the expected size."""
-        if not self._is_kept(info):
+        if not self._is_cacheable(info):
             return None
         assert self._disk is not None
         name = self._name(info, "footer")
@@ -123,7 +123,7 @@ class KeptObjects:
         if self._takes_entries:
             self._takes_entries = self._disk.put(name, data)
 
-    def _is_kept(self, info: ObjectInfo) -> bool:
+    def _is_cacheable(self, info: ObjectInfo) -> bool:
         if self._disk is None or info.size_bytes <= 0:
             return False
         return is_settled(info)
@@ -161,7 +161,7 @@ def _end_of(store: ObjectStore, info: ObjectInfo, length: int) -> bytes | None:
 class _Blocks(io.RawIOBase):
     """A large object as a file. pyarrow does not use it from two threads at once."""
 
-    def __init__(self, objects: KeptObjects, info: ObjectInfo) -> None:
+    def __init__(self, objects: CachedObjects, info: ObjectInfo) -> None:
         super().__init__()
         self._objects, self._info, self._position = objects, info, 0
 

@@ -99,8 +99,8 @@ def _run(versions: Any, version: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch. last_change: the index of the last
-    numbered action; None if there is none."""
+    """The changes of one commit. changed: CHANGED_FILES. is_whole: they belong into one batch, so that the two images of an
+    updated row are not separated. last_change: the index of the last numbered action; None if there is none."""
 
     changed: pa.Table
     is_whole: bool

@@ -18,7 +18,7 @@ from delta_py.streaming.files.numbered_files import FileChoice, NumberedFiles
 from delta_py.streaming.log import StreamLog
 from delta_py.streaming.offset import StreamOffset
 
-# Paths are compared as the log spells them, percent-encoded, as the reference's streams do.
+# Paths are compared as the log spells them, percent-encoded, as delta-spark's streams do.
 _SPELLING = "path_text"
 
 

@@ -39,7 +39,7 @@ class VersionFiles(Protocol):
 @dataclass(frozen=True, slots=True)
 class FileChoice:
     """Which files to read: those that may hold a row of pruner's predicate. exclude: an RE2 pattern; a file is left out if
-    the pattern matches a part of its percent-encoded path, as in the reference's streams."""
+    the pattern matches a part of its percent-encoded path, as in delta-spark's streams."""
 
     pruner: FilePruner
     exclude: str | None

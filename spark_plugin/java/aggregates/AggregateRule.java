@@ -83,16 +83,16 @@ abstract sealed class AggregateRule<Q extends LogQuestion> permits LogAnswers, P
       LogicalPlan child = below(under, question, needed, relation);
       return child == null || !keepsFilters() ? child : new Filter(condition, child);
     }
-    var kept = new ArrayList<NamedExpression>();
+    var outputs = new ArrayList<NamedExpression>();
     var neededBelow = new HashSet<ExprId>();
     for (NamedExpression named : Lists.toJava(((Project) node).projectList())) {
       if (!needed.contains(named.exprId())) continue;
-      kept.add(named);
+      outputs.add(named);
       LogQuestion.addReferences((Expression) named, neededBelow);
     }
     LogicalPlan child = below(under, question, neededBelow, relation);
     if (child == null) return null;
-    kept.addAll(question.told());
-    return new Project(Lists.toScala(kept), child);
+    outputs.addAll(question.answerColumns());
+    return new Project(Lists.toScala(outputs), child);
   }
 }

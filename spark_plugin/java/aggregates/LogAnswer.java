@@ -27,7 +27,7 @@ public class LogAnswer {
     byte[] answer = scan.ask(question, by);
     if (answer == null) return null;
     var attributes = new ArrayList<Attribute>(by);
-    attributes.addAll(question.told());
+    attributes.addAll(question.answerColumns());
     return new LocalRelation(Lists.toScala(attributes), Lists.toScala(rows(answer, attributes)), false, Option.empty());
   }
 

@@ -131,8 +131,8 @@ public class LogQuestion {
   }
 
   private Expression extreme(AggregateExpression aggregate, Attribute column, boolean smallest) {
-    Attribute told = told(smallest ? minima : maxima, column.name(), column.dataType());
-    AggregateFunction function = smallest ? new Min(told) : new Max(told);
+    Attribute bound = answerColumn(smallest ? minima : maxima, column.name(), column.dataType());
+    AggregateFunction function = smallest ? new Min(bound) : new Max(bound);
     return new AggregateExpression(function, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
   }
 
@@ -144,15 +144,15 @@ public class LogQuestion {
   }
 
   Attribute valued(Attribute column) {
-    return told(valued, column.name(), DataTypes.LongType);
+    return answerColumn(valued, column.name(), DataTypes.LongType);
   }
 
-  static Expression total(AggregateExpression aggregate, Attribute told) {
-    var sum = new AggregateExpression(new Sum(told), aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
+  static Expression total(AggregateExpression aggregate, Attribute counts) {
+    var sum = new AggregateExpression(new Sum(counts), aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
     return new Coalesce(Lists.toScala(List.of(sum, Literal$.MODULE$.apply(0L))));
   }
 
-  static Attribute told(Map<String, Attribute> columns, String name, DataType type) {
+  static Attribute answerColumn(Map<String, Attribute> columns, String name, DataType type) {
     return columns.computeIfAbsent(name, each -> column(name, type, true));
   }
 
@@ -167,22 +167,22 @@ public class LogQuestion {
     var ids = new HashSet<ExprId>();
     for (NamedExpression result : results) addReferences((Expression) result, ids);
     for (Expression group : Lists.toJava(grouping)) addReferences(group, ids);
-    for (Attribute column : told()) ids.remove(column.exprId());
+    for (Attribute column : answerColumns()) ids.remove(column.exprId());
     return ids;
   }
 
   /** The answer's columns, in order. */
-  List<Attribute> told() {
-    var told = new ArrayList<Attribute>();
-    told.add(rows);
-    told.addAll(valued.values());
-    told.addAll(minima.values());
-    told.addAll(maxima.values());
-    return told;
+  List<Attribute> answerColumns() {
+    var columns = new ArrayList<Attribute>();
+    columns.add(rows);
+    columns.addAll(valued.values());
+    columns.addAll(minima.values());
+    columns.addAll(maxima.values());
+    return columns;
   }
 
   /** The names of the scan's columns that the question is about. */
-  Set<String> asked() {
+  Set<String> namedColumns() {
     var names = new LinkedHashSet<String>(valued.keySet());
     names.addAll(minima.keySet());
     names.addAll(maxima.keySet());

@@ -64,8 +64,8 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     PartialQuestion question = new PartialQuestion(aggregate.child());
     List<NamedExpression> results = question.rewritten(aggregate.aggregateExpressions());
     if (results == null || !question.isPlain()) return null;
-    int asked = question.told().size() - 1 + aggregate.groupingExpressions().length();
-    if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForMessages().areWorthAdding(asked)) {
+    int width = question.answerColumns().size() - 1 + aggregate.groupingExpressions().length();
+    if (!Switch.isPreferred(Switch.PARTIAL) && !scan.source().planForMessages().areWorthAdding(width)) {
       status.skipped(Switch.PARTIAL, "the files are too small for what is added up of a row");
       return null;
     }
@@ -80,8 +80,8 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     if (by.size() > mostGroupColumns) return null;
     PrunedScan scan = (PrunedScan) relation.scan();
     var output = new ArrayList<Attribute>(by);
-    output.addAll(question.told());
-    Set<String> names = question.asked();
+    output.addAll(question.answerColumns());
+    Set<String> names = question.namedColumns();
     StructField[] fields = new StructField[output.size()];
     for (int i = 0; i < fields.length; i++) {
       Attribute column = output.get(i);
@@ -94,8 +94,8 @@ public final class PartialAggregates extends AggregateRule<PartialQuestion> {
     StructType columns = scan.fullSchema();
     if (names.stream().anyMatch(name -> columns.getFieldIndex(name).isEmpty())) return null;
     StructType read = new StructType(names.stream().map(columns::apply).toArray(StructField[]::new));
-    String asked = question.json(by, read);
-    PrunedScan partial = scan.partially(asked, schema, batches.pythonReadersFor(schema));
+    String json = question.json(by, read);
+    PrunedScan partial = scan.partially(json, schema, batches.pythonReadersFor(schema));
     if (partial == null) return null;
     return NodeCopy.with(
         relation, new NodeCopy.Change(scan, partial), new NodeCopy.Change(relation.output(), Lists.toScala(output)));

@@ -60,9 +60,9 @@ class PartialQuestion extends LogQuestion {
   }
 
   private Expression sum(AggregateExpression aggregate, Sum sum) {
-    Attribute told = toldSum(sum.children().head());
-    if (told == null) return null;
-    AggregateFunction over = (AggregateFunction) sum.withNewChildren(Lists.toScala(List.of(told)));
+    Attribute addends = answerSum(sum.children().head());
+    if (addends == null) return null;
+    AggregateFunction over = (AggregateFunction) sum.withNewChildren(Lists.toScala(List.of(addends)));
     Expression added = new AggregateExpression(over, aggregate.mode(), false, aggregate.filter(), aggregate.resultId());
     if (added.dataType().equals(sum.dataType())) return added;
     return new CheckOverflow(added, (DecimalType) sum.dataType(), !SQLConf.get().ansiEnabled());
@@ -77,11 +77,11 @@ class PartialQuestion extends LogQuestion {
     Attribute column = scannedColumn(child instanceof UnscaledValue ? child.children().head() : child);
     if (column == null || column.dataType().equals(DataTypes.LongType)) return null;
     if (average.evalMode().equals(EvalMode$.MODULE$.TRY())) return null;
-    Attribute told = toldSum(child);
-    if (told == null) return null;
+    Attribute addends = answerSum(child);
+    if (addends == null) return null;
     Attribute sumBuffer = average.aggBufferAttributes().apply(0);
     Attribute countBuffer = average.aggBufferAttributes().apply(1);
-    Expression addend = told.dataType().equals(DataTypes.LongType) ? cast(told, LONG_DIGITS) : told;
+    Expression addend = addends.dataType().equals(DataTypes.LongType) ? cast(addends, LONG_DIGITS) : addends;
     var total = new AggregateExpression(
         new Sum(addend), aggregate.mode(), false, aggregate.filter(), NamedExpression$.MODULE$.newExprId());
     List<Expression> parts = List.of(cast(total, sumBuffer.dataType()), cast(Literal$.MODULE$.apply(0L), sumBuffer.dataType()));
@@ -96,15 +96,15 @@ class PartialQuestion extends LogQuestion {
   }
 
   /** The answer's column with the sum of the expression; null if there is none. */
-  private Attribute toldSum(Expression child) {
+  private Attribute answerSum(Expression child) {
     boolean unscaled = child instanceof UnscaledValue;
     Summand summand = Summand.of(unscaled ? child.children().head() : child, this);
     if (summand == null) return null;
     boolean isLong = unscaled || summand.type() instanceof IntegralType;
-    DataType told = isLong ? DataTypes.LongType : sumType((DecimalType) summand.type());
+    DataType sumType = isLong ? DataTypes.LongType : sumType((DecimalType) summand.type());
     summed.addAll(summand.columns());
-    Attribute known = told(sums, summand.json(), told);
-    return known.dataType().equals(told) ? known : null;
+    Attribute known = answerColumn(sums, summand.json(), sumType);
+    return known.dataType().equals(sumType) ? known : null;
   }
 
   private static DataType sumType(DecimalType type) {
@@ -127,14 +127,14 @@ class PartialQuestion extends LogQuestion {
     return type instanceof BooleanType || type instanceof DateType;
   }
 
-  List<Attribute> told() {
-    List<Attribute> told = super.told();
-    told.addAll(sums.values());
-    return told;
+  List<Attribute> answerColumns() {
+    List<Attribute> columns = super.answerColumns();
+    columns.addAll(sums.values());
+    return columns;
   }
 
-  Set<String> asked() {
-    Set<String> names = super.asked();
+  Set<String> namedColumns() {
+    Set<String> names = super.namedColumns();
     names.addAll(summed);
     return names;
   }

@@ -20,10 +20,12 @@ class BuiltIn {
 
   private BuiltIn() {}
 
-  static Table resolved(SessionTables catalog, Identifier ident, Table found) {
-    if (!(found instanceof V1Table table)) return found;
+  static Table resolved(SessionTables catalog, Identifier ident, Table catalogTable) {
+    if (!(catalogTable instanceof V1Table table)) return catalogTable;
     Option<String> provider = table.v1Table().provider();
-    if (provider.isEmpty() || DataSourceV2Utils$.MODULE$.getTableProvider(provider.get(), SQLConf.get()).isEmpty()) return found;
+    if (provider.isEmpty() || DataSourceV2Utils$.MODULE$.getTableProvider(provider.get(), SQLConf.get()).isEmpty()) {
+      return catalogTable;
+    }
     SQLConf conf = SQLConf.get().clone();
     conf.setConfString(CATALOG_CONF, "builtin");
     return SQLConf$.MODULE$.withExistingConf(conf, () -> Errors.undeclared(() -> catalog.asEntered(ident)));

@@ -23,21 +23,21 @@ class HeldTables {
     Field field = CacheManager.class.getDeclaredField("cachedData");
     field.setAccessible(true);
     var held = (Seq<?>) field.get(session.sharedState().cacheManager());
-    ArrayNode told = JsonNodeFactory.instance.arrayNode();
+    ArrayNode tables = JsonNodeFactory.instance.arrayNode();
     for (Object data : CollectionConverters.asJava(held)) {
       for (LogicalPlan leaf : CollectionConverters.asJava(((CachedData) data).plan().collectLeaves())) {
-        if (leaf instanceof DataSourceV2Relation relation) tell(relation, told);
+        if (leaf instanceof DataSourceV2Relation relation) addTable(relation, tables);
       }
     }
-    return told.toString();
+    return tables.toString();
   }
 
-  private static void tell(DataSourceV2Relation relation, ArrayNode told) {
+  private static void addTable(DataSourceV2Relation relation, ArrayNode tables) {
     if (!(relation.table() instanceof SourceTable) || relation.catalog().isEmpty() || relation.identifier().isEmpty()) return;
     Identifier ident = relation.identifier().get();
     var name = new StringBuilder(Columns.quoted(relation.catalog().get().name()));
     for (String part : ident.namespace()) name.append(".").append(Columns.quoted(part));
     name.append(".").append(Columns.quoted(ident.name()));
-    told.addArray().add(name.toString()).add(relation.table().properties().get("location"));
+    tables.addArray().add(name.toString()).add(relation.table().properties().get("location"));
   }
 }

@@ -17,10 +17,10 @@ abstract class PathChanges implements StagingTableCatalog, ProcedureCatalog {
   /** range: options of reads, as SourceChangelog makes them. */
   abstract SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException;
 
-  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
+  public Changelog loadChangelog(Identifier ident, ChangelogContext context, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
     try {
-      return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), asked)));
+      return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), context)));
     } catch (UnsupportedOperationException error) {
       throw SourceChangelog.heard(error);
     }

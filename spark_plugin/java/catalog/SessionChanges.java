@@ -20,11 +20,11 @@ abstract class SessionChanges extends DelegatingCatalogExtension implements Stag
   /** range: options of reads, as SourceChangelog makes them. */
   abstract SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException;
 
-  public Changelog loadChangelog(Identifier ident, ChangelogContext asked, CaseInsensitiveStringMap options)
+  public Changelog loadChangelog(Identifier ident, ChangelogContext context, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
     if (!isOurs(ident)) throw new UnsupportedOperationException();  // as Spark's own catalog, which has no changelogs
     try {
-      return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), asked)));
+      return new SourceChangelog(changes(ident, SourceChangelog.range(called(ident), context)));
     } catch (UnsupportedOperationException error) {
       throw SourceChangelog.heard(error);
     }

@@ -34,19 +34,19 @@ public class SessionTables extends SessionChanges {
   public SessionTables() {}
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? new Entry(ident, found).open(null, null) : BuiltIn.resolved(this, ident, found);
+    Table table = super.loadTable(ident);
+    return Entry.isOurs(table) ? new Entry(ident, table).open(null, null) : BuiltIn.resolved(this, ident, table);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    Table found = super.loadTable(ident);
-    return Entry.isOurs(found) ? new Entry(ident, found).open("versionAsOf", version) : super.loadTable(ident, version);
+    Table table = super.loadTable(ident);
+    return Entry.isOurs(table) ? new Entry(ident, table).open("versionAsOf", version) : super.loadTable(ident, version);
   }
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
-    Table found = super.loadTable(ident);
-    if (!Entry.isOurs(found)) return super.loadTable(ident, micros);
-    return new Entry(ident, found).open("timestampAsOf", Travel.text(micros));
+    Table table = super.loadTable(ident);
+    if (!Entry.isOurs(table)) return super.loadTable(ident, micros);
+    return new Entry(ident, table).open("timestampAsOf", Travel.text(micros));
   }
 
   SourceTable changes(Identifier ident, Map<String, String> range) throws NoSuchTableException {

@@ -41,12 +41,12 @@ public class DriverLoads {
     if (disabled.contains(Switch.DRIVER_PLANNING)) return null;
     String olderSetting = session.conf().get(Switch.olderSetting(Switch.DRIVER_PLANNING), "true");
     if (!"true".equalsIgnoreCase(olderSetting.trim())) return null;
-    CaseInsensitiveMap<String> given = reader.extraOptions();
-    if (given.contains("paths") || given.contains("path") == (path != null)) return null;
+    CaseInsensitiveMap<String> readerOptions = reader.extraOptions();
+    if (readerOptions.contains("paths") || readerOptions.contains("path") == (path != null)) return null;
     Option<SparkSession> before = activate(session);
     try {
-      var options = new HashMap<>(CollectionConverters.asJava(DataSourceV2Utils.getOptionsWithPaths(given, paths(path))));
-      options.putAll(Source.privateOptions(path == null ? given.get("path").get() : path));
+      var options = new HashMap<>(CollectionConverters.asJava(DataSourceV2Utils.getOptionsWithPaths(readerOptions, paths(path))));
+      options.putAll(Source.privateOptions(path == null ? readerOptions.get("path").get() : path));
       return JSON.writeValueAsString(Map.of("options", options, "directory", System.getProperty("user.dir")));
     } finally {
       restore(before);

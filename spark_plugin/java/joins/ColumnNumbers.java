@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
  *
  * told: distinct, nulls; min and max as Spark counts values of the type (days). They are absent if the type has no numeric order.
  */
-record ColumnNumbers(JsonNode told) implements ColumnStatistics {
+record ColumnNumbers(JsonNode json) implements ColumnStatistics {
   public OptionalLong distinctCount() {
     return number("distinct");
   }
@@ -20,15 +20,15 @@ record ColumnNumbers(JsonNode told) implements ColumnStatistics {
   }
 
   public Optional<Object> min() {
-    return Optional.ofNullable(told.path("min").numberValue());
+    return Optional.ofNullable(json.path("min").numberValue());
   }
 
   public Optional<Object> max() {
-    return Optional.ofNullable(told.path("max").numberValue());
+    return Optional.ofNullable(json.path("max").numberValue());
   }
 
   private OptionalLong number(String name) {
-    JsonNode value = told.path(name);
+    JsonNode value = json.path(name);
     return value.isNumber() ? OptionalLong.of(value.longValue()) : OptionalLong.empty();
   }
 }

@@ -13,7 +13,7 @@ import pydelta.rule.Lists;
 import pydelta.messages.ReadPlan;
 
 /** What the source reports about a planned scan, for the planning of joins. */
-public record ScanFacts(JsonNode told) {
+public record ScanFacts(JsonNode json) {
 
   /** Null if the source reports nothing. */
   public static ScanFacts of(ReadPlan plan) {
@@ -21,20 +21,20 @@ public record ScanFacts(JsonNode told) {
   }
 
   OptionalLong rows() {
-    JsonNode rows = told.path("rows");
+    JsonNode rows = json.path("rows");
     return rows.isNumber() ? OptionalLong.of(rows.longValue()) : OptionalLong.empty();
   }
 
   /** The columns of the scan whose values can exclude whole files. */
   NamedReference[] partitionColumns() {
-    return StreamSupport.stream(told.get("partition_columns").spliterator(), false)
+    return StreamSupport.stream(json.get("partition_columns").spliterator(), false)
         .map(name -> reference(name.textValue())).toArray(NamedReference[]::new);
   }
 
   /** Statistics by column, for the columns that have some. */
   Map<NamedReference, ColumnStatistics> columns() {
     var columns = new HashMap<NamedReference, ColumnStatistics>();
-    for (Map.Entry<String, JsonNode> column : told.get("columns").properties()) {
+    for (Map.Entry<String, JsonNode> column : json.get("columns").properties()) {
       columns.put(reference(column.getKey()), new ColumnNumbers(column.getValue()));
     }
     return columns;

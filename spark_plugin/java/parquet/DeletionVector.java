@@ -22,8 +22,8 @@ record DeletionVector(String root, String text, int offset, int size, long cardi
    * told: storageType, pathOrInlineDv, offset, sizeInBytes and cardinality of a vector of type u, as native_files.py chooses
    * them.
    */
-  static DeletionVector of(InternalRow told, String root) {
-    return new DeletionVector(root, told.getUTF8String(1).toString(), told.getInt(2), told.getInt(3), told.getLong(4));
+  static DeletionVector of(InternalRow row, String root) {
+    return new DeletionVector(root, row.getUTF8String(1).toString(), row.getInt(2), row.getInt(3), row.getLong(4));
   }
 
   /** Raises IOException if any part of it differs from the log, or is of an unknown form. Python then says what is wrong. */

@@ -102,9 +102,9 @@ class FileSchema implements Serializable {
       throw new IOException("it has a column of the name that Spark gives to the numbers of rows");
     }
     for (StructField field : columns.fields()) {
-      Type found = find(storedFields, field.name());
-      if (found == null || fits(found, field.dataType())) continue;
-      throw new IOException("its column " + found + " is not stored as " + field.dataType().catalogString() + " is");
+      Type storedField = find(storedFields, field.name());
+      if (storedField == null || fits(storedField, field.dataType())) continue;
+      throw new IOException("its column " + storedField + " is not stored as " + field.dataType().catalogString() + " is");
     }
   }
 
@@ -249,8 +249,8 @@ class FileSchema implements Serializable {
     if (stored.isPrimitive() || stored.getLogicalTypeAnnotation() != null) return false;
     Map<String, List<Type>> storedFields = byName(stored.asGroupType());
     for (StructField field : type.fields()) {
-      Type found = find(storedFields, field.name());
-      if (found == null || !fits(found, field.dataType())) return false;
+      Type storedField = find(storedFields, field.name());
+      if (storedField == null || !fits(storedField, field.dataType())) return false;
     }
     return true;
   }

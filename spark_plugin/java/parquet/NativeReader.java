@@ -31,7 +31,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
   private Iterator<?> batches = null;
   private ColumnarBatch batch = null;
   /** The number of rows of this file that Spark's reader has returned, without the rows that filters have excluded. */
-  private long given = 0;
+  private long returnedRows = 0;
   private PartitionReader<ColumnarBatch> inPython = null;
 
   NativeReader(NativePartition partition, NativeReaderFactory factory) {
@@ -63,7 +63,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
     TaskContext task = TaskContext.get();
     if (task != null && task.isInterrupted()) Platform.throwException(error);
     close();
-    long start = given == 0 ? 0 : rowBehind(given);
+    long start = returnedRows == 0 ? 0 : rowBehind(returnedRows);
     String from = start == 0 ? "" : ", from its row " + start + " on,";
     PartitionedFile failed = partition.files()[file].file();
     String reason = "Data file " + failed.toPath() + from + " and those behind it are read in Python: " + error;
@@ -92,7 +92,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
       if (batches != null && batches.hasNext()) {
         ColumnarBatch read = (ColumnarBatch) batches.next();
         batch = left(read);
-        given += read.numRows();
+        returnedRows += read.numRows();
         if (batch.numRows() > 0) return true;
       } else {
         if (file + 1 == partition.files().length) return false;
@@ -103,7 +103,7 @@ class NativeReader implements PartitionReader<ColumnarBatch> {
   }
 
   private void open(NativeFile next) throws IOException {
-    given = 0;
+    returnedRows = 0;
     batches = null;
     factory.stored().check(next.file());
     deleted = next.deleted() == null ? null : next.deleted().read();

@@ -190,29 +190,29 @@ public class NativeReads implements Function<NativeRequest, NativeTasks> {
     return files.toArray(new NativeFile[0]);
   }
 
-  private static void checkTypes(StructType told, StructType constant) {
+  private static void checkTypes(StructType values, StructType constant) {
     for (int i = 0; i < constant.fields().length; i++) {
-      if (told.fields()[FIXED_COLUMNS + i].dataType().equals(constant.fields()[i].dataType())) continue;
-      throw new IllegalStateException("partition values " + told.catalogString() + " are not of " + constant.catalogString());
+      if (values.fields()[FIXED_COLUMNS + i].dataType().equals(constant.fields()[i].dataType())) continue;
+      throw new IllegalStateException("partition values " + values.catalogString() + " are not of " + constant.catalogString());
     }
   }
 
   /** Paths are not encoded: Hadoop takes the parts of a path without encoding. */
-  private static PartitionedFile file(InternalRow told, String root, StructType constant) {
-    String path = told.getUTF8String(0).toString();
+  private static PartitionedFile file(InternalRow row, String root, StructType constant) {
+    String path = row.getUTF8String(0).toString();
     Path place = new Path("file", null, path.startsWith("/") ? path : root + "/" + path);
     Object[] values = new Object[constant.fields().length];
     for (int i = 0; i < values.length; i++) {
-      if (!told.isNullAt(FIXED_COLUMNS + i)) {
-        values[i] = InternalRow.copyValue(told.get(FIXED_COLUMNS + i, constant.fields()[i].dataType()));
+      if (!row.isNullAt(FIXED_COLUMNS + i)) {
+        values[i] = InternalRow.copyValue(row.get(FIXED_COLUMNS + i, constant.fields()[i].dataType()));
       }
     }
-    long size = told.getLong(1);
-    long start = told.getLong(4);
+    long size = row.getLong(1);
+    long start = row.getLong(4);
     // The last part has all remaining row groups, wherever the file says that they are.
-    long length = start + told.getLong(5) == size ? FileSchema.TO_THE_END - start : told.getLong(5);
+    long length = start + row.getLong(5) == size ? FileSchema.TO_THE_END - start : row.getLong(5);
     return new PartitionedFile(
-        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), start, length, NOWHERE, told.getLong(2), size,
+        new GenericInternalRow(values), SparkPath$.MODULE$.fromPath(place), start, length, NOWHERE, row.getLong(2), size,
         Map$.MODULE$.empty());
   }
 }

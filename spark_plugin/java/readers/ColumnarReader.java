@@ -53,10 +53,10 @@ class ColumnarReader implements PartitionReader<ColumnarBatch> {
     return new ColumnarBatch(columns, arrow.numRows());
   }
 
-  private static void checkType(DataType got, StructType wanted) {
-    if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(got, wanted)) {
+  private static void checkType(DataType actual, StructType expected) {
+    if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(actual, expected)) {
       throw new IllegalStateException(
-          "the source gave a batch of " + got.catalogString() + " where " + wanted.catalogString() + " was asked for");
+          "the source gave a batch of " + actual.catalogString() + " where " + expected.catalogString() + " was asked for");
     }
   }
 }

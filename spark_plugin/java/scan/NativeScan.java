@@ -87,6 +87,7 @@ class NativeScan {
     return new Predicate(predicate.name(), inner);
   }
 
+  /** Null for a nested column, and for one whose values are not in the files (kinds: see NativeRequest). */
   private NamedReference renamed(NamedReference reference) {
     String[] path = reference.fieldNames();
     StructField[] fields = request.schema().fields();

@@ -11,6 +11,7 @@ class PrunedBatch implements Batch {
   private final PrunedSource source;
   private final ScanReaders readers;
   private ScanTasks tasks = null;
+  private boolean isUsed = false;
 
   PrunedBatch(Batch batch, ScanRequest request, PrunedSource source, ScanReaders readers) {
     this.batch = batch;
@@ -19,7 +20,13 @@ class PrunedBatch implements Batch {
     this.readers = readers;
   }
 
-  public InputPartition[] planInputPartitions() {
+  /**
+   * Only this counts as a read. If a join leaves out files, Spark takes the partitions of a smaller scan, and of this one only the
+   * factory.
+   */
+  public synchronized InputPartition[] planInputPartitions() {
+    if (!isUsed) source.noteUse(tasks(), readers);
+    isUsed = true;
     return tasks().partitions();
   }
 
@@ -28,7 +35,7 @@ class PrunedBatch implements Batch {
     return tasks().factory();
   }
 
-  synchronized ScanTasks tasks() {
+  private synchronized ScanTasks tasks() {
     if (tasks == null) {
       InputPartition[] partitions = batch.planInputPartitions();
       tasks = source.tasks(readers, partitions, readers.inPython(batch.createReaderFactory()));

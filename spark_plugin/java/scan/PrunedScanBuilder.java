@@ -25,7 +25,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   private final RuleStatus status;
   private final ColumnarChoice batches;
   private final int mostLimitedRows;
-  private final List<Predicate> handedOver = new ArrayList<>();
+  private final List<Predicate> pushedPredicates = new ArrayList<>();
   private final List<PredicateJson> predicates = new ArrayList<>();
   private StructType schema;
   private int limit = NO_LIMIT;
@@ -44,7 +44,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
     for (Predicate predicate : offered) {
       PredicateJson json = PredicateJson.of(predicate, everything.schema());
       if (json != null) {
-        handedOver.add(predicate);
+        pushedPredicates.add(predicate);
         predicates.add(json);
       }
     }
@@ -52,7 +52,7 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   }
 
   public Predicate[] pushedPredicates() {
-    return handedOver.toArray(new Predicate[0]);
+    return pushedPredicates.toArray(new Predicate[0]);
   }
 
   /**
@@ -77,15 +77,15 @@ class PrunedScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownLi
   public Scan build() {
     StructType columns = schema;
     // The marker that carries a limit is in the metadata of a field, and so is the path of a catalog's table.
-    boolean told = limit != NO_LIMIT || tellsItsTable(everything.schema());
-    if (columns.fields().length == 0 && told) columns = cheapestColumn(everything.schema());
+    boolean hasMarker = limit != NO_LIMIT || namesItsTable(everything.schema());
+    if (columns.fields().length == 0 && hasMarker) columns = cheapestColumn(everything.schema());
     Integer rows = limit == NO_LIMIT ? null : (Integer) limit;
     ScanRequest request = everything.narrowed(columns, predicates, rows);
     ScanReaders readers = batches.readersFor(columns);
     return JoinedScan.wanted(request) ? new JoinedScan(request, status, readers) : new PrunedScan(request, status, readers);
   }
 
-  private static boolean tellsItsTable(StructType schema) {
+  private static boolean namesItsTable(StructType schema) {
     return schema.fields().length > 0 && schema.fields()[0].metadata().contains(CATALOG_KEY);
   }
 

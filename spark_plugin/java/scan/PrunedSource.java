@@ -131,10 +131,14 @@ public class PrunedSource extends PythonDataSourceV2 {
 
   /** The tasks of the planned scan. The parameters are those of ScanTasks.of. */
   synchronized ScanTasks tasks(ScanReaders readers, InputPartition[] partitions, PartitionReaderFactory python) {
-    ScanTasks tasks = ScanTasks.of(readers, request, planned, partitions, python, status);
+    return ScanTasks.of(readers, request, planned, partitions, python, status);
+  }
+
+  /** Spark has taken the partitions of the tasks. */
+  synchronized void noteUse(ScanTasks tasks, ScanReaders readers) {
     ReadPlan carriedOut = request.readsNoColumns() && noted ? planFor(readers) : tasks.plan();
+    tasks.noteUse(status);
     status.took(planned.scanId(), request.path(), carriedOut, KeptFiles.of(plan));
-    return tasks;
   }
 
   /** The plan as the readers carry it out. Plans the scan if that has not been done. */

@@ -62,8 +62,8 @@ class PythonSourceStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    String asked = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json();
-    return new PythonStreamingSourceOffset(runner.latestOffset(start.json(), asked));
+    String limitJson = limit instanceof ReadAllAvailable ? ALL : ((Limit) limit).json();
+    return new PythonStreamingSourceOffset(runner.latestOffset(start.json(), limitJson));
   }
 
   public ReadLimit getDefaultReadLimit() {

@@ -151,7 +151,10 @@ class StreamRunner extends PythonStreamingSourceRunner {
     return ask(question(call, List.of(arguments), NO_BYTES));
   }
 
-  /** The answer of the driver's Python; null if the process has to be asked, which then runs. */
+  /**
+   * The answer of the driver's Python. Null if there is none: from then on the process answers, which is started here. A question
+   * that Python has not begun is repeated.
+   */
   private synchronized byte[] ask(byte[] question) {
     if (driver == null) return null;
     if (driver != DriverChoice.offered()) {  // it was given up or replaced

@@ -77,8 +77,8 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     var relation = (StreamingDataSourceV2ScanRelation) (filter == null ? below : filter.child());
     Seq<Attribute> columns = outputOf(relation);
     if (below != node) {
-      AttributeSet wanted = node.references();
-      columns = columnsOf(relation, filter == null ? wanted : wanted.$plus$plus(filter.references()));
+      AttributeSet needed = node.references();
+      columns = columnsOf(relation, filter == null ? needed : needed.$plus$plus(filter.references()));
     }
     LogicalPlan read = viewed(relation, columns, filter);
     if (filter != null) read = onto(filter, read);
@@ -115,10 +115,10 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
   }
 
   /** The attributes of the output that are wanted, in its order; one attribute if rows are only counted. */
-  private Seq<Attribute> columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet wanted) {
+  private Seq<Attribute> columnsOf(StreamingDataSourceV2ScanRelation relation, AttributeSet needed) {
     if (isRepeated(relation)) return outputOf(relation);
     List<Attribute> output = Lists.toJava(outputOf(relation));
-    List<Attribute> columns = output.stream().filter(wanted::contains).toList();
+    List<Attribute> columns = output.stream().filter(needed::contains).toList();
     return Lists.toScala(columns.isEmpty() ? List.of(smallest(output)) : columns);
   }
 

@@ -51,14 +51,15 @@ class StreamView implements MicroBatchStream {
     InputPartition[] partitions = stream.planInputPartitions(asking(request.asking(ScanRequest.newScanId(), wish), start), end);
     var messages = new PartitionMessages(pickled(partitions));
     tasks = ScanTasks.of(readers, request, messages, partitions, inPython(), status);
+    tasks.noteUse(status);
     bounds = newBounds;
     return tasks.partitions();
   }
 
   /** The start of a batch and the schema that asks for its files. Only stream_reader.py reads this. */
   private static Offset asking(StructType schema, Offset start) {
-    String asked = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
-    return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + asked + "}");
+    String marker = TextNode.valueOf(schema.json()) + ", \"start\": " + TextNode.valueOf(start.json());
+    return new PythonStreamingSourceOffset("{\"" + ScanRequest.MARKER_KEY + "\": " + marker + "}");
   }
 
   private static byte[][] pickled(InputPartition[] partitions) {

@@ -27,7 +27,7 @@ public class NewTable {
       "provider", "location", "comment", "owner", "external", "is_managed_location", "table_type", "collation");
 
   private final String path;
-  private final Column[] given;
+  private final Column[] definedColumns;
   private final StructType columns;
   private final String[] partitionBy;
   private final String[] clusterBy;
@@ -37,7 +37,7 @@ public class NewTable {
   /** Raises for partitions that are no columns, and for properties that are not Delta's unless others are `kept` elsewhere. */
   public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean kept) {
     this.path = path;
-    this.given = columns;
+    this.definedColumns = columns;
     this.columns = structType(columns);
     var partitionColumns = new ArrayList<String>();
     var clusteringColumns = new ArrayList<String>();
@@ -70,7 +70,7 @@ public class NewTable {
   }
 
   Column[] givenColumns() {
-    return given;
+    return definedColumns;
   }
 
   public StructType columns() {

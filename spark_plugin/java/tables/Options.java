@@ -17,26 +17,26 @@ public class Options {
   private Options() {}
 
   /** given: the user's; raises for private ones. own: ours, which replace the user's. */
-  static CaseInsensitiveStringMap together(Map<String, String> given, Map<String, String> own) {
-    refusePrivate(given);
+  static CaseInsensitiveStringMap together(Map<String, String> queryOptions, Map<String, String> own) {
+    refusePrivate(queryOptions);
     var ours = new CaseInsensitiveStringMap(own);
     var all = new HashMap<>(own);
-    given.forEach((name, value) -> {
+    queryOptions.forEach((name, value) -> {
       if (!ours.containsKey(name)) all.put(name, value);
     });
     return new CaseInsensitiveStringMap(all);
   }
 
   /** Raises if a query gives another path than the table's. */
-  static void refusePath(CaseInsensitiveStringMap given, String path) {
-    if ((given.containsKey("path") && !given.get("path").equals(path)) || given.containsKey("paths")) {
+  static void refusePath(CaseInsensitiveStringMap queryOptions, String path) {
+    if ((queryOptions.containsKey("path") && !queryOptions.get("path").equals(path)) || queryOptions.containsKey("paths")) {
       throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "The option path names another place than that of the table, "
           + path + ". Nothing was read or written. Leave it out, or name the other table.");
     }
   }
 
-  public static void refusePrivate(Map<String, String> given) {
-    for (String name : given.keySet()) {
+  public static void refusePrivate(Map<String, String> queryOptions) {
+    for (String name : queryOptions.keySet()) {
       if (name.toLowerCase(Locale.ROOT).startsWith(PRIVATE)) {
         throw Errors.of("InvalidOptionError", "DELTA_ILLEGAL_OPTION", "This read or write gives the options " + name
             + ", which only pydelta's own methods set. Nothing was read or written. Leave it out; where it stands in an entry of "

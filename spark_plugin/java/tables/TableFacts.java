@@ -13,11 +13,11 @@ import org.apache.spark.sql.types.StructType;
 class TableFacts {
   private static final String KEY = "pydelta.facts";
 
-  private final JsonNode told;
+  private final JsonNode json;
   private final String path;
 
-  private TableFacts(JsonNode told, String path) {
-    this.told = told;
+  private TableFacts(JsonNode json, String path) {
+    this.json = json;
     this.path = path;
   }
 
@@ -77,7 +77,7 @@ class TableFacts {
   Map<String, String> properties() {
     var found = new HashMap<String, String>();
     for (var property : at("properties").properties()) found.put(property.getKey(), property.getValue().asText());
-    if (!told.isMissingNode()) {
+    if (!json.isMissingNode()) {
       found.put("delta.minReaderVersion", at("reader_version").asText());
       found.put("delta.minWriterVersion", at("writer_version").asText());
     }
@@ -85,7 +85,7 @@ class TableFacts {
   }
 
   private JsonNode at(String name) {
-    return told.path(name);
+    return json.path(name);
   }
 
   private String[] texts(String name) {

@@ -20,7 +20,7 @@ from delta_py import DeltaTable, write_delta
 from delta_py.errors import DeltaConcurrentModificationException
 from delta_py.row_changes.dml import Dml
 from delta_py.storage.local import LocalStore
-from delta_py.write.row_changes import DELETED
+from delta_py.write.task_changes import DELETED
 from tests.support.tables.plain_dml import changed, run, target_rows
 
 STEPS = 12

@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml
-from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_given, row_address_column
+from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.types.schema import StructType
 from delta_py.write.rewrite import TakenOut, take_out
-from delta_py.write.row_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
+from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
 
 
 def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
     """The rows of the candidates, with their positions."""
     columns = StructType((*dml.snapshot.schema.fields, row_address_column().logical))
     options = ScanOptions(row_address=True)
-    scan = plan_given(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), columns, None, options)
+    scan = plan_listed_files(dml.snapshot.config, dml.state.store, candidates.files.to_batches(), columns, None, options)
     batches = list(read_files(scan.state, scan.scan_files()))
     return pa.Table.from_batches(batches) if batches else pa.table({"id": pa.array([], pa.int64())})
 

@@ -16,7 +16,7 @@ from delta_py.checkpoint import checkpoint_file, checkpoint_v2
 from delta_py.checkpoint.checkpoint import write_checkpoint
 from delta_py.checkpoint.checkpoint_file import RowFile, WrittenCheckpoint
 from delta_py.errors import CorruptTableError
-from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import RequestedStats
 from delta_py.log.last_checkpoint import json_checksum
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import load_segment
@@ -479,7 +479,7 @@ def test_every_batch_of_a_large_checkpoint_is_counted(table: TableBuilder, monke
     assert (
         snapshot.num_files
         == 39
-        == sum(raw.files.num_rows for raw in snapshot._log._open(snapshot.segment)[1].files(StatsWanted()))
+        == sum(raw.files.num_rows for raw in snapshot._log._open(snapshot.segment)[1].files(RequestedStats()))
     )  # type: ignore[union-attr]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_py.log.checkpoint_content.checkpoint_files import StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import CommitReader
 from delta_py.log.segment import load_segment
@@ -27,7 +27,7 @@ def test_every_thread_gets_all_files() -> None:
         reader = CheckpointReader(segment.checkpoint, CommitReader(table.store))
 
         def paths(reader: CheckpointReader = reader) -> list[str]:
-            return [path for raw in reader.files(StatsWanted()) for path in raw.files["path"].to_pylist()]
+            return [path for raw in reader.files(RequestedStats()) for path in raw.files["path"].to_pylist()]
 
         with ThreadPoolExecutor(THREADS) as pool:
             read = [future.result() for future in [pool.submit(paths) for _ in range(THREADS)]]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from delta_py import DeltaTable, write_delta
 from delta_py.alter.alter import add_feature
 from delta_py.alter.drop_feature import drop_feature
-from delta_py.commit.row_count_check import row_ids_given
+from delta_py.commit.row_count_check import highest_assigned_row_id
 from delta_py.copies.clone import clone_table
 from delta_py.copies.deep_clone import DeepClone, deep_clone
 from delta_py.errors import DataFileError, DeltaConcurrentModificationException, DeltaError, StorageError
@@ -358,7 +358,7 @@ def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: Obje
     result, copied = clone(source, target, replace_table=True)
     assert (copied, result["metrics"]["numCopiedFiles"], result["metrics"]["numRemovedFiles"]) == (0, 1, 0)
     assert tracked(target) == tracked(source)
-    marks = [row_ids_given(Snapshot.load(store)) for store in (source, target)]
+    marks = [highest_assigned_row_id(Snapshot.load(store)) for store in (source, target)]
     assert marks[0] == marks[1]
     write_delta(target.root, rows(5), mode="append")
     assert len({row_id for _, _, row_id, _ in tracked(target)}) == 4

@@ -304,7 +304,7 @@ def test_type_that_delta_lacks_is_told_by_the_columns_path(tmp_path: Path, kind:
 
 # ---------------------------------------------------------------- values that do not fit
 
-TIMES = pd.DataFrame({"t": pd.date_range("2024-01-01", "2024-01-02", periods=8)})
+TIMES = pd.DataFrame({"t": pd.date_range("2024-01-01", "2024-01-02", periods=8, unit="ns")})
 SECOND = dt.datetime(2024, 1, 1, 3, 25, 42, 857142)
 
 

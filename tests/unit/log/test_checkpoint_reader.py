@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, StatsWanted
+from delta_py.log.checkpoint_content.checkpoint_files import CheckpointUnreadableError, RawFiles, RequestedStats
 from delta_py.log.checkpoint_content.checkpoint_reader import CheckpointReader
 from delta_py.log.commit_reader import FILE_SCHEMA, CommitReader
 from delta_py.log.segment import load_segment
@@ -53,8 +53,8 @@ def open_checkpoint(table: TableBuilder) -> CheckpointReader:
     return CheckpointReader(checkpoint, CommitReader(table.store))
 
 
-def read(table: TableBuilder, wanted_stats: StatsWanted | None = None) -> list[RawFiles]:
-    return list(open_checkpoint(table).files(wanted_stats or StatsWanted()))
+def read(table: TableBuilder, wanted_stats: RequestedStats | None = None) -> list[RawFiles]:
+    return list(open_checkpoint(table).files(wanted_stats or RequestedStats()))
 
 
 def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableBuilder, kind: str, sidecars: int) -> None:
     table.checkpoint(kind=kind, sidecars=sidecars)
-    file_rows = rows(read(table, StatsWanted(whole=True)))
+    file_rows = rows(read(table, RequestedStats(whole=True)))
     assert [row["path"] for row in file_rows] == ["a", "b c", "d"]
     assert file_rows[0] == {
         "path": "a",
@@ -136,7 +136,7 @@ def write(table: TableBuilder, columns: dict[str, Any], **options: Any) -> None:
 def test_checkpoint_that_lacks_optional_columns_has_nulls(table: TableBuilder) -> None:
     write(table, {"add": pa.array([{"path": "a", "size": 1}], pa.struct([("path", pa.string()), ("size", pa.int64())]))})
     reader = open_checkpoint(table)
-    (batch,) = reader.files(StatsWanted({ID: LONG}, whole=True))
+    (batch,) = reader.files(RequestedStats({ID: LONG}, whole=True))
     assert batch.files.schema == FILE_SCHEMA
     assert {
         name: batch.files[name][0].as_py() for name in FILE_SCHEMA.names if name not in ("path", "path_text", "size")
@@ -157,7 +157,7 @@ def test_large_and_dictionary_strings_and_narrow_numbers_are_taken(table: TableB
     )
     row = {"path": "a%20b", "partitionValues": [("p", "x")], "size": 1, "modificationTime": 2, "stats": "{}"}
     write(table, {"add": pa.array([row], narrow)})
-    (file_row,) = rows(read(table, StatsWanted(whole=True)))
+    (file_row,) = rows(read(table, RequestedStats(whole=True)))
     assert (file_row["path"], file_row["partition_values"], file_row["size"], file_row["stats"]) == ("a b", [("p", "x")], 1, "{}")
     encoded = pa.StructArray.from_arrays([pa.array(["a%20b"]).dictionary_encode(), pa.array([1])], ["path", "size"])
     write(table, {"add": encoded})
@@ -208,7 +208,7 @@ def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBui
 
 def test_statistics_come_from_the_struct_if_it_has_the_leaf_and_else_from_json(table: TableBuilder) -> None:
     table.checkpoint(stats_parsed=PARSED)
-    (batch,) = read(table, StatsWanted({ID: LONG, ("other",): STRING}))
+    (batch,) = read(table, RequestedStats({ID: LONG, ("other",): STRING}))
     assert dict(batch.parsed_leaves) == {ID: LONG}
     assert dict(batch.json_leaves) == {("other",): STRING}
     assert batch.parsed is not None and batch.parsed.type.field("minValues").type == pa.struct([("id", pa.int64())])
@@ -218,7 +218,7 @@ def test_statistics_come_from_the_struct_if_it_has_the_leaf_and_else_from_json(t
 
 def test_json_is_not_read_when_the_struct_has_every_leaf(table: TableBuilder) -> None:
     table.checkpoint(stats_parsed=PARSED)
-    (batch,) = read(table, StatsWanted({ID: LONG}))
+    (batch,) = read(table, RequestedStats({ID: LONG}))
     assert batch.json is None
     assert not batch.json_leaves
 
@@ -230,7 +230,7 @@ def test_empty_struct_column_gives_way_to_json(table: TableBuilder) -> None:
     children = [pa.nulls(len(adds), f.type) if f.name == "stats_parsed" else adds.field(f.name) for f in adds.type]
     emptied = pa.StructArray.from_arrays(children, fields=list(adds.type), mask=adds.is_null())
     write(table, {"add": emptied})
-    (batch,) = read(table, StatsWanted({ID: LONG}))
+    (batch,) = read(table, RequestedStats({ID: LONG}))
     assert dict(batch.json_leaves) == {ID: LONG}
 
 
@@ -246,7 +246,7 @@ def test_leaf_whose_name_has_a_dot_is_found_beside_a_struct_of_the_same_text(tab
     one = {"a.b": 1, "a": {"b": 2}}
     row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": one, "maxValues": one, "nullCount": one}}
     write(table, {"add": pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))})
-    (batch,) = read(table, StatsWanted({("a.b",): LONG, ("a", "b"): LONG}))
+    (batch,) = read(table, RequestedStats({("a.b",): LONG, ("a", "b"): LONG}))
     assert set(batch.parsed_leaves) == {("a.b",), ("a", "b")}
     assert batch.parsed is not None
     assert batch.parsed.to_pylist()[0]["minValues"] == one
@@ -260,10 +260,10 @@ def test_timestamps_of_the_struct_as_int96_are_instants_of_any_year(table: Table
     row = {"path": "x", "size": 1, "stats_parsed": {"numRecords": 1, "minValues": bound, "maxValues": bound}}
     adds = pa.array([row], pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)]))
     write(table, {"add": adds}, use_deprecated_int96_timestamps=True, store_schema=False)
-    (batch,) = read(table, StatsWanted({("until",): TIMESTAMP}))
+    (batch,) = read(table, RequestedStats({("until",): TIMESTAMP}))
     assert batch.parsed is not None
     assert batch.parsed.to_pylist()[0]["maxValues"] == {"until": late}
-    (batch,) = read(table, StatsWanted(whole=True))
+    (batch,) = read(table, RequestedStats(whole=True))
     assert json.loads(batch.files["stats"][0].as_py())["maxValues"]["until"] == "9999-12-31T23:59:59.000000Z"
 
 
@@ -279,7 +279,7 @@ def test_old_times_of_the_struct_in_the_legacy_calendar_are_unknown(table: Table
     sink = io.BytesIO()
     pq.write_table(pa.table({"add": adds}).replace_schema_metadata(footer_metadata), sink)
     table.write(f"{0:020d}.checkpoint.parquet", sink.getvalue())
-    (batch,) = read(table, StatsWanted({("at",): TIMESTAMP, ("day",): DATE}))
+    (batch,) = read(table, RequestedStats({("at",): TIMESTAMP, ("day",): DATE}))
     assert batch.parsed is not None
     unknown = {"at": None, "day": None}
     assert batch.parsed.to_pylist() == [{"numRecords": 1, "minValues": unknown if mark else old, "maxValues": new}]

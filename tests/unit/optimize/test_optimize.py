@@ -37,7 +37,7 @@ from delta_py.storage.local import LocalStore
 from delta_py.write.arranging import Arrangement
 from delta_py.write.data_files import WrittenFiles, delete_files_of
 from delta_py.write.rewrite import Rewrite, added
-from delta_py.write.row_changes import DELETED
+from delta_py.write.task_changes import DELETED
 from tests.support.tables.plain_dml import changed, run, target_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

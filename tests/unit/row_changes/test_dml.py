@@ -26,7 +26,7 @@ from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.rewrite import Repeats, TakenOut, take_out
-from delta_py.write.row_changes import (
+from delta_py.write.task_changes import (
     DELETED,
     FILE,
     INSERTED,

@@ -73,7 +73,7 @@ def test_group_of_a_table_carries_its_files_as_they_are() -> None:
     files = [add(f"f%20{n}", size=n, partitionValues={"p": "a" if n else None}, baseRowId=n) for n in range(5)]
     builder.commit(*head, *files, add("v", size=3, deletionVector=vector(), partitionValues={"p": "b"}))
     scan = plan_scan(Snapshot.load(builder.store))
-    groups = scan.pack(max_group_bytes=10**9, open_cost_bytes=10, wanted_groups=3)
+    groups = scan.pack(max_group_bytes=10**9, open_cost_bytes=10, target_groups=3)
     assert len(groups) == 3 and all(isinstance(group, FileGroup) and group.table_ipc is not None for group in groups)
     assert [file for group in groups for file in group.scan_files()] == list(scan.scan_files())
 

@@ -37,10 +37,10 @@ def test_settings_that_are_told_mean_what_they_mean_to_a_load() -> None:
     assert options.session.time_zone == "Asia/Tokyo"
     assert (options.session.max_partition_bytes, options.session.open_cost_bytes) == (64 << 20, 1 << 20)
     session = options.session
-    assert (session.wanted_partitions, session.native_partitions, options.lease_seconds) == (6, 3, 7200)
+    assert (session.target_partitions, session.native_partitions, options.lease_seconds) == (6, 3, 7200)
     assert set(confs) <= set(SETTINGS)
     session = read_options(with_session({"path": "/t", TOLD: told({"spark.sql.files.minPartitionNum": "5"})})).session
-    assert (session.wanted_partitions, session.native_partitions) == (5, 5)
+    assert (session.target_partitions, session.native_partitions) == (5, 5)
 
 
 def test_settings_that_are_told_stand_in_for_options_of_a_write() -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import BooleanType
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.schema import BOOLEAN, DATE, INTEGER, LONG, STRING, TIMESTAMP, DecimalType, StructField, StructType
-from spark_plugin.dml.connect_conditions import KeyPart, condition_text, is_plain, key_parts, wanted_by
+from spark_plugin.dml.connect_conditions import KeyPart, condition_text, is_plain, key_parts, rows_selected_by
 
 SCHEMA = StructType(
     (
@@ -40,7 +40,7 @@ class Session:
 
 
 def wanted(condition: Any, alias: tuple[str, ...] = ("t",), **settings: str) -> tuple[str | None, bool]:
-    parsed = wanted_by(Session(**settings), condition, SCHEMA, alias)
+    parsed = rows_selected_by(Session(**settings), condition, SCHEMA, alias)
     return None if parsed.predicate is None else to_sql(parsed.predicate), parsed.exact
 
 

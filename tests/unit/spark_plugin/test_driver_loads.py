@@ -26,7 +26,7 @@ from delta_py.scan.filtered_columns import FILTERED
 from delta_py.snapshot import Snapshot
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning import loads, offers
-from spark_plugin.driver_planning.planner import opened, planned
+from spark_plugin.driver_planning.planner import open_source, planned
 from spark_plugin.driver_planning.sources import source_here
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.private import signed
@@ -134,14 +134,14 @@ def test_planning_again_reads_nothing_of_the_log(table: str, monkeypatch: pytest
 
 
 def test_what_keeps_does_not_travel(table: str) -> None:
-    source = source_with("nonce")({"path": table}).keeping()
+    source = source_with("nonce")({"path": table}).with_snapshot_cache()
     source.schema()
     assert isinstance(source._pinned, PinnedTable) and type(source._pinned.snapshot) is CachedSnapshot
     pickled = pickled_whole(source)
     assert pickled == pickled_whole(source_of(table))
     opened = pickle.loads(pickled)
     assert type(opened._pinned.snapshot) is Snapshot and opened._snapshots is Snapshot
-    assert type(opened.keeping()._pinned.snapshot) is CachedSnapshot
+    assert type(opened.with_snapshot_cache()._pinned.snapshot) is CachedSnapshot
 
 
 def test_scans_are_not_counted_here_as_the_rule_counts_them(table: str) -> None:
@@ -252,7 +252,7 @@ def opened_parts(answer: bytes) -> tuple[DeltaSource, str]:
 
 
 def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
-    source, schema = opened_parts(opened(opening_body({"path": table}, "/elsewhere")))
+    source, schema = opened_parts(open_source(opening_body({"path": table}, "/elsewhere")))
     assert isinstance(source, DeltaSource) and isinstance(source._pinned, PinnedTable)
     assert type(source._pinned.snapshot) is Snapshot, "what keeps does not travel"
     assert schema == source_of(table).schema().json()
@@ -262,19 +262,19 @@ def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
 
 def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table: str) -> None:
     own_options = signed({SESSION: '{"timeZone": "Asia/Tokyo"}'}, source_of_process().nonce or "")
-    source, _ = opened_parts(opened(opening_body({"path": table, "versionAsOf": "0", **own_options}, "/elsewhere")))
+    source, _ = opened_parts(open_source(opening_body({"path": table, "versionAsOf": "0", **own_options}, "/elsewhere")))
     assert isinstance(source._pinned, PinnedTable) and source._pinned.snapshot.version == 0
     assert source._pinned.options.session.time_zone == "Asia/Tokyo"
 
 
 def test_relative_path_is_opened_in_the_directory_of_workers_alone(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(table).parent)
-    source, schema = opened_parts(opened(opening_body({"path": "t"}, os.getcwd())))
+    source, schema = opened_parts(open_source(opening_body({"path": "t"}, os.getcwd())))
     assert schema == source_of(table).schema().json()
     plan = planned(planning_body(pickled_whole(source), schema))
     assert rows_of(plan) == ROWS
-    with pytest.raises(ValueError, match=re.escape(f"t is counted from /elsewhere, and this process is in {os.getcwd()}")):
-        opened(opening_body({"path": "t"}, "/elsewhere"))
+    with pytest.raises(ValueError, match=re.escape(f"t is relative to /elsewhere, and this process is in {os.getcwd()}")):
+        open_source(opening_body({"path": "t"}, "/elsewhere"))
 
 
 @pytest.mark.parametrize(
@@ -291,10 +291,10 @@ def test_options_that_open_no_table_raise_what_is_wrong(
     table: str, options: dict[str, str], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        opened(opening_body({"path": table, **options}, "/elsewhere"))
+        open_source(opening_body({"path": table, **options}, "/elsewhere"))
 
 
 def test_question_that_is_cut_off_opens_no_table(table: str) -> None:
     body = opening_body({"path": table}, "/elsewhere")
     with pytest.raises(ValueError, match="unexpected end"):
-        opened(body[:-1])
+        open_source(body[:-1])

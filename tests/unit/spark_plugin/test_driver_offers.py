@@ -161,7 +161,7 @@ def test_what_is_offered_plans_and_opens(
     monkeypatch: pytest.MonkeyPatch, session: Callable[..., Any], planners: JavaPlanners
 ) -> None:
     monkeypatch.setattr(offers, "planned", lambda body, keep: b"planned " + body)
-    monkeypatch.setattr(offers, "opened", lambda body: b"opened " + body)
+    monkeypatch.setattr(offers, "open_source", lambda body: b"opened " + body)
     assert offers.offer(session(rule=Rule()))
     (handlers,) = planners.handlers
     assert handlers[PLAN](b"it") == b"planned it"

@@ -95,7 +95,7 @@ def test_file_that_is_gone_is_an_error(table: str) -> None:
 
 
 def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads, "MOST_KEPT", 2)
+    monkeypatch.setattr(reads, "MAX_SCANS", 2)
     scans = SmallScans()
     requests = [plan(scans, table, scan_id=scan_id) for scan_id in ("a", "b", "c")]
     assert [bool(scans.read(scan_id)) for scan_id in requests] == [False, True, True]

@@ -289,10 +289,10 @@ def test_columns_that_are_named_twice_are_refused(text: str) -> None:
 def test_session_settings_are_taken_and_have_defaults() -> None:
     settings = {"timeZone": "UTC", "maxPartitionBytes": 1000, "openCostInBytes": 10, "wantedPartitions": 7}
     session = read(**{SESSION: json.dumps(settings)}).session
-    assert (session.max_partition_bytes, session.open_cost_bytes, session.wanted_partitions) == (1000, 10, 7)
+    assert (session.max_partition_bytes, session.open_cost_bytes, session.target_partitions) == (1000, 10, 7)
     plain = read().session
     assert (plain.max_partition_bytes, plain.open_cost_bytes) == (128 << 20, 4 << 20)
-    assert plain.wanted_partitions == 2 * plain.native_partitions == 2 * (os.cpu_count() or 1)
+    assert plain.target_partitions == 2 * plain.native_partitions == 2 * (os.cpu_count() or 1)
 
 
 # ---------------------------------------------------------------- writing

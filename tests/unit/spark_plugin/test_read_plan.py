@@ -161,7 +161,7 @@ def test_driver_leaves_what_is_not_few_to_tasks(limit: str, why: str, table: str
     assert plan(table).message()["driver"] == {"most_bytes": 4 << 20, "most_ms": 500}
     monkeypatch.setattr(read_limits, limit, 1)
     read_plan = plan(table)
-    assert read_plan.few is None
+    assert read_plan.small_scan is None
     assert why in read_plan.skipped[Road.DRIVER]
 
 

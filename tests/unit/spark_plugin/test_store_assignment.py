@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.schema import STRING
 from spark_plugin.dml.assignments import _cast
-from spark_plugin.dml.store_assignment import Assigning, Typed
+from spark_plugin.dml.store_assignment import StoreAssignment, Typed
 from spark_plugin.internals.connect_adapter import ConnectAdapter
 
 MODES = {"STRICT": "EVAL_MODE_ANSI", "ANSI": "EVAL_MODE_ANSI", "LEGACY": "EVAL_MODE_LEGACY"}
@@ -28,7 +28,7 @@ functions = pytest.importorskip("pyspark.sql.connect.functions")
 
 
 def cast(policy: str, source: DataType, wanted: DataType) -> str:
-    rule = Assigning(ConnectAdapter(None), policy, evolves=False)
+    rule = StoreAssignment(ConnectAdapter(None), policy, evolves=False)
     return str(rule.cast(Typed(functions.col("v"), source), wanted, "c")._expr.to_plan(None).cast)
 
 
@@ -37,7 +37,8 @@ def cast(policy: str, source: DataType, wanted: DataType) -> str:
 def test_every_policy_takes_simple_values_as_text(policy: str, mode: str, source: DataType) -> None:
     asked = cast(policy, source, StringType())
     assert mode in asked and "string {" in asked and 'unparsed_identifier: "v"' in asked
-    set_value = _cast(Assigning(ConnectAdapter(None), policy, evolves=False), Typed(functions.col("v"), source), STRING, "c")
+    rule = StoreAssignment(ConnectAdapter(None), policy, evolves=False)
+    set_value = _cast(rule, Typed(functions.col("v"), source), STRING, "c")
     assert str(set_value._expr.to_plan(None).cast) == asked
 
 

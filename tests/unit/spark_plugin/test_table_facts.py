@@ -46,9 +46,9 @@ def facts(metadata: dict[str, Any], configuration: dict[str, str], *, of_writes:
 def test_rows_that_need_a_save_are_told_where_writes_ask(
     metadata: dict[str, Any], configuration: dict[str, str], asks: bool
 ) -> None:
-    assert facts(metadata, configuration, of_writes=True)["asks_for_saves"] is asks
+    assert facts(metadata, configuration, of_writes=True)["needs_save"] is asks
     write_facts = facts(metadata, configuration, of_writes=False)
-    assert "asks_for_saves" not in write_facts and (write_facts["path"], write_facts["version"], write_facts["travels"]) == (
+    assert "needs_save" not in write_facts and (write_facts["path"], write_facts["version"], write_facts["travels"]) == (
         "/t",
         7,
         False,

@@ -22,7 +22,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.data_files import WrittenFiles
 from delta_py.write.rewrite import TakenOut
-from delta_py.write.row_changes import TaskChanges, TouchedRows
+from delta_py.write.task_changes import TaskChanges, TouchedRows
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.tasks.task_answers import Failure, from_text, to_text
 from tests.support.tables import report_states

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from delta_py.storage.cache import cached_objects
-from delta_py.storage.cache.cached_objects import KeptObjects
+from delta_py.storage.cache.cached_objects import CachedObjects
 from delta_py.storage.cache.disk_cache import DiskCache
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectInfo
@@ -51,9 +51,9 @@ def entries(cache: Path) -> list[Path]:
 
 def test_a_second_reader_asks_the_store_for_nothing(store: MemoryStore) -> None:
     info = listed(store)
-    assert KeptObjects.of(store).read(info) == CONTENT
-    assert KeptObjects.of(store).read(info) == CONTENT
-    assert KeptObjects.of(store).open_input(info).read() == CONTENT
+    assert CachedObjects.of(store).read(info) == CONTENT
+    assert CachedObjects.of(store).read(info) == CONTENT
+    assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert store.calls == [("read", "a")]
 
 
@@ -62,7 +62,7 @@ def test_another_object_is_not_answered_with_this_one(
     store: MemoryStore, difference: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.has_etags = difference == "etag"
-    KeptObjects.of(store).read(listed(store))
+    CachedObjects.of(store).read(listed(store))
     new = b"new" + (CONTENT if difference == "size" else CONTENT[3:])
     if difference == "root":
         store.root = "/memory/other"
@@ -73,7 +73,7 @@ def test_another_object_is_not_answered_with_this_one(
     store.now_ms += 1000 if difference == "time" else 0
     path = "b" if difference == "path" else "a"
     store.put(path, new)
-    assert KeptObjects.of(store).read(listed(store, path)) == new
+    assert CachedObjects.of(store).read(listed(store, path)) == new
 
 
 @pytest.mark.parametrize("has_etags", [False, True])
@@ -83,7 +83,7 @@ def test_a_young_object_is_kept_only_by_its_etag(store: MemoryStore, cache: Path
     for content in (CONTENT, CONTENT[::-1]):
         store.put("a", content)
         info = listed(store)
-        assert [KeptObjects.of(store).read(info) for _ in range(2)] == [content] * 2
+        assert [CachedObjects.of(store).read(info) for _ in range(2)] == [content] * 2
         assert len(store.calls) == (1 if has_etags else 2)
     assert len(entries(cache)) == (2 if has_etags else 0)
 
@@ -91,8 +91,8 @@ def test_a_young_object_is_kept_only_by_its_etag(store: MemoryStore, cache: Path
 @pytest.mark.parametrize(("size", "modified"), [(0, 0), (len(CONTENT), 0), (len(CONTENT), 1), (0, 1_700_000_000_000), (-1, -1)])
 def test_what_was_not_listed_is_not_kept(store: MemoryStore, cache: Path, size: int, modified: int) -> None:
     info = ObjectInfo("a", size, modified)
-    assert [KeptObjects.of(store).read(info) for _ in range(2)] == [CONTENT] * 2
-    assert KeptObjects.of(store).open_input(info).read() == CONTENT
+    assert [CachedObjects.of(store).read(info) for _ in range(2)] == [CONTENT] * 2
+    assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert entries(cache) == []
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_kept_of_a_store_on_this_machine(tmp_path: Path, cache: Path)
     store.put("a", CONTENT)
     (info,) = store.list_from("")
     old = ObjectInfo("a", info.size_bytes, 1_700_000_000_000)
-    assert KeptObjects.of(store).read(old) == CONTENT
+    assert CachedObjects.of(store).read(old) == CONTENT
     assert not cache.exists()
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_kept_where_the_cache_is_switched_off(
 ) -> None:
     monkeypatch.setenv("PYDELTA_CACHE_DIR", "")
     info = listed(store)
-    assert [KeptObjects.of(store).read(info) for _ in range(2)] == [CONTENT] * 2
+    assert [CachedObjects.of(store).read(info) for _ in range(2)] == [CONTENT] * 2
     assert len(store.calls) == 2 and not cache.exists()
 
 
@@ -119,8 +119,8 @@ def test_nothing_is_kept_where_the_cache_is_switched_off(
 def test_an_object_of_another_size_than_listed_is_read_as_it_is(store: MemoryStore, cache: Path, off_by: int) -> None:
     info = ObjectInfo("a", len(CONTENT) + off_by, 1_700_000_000_000)
     for _ in range(2):
-        assert KeptObjects.of(store).read(info) == CONTENT
-        assert KeptObjects.of(store).open_input(info).read() == CONTENT
+        assert CachedObjects.of(store).read(info) == CONTENT
+        assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert entries(cache) == []
 
 
@@ -128,11 +128,11 @@ def test_a_missing_object_is_file_not_found_and_one_that_is_kept_is_not_missed(s
     info = listed(store)
     store.delete("a")
     with pytest.raises(FileNotFoundError):
-        KeptObjects.of(store).read(info)
+        CachedObjects.of(store).read(info)
     store.put("a", CONTENT)
-    KeptObjects.of(store).read(info)
+    CachedObjects.of(store).read(info)
     store.delete("a")
-    assert KeptObjects.of(store).read(info) == CONTENT
+    assert CachedObjects.of(store).read(info) == CONTENT
 
 
 # ---------------------------------------------------------------- blocks
@@ -156,7 +156,7 @@ def test_only_the_blocks_that_are_read_are_fetched_neighbours_at_once(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info, ranges = listed(store), lengths(store, monkeypatch)
-    source = KeptObjects.of(store).open_input(info)
+    source = CachedObjects.of(store).open_input(info)
     assert source.size() == len(CONTENT)
     assert ranges == [(500, 31)]  # the end, and that it is the end
     assert source.read_at(120, 150) == CONTENT[150:270]
@@ -164,7 +164,7 @@ def test_only_the_blocks_that_are_read_are_fetched_neighbours_at_once(
     assert source.read_at(450, 20) == CONTENT[20:470]
     assert ranges[2:] == [(0, 100), (300, 200)]
     assert source.read_at(100, 500) == CONTENT[500:] and source.read_at(10, 1000) == b""
-    assert KeptObjects.of(store).open_input(info).read() == CONTENT
+    assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert len(ranges) == 4
     assert {name for name, _ in store.calls} == {"read_range"}
 
@@ -172,20 +172,20 @@ def test_only_the_blocks_that_are_read_are_fetched_neighbours_at_once(
 @pytest.mark.usefixtures("blocks")
 def test_a_damaged_block_is_fetched_again(store: MemoryStore, cache: Path) -> None:
     info = listed(store)
-    KeptObjects.of(store).open_input(info).read()
+    CachedObjects.of(store).open_input(info).read()
     for entry in entries(cache)[::2]:
         entry.write_bytes(b"damaged" + entry.read_bytes())
     store.calls.clear()
-    assert KeptObjects.of(store).open_input(info).read() == CONTENT
+    assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert store.calls
     store.calls.clear()
-    assert KeptObjects.of(store).open_input(info).read() == CONTENT
+    assert CachedObjects.of(store).open_input(info).read() == CONTENT
     assert store.calls == []
 
 
 @pytest.mark.usefixtures("blocks")
 def test_a_large_object_that_shrinks_while_it_is_read_is_an_error(store: MemoryStore) -> None:
-    source = KeptObjects.of(store).open_input(listed(store))
+    source = CachedObjects.of(store).open_input(listed(store))
     store.put("a", CONTENT[:250])
     with pytest.raises(OSError, match="it was replaced"):
         source.read_at(200, 100)
@@ -194,7 +194,7 @@ def test_a_large_object_that_shrinks_while_it_is_read_is_an_error(store: MemoryS
 @pytest.mark.usefixtures("blocks")
 def test_failures_of_the_store_are_not_taken_for_the_disks(store: MemoryStore) -> None:
     info = listed(store)
-    source = KeptObjects.of(store).open_input(info)
+    source = CachedObjects.of(store).open_input(info)
 
     def fail(*_: str) -> None:
         raise OSError(28, "No space left, says the store")
@@ -203,7 +203,7 @@ def test_failures_of_the_store_are_not_taken_for_the_disks(store: MemoryStore) -
     with pytest.raises(OSError, match="says the store"):
         source.read_at(10, 0)
     with pytest.raises(OSError, match="says the store"):
-        KeptObjects.of(store).read(info)
+        CachedObjects.of(store).read(info)
 
 
 @pytest.mark.usefixtures("blocks")
@@ -214,7 +214,7 @@ def test_a_full_disk_is_tried_once_by_each_reader(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(DiskCache, "begin", full)
-    objects, info = KeptObjects.of(store), listed(store)
+    objects, info = CachedObjects.of(store), listed(store)
     assert objects.open_input(info).read() == CONTENT and objects.read(info) == CONTENT
     assert caplog.text.count("No space left") == 1
     assert entries(cache) == []

@@ -32,7 +32,7 @@ from delta_py.row_changes.dml import Dml
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.vacuum.vacuum import CHANGE_DATA, REMOVED, UNKNOWN, Vacuum, Vacuumed, VacuumKind, VacuumRequest, vacuum
-from delta_py.write.row_changes import DELETED, UPDATED
+from delta_py.write.task_changes import DELETED, UPDATED
 from tests.support.tables.plain_dml import changed, run, target_rows
 
 HOUR = 3_600_000

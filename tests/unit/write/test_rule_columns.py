@@ -15,8 +15,8 @@ from delta_py.protocol.actions import Metadata, Protocol
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_changes.write_plans import plan_change
 from delta_py.row_rules.conform import Conformer
+from delta_py.row_rules.hidden_rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
 from delta_py.row_rules.row_constraints import RowRule
-from delta_py.row_rules.rule_columns import PREFIX, HiddenColumns, RuleColumn, rule_column, rules_for_spark
 from delta_py.row_rules.write_state import write_state
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import BOOLEAN, INTEGER, LONG, STRING, DataType, StructField, StructType, schema_to_json

@@ -200,9 +200,9 @@ class HiddenCheck:
     column: RuleColumn
     place: int
 
-    def check(self, lawful: pa.RecordBatch, batch: pa.RecordBatch) -> None:
-        """batch: of the data, whose rows are those of `lawful`. Raises InvariantViolationError as RowCheck."""
+    def check(self, conformed: pa.RecordBatch, batch: pa.RecordBatch) -> None:
+        """batch: of the data, whose rows are those of `conformed`. Raises InvariantViolationError as RowCheck."""
         answers = batch.column(self.place)
         assert pa.types.is_boolean(answers.type), f"the answers to the rule {self.column.rule.name} are {answers.type}"
         if answers.true_count < len(answers):
-            raise violation(self.column.rule, condition_text(self.column.rule), self.column.paths, lawful, answers)
+            raise violation(self.column.rule, condition_text(self.column.rule), self.column.paths, conformed, answers)

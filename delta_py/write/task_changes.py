@@ -31,7 +31,7 @@ from delta_py.protocol.deletion_vectors import (
 )
 from delta_py.row_rules.write_state import WriteState
 from delta_py.storage.store import ObjectStore
-from delta_py.write.data_files import FileSetWriter, Gate, WrittenFiles, delete_files, gathered, undone_on_failure
+from delta_py.write.data_files import FileSetWriter, TaskConformer, WrittenFiles, delete_files, gathered, undone_on_failure
 from delta_py.write.row_ids import RowIdColumns
 
 FILE, ROW, CHANGE, NEW, ROW_ID = "__pydelta_file", "__pydelta_row", "__pydelta_change", "__pydelta_new", "__pydelta_row_id"
@@ -94,7 +94,7 @@ def vector_file_id(write_id: str) -> UUID:
 def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task: int = 0) -> TaskChanges:
     """Write the new rows of `batches` and collect the positions of the old ones.
 
-    batches: with the columns FILE, ROW, CHANGE, and NEW and ROW_ID as described there.
+    batches: with the columns FILE, ROW, CHANGE, and where they are needed NEW and ROW_ID.
     Memory: that of write_files, some rows' positions, and the sets of positions. Raises as write_files. Then all new files are
     deleted.
     """
@@ -134,7 +134,7 @@ class _NewRows:
         self._rows: FileSetWriter | None = None
         if state.new_rows is None:
             return
-        self._rows, self._gate = FileSetWriter(state.new_rows, task), Gate(state.new_rows, task)
+        self._rows, self._conformer = FileSetWriter(state.new_rows, task), TaskConformer(state.new_rows, task)
         if state.change_data:
             plain = state.new_rows if state.row_ids is None else state.row_ids.left_out_of(state.new_rows)
             self._images = {kind: FileSetWriter(plain, task, name) for kind, name in _POST_IMAGES.items()}
@@ -157,14 +157,14 @@ class _NewRows:
         row_ids = self._state.row_ids
         if row_ids is not None:
             rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
-        for lawful in self._gate.lawful(rows, new_rows=kind == INSERTED):
-            self._rows.add(lawful)
+        for conformed in self._conformer.conform(rows, new_rows=kind == INSERTED):
+            self._rows.add(conformed)
             if kind in self._images:
-                self._images[kind].add(lawful)
+                self._images[kind].add(conformed)
 
     def finish(self) -> WrittenFiles:
         written = WrittenFiles.of_all([writer.finish() for writer in self.writers])
-        return written if self._rows is None else replace(written, identity_marks=self._gate.identity_marks)
+        return written if self._rows is None else replace(written, identity_marks=self._conformer.identity_marks)
 
 
 def _checked_rows(structs: pa.Array) -> pa.Array:
