@@ -67,7 +67,7 @@ class NewCatalogStore(CatalogStore):
     def tail(self) -> Tail | None:
         if self._is_created:
             return super().tail()
-        self._tail, self._was_asked = None, True
+        self._tail, self._is_tail_known = None, True
         return None
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
@@ -77,7 +77,7 @@ class NewCatalogStore(CatalogStore):
             return super().put_if_absent(path, data, durably=durably)
         self._file_store.put_if_absent(path, data)
         self._create(data)
-        self._is_created, self._was_asked = True, False
+        self._is_created, self._is_tail_known = True, False
 
     def _create(self, data: bytes) -> None:
         """Repeat the request until it is answered. If an earlier attempt was carried out, the name means our table."""

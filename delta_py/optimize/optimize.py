@@ -96,7 +96,7 @@ def optimize(
     """
     request.check()
     statement = "OPTIMIZE of" if kind is None else "REORG of"
-    at(partial(refuse_forbidden, store, Maintenance.REORGANIZATION, statement, "Nothing was changed."))
+    run_at_table(partial(refuse_forbidden, store, Maintenance.REORGANIZATION, statement, "Nothing was changed."))
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = run_at_table(partial(_newest, store))
