@@ -26,7 +26,7 @@ from delta_py.unity.catalog_answers import (
     staged_table,
     vended_credentials,
 )
-from delta_py.unity.catalog_errors import CatalogRefusedError, CatalogUnavailableError
+from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError
 from delta_py.unity.rest_client import RestClient
 from delta_py.unity.server_urls import CatalogTableName
 
@@ -45,6 +45,7 @@ class TableAccess:
         self.name, self._client, self._clock_ms = name, client, clock_ms
         self._lock = threading.Lock()
         self._credential: VendedCredential | None = None
+        self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
         self._renew_at_ms = 0
 
     def __repr__(self) -> str:
@@ -76,6 +77,7 @@ class TableAccess:
         except CatalogUnavailableError:  # a place that nobody uses does no harm
             answer = self._client.post(f"{self._schema_path}/staging-tables", {"name": self.name.parts[2]}) or {}
         staged = staged_table(answer, self.name.text)
+        self._staging_ids[staged.location] = staged.table_id
         if answer.get("storage-credentials"):
             with self._lock:
                 self._use(covering(vended_credentials(answer, self.name.text), staged.location, self.name.text))
@@ -84,6 +86,7 @@ class TableAccess:
     def create(self, definition: Mapping[str, Any]) -> None:
         """Make the table at its place known. Raises as RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
+        self._staging_ids.pop(definition["location"], None)
 
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
@@ -98,7 +101,7 @@ class TableAccess:
     def _renew(self, location: str) -> None:
         now = self._clock_ms()
         try:
-            credential = covering(self._requested(), location, self.name.text)
+            credential = covering(self._requested(location), location, self.name.text)
         except CatalogUnavailableError as error:
             expires_ms = None if self._credential is None else self._credential.expires_ms
             if expires_ms is None or now >= expires_ms:
@@ -114,8 +117,16 @@ class TableAccess:
         life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)
         self._renew_at_ms = 2**63 if credential.expires_ms is None else now + max(life_ms // 2, life_ms - _RENEWED_BEFORE_MS)
 
-    def _requested(self) -> tuple[VendedCredential, ...]:
+    def _requested(self, location: str) -> tuple[VendedCredential, ...]:
         """Credentials for reading and writing, or only for reading if the user may not write."""
+        staging_id = self._staging_ids.get(location)
+        if staging_id is not None:
+            try:
+                answer = self._client.get(f"/delta/v1/staging-tables/{staging_id}/credentials")
+            except CatalogObjectNotFoundError:  # the table was created, and the answer was lost
+                self._staging_ids.pop(location, None)
+            else:
+                return vended_credentials(answer, self.name.text)
         path = f"{self._path}/credentials"
         try:
             answer = self._client.get(path, {"operation": "READ_WRITE"})

@@ -163,6 +163,12 @@ class Catalog:
             "suggested-properties": SUGGESTED_PROPERTIES,
         }
 
+    def staged_location(self, table_id: str) -> str:
+        for location, staged_id in self.staging.items():
+            if staged_id == table_id:
+                return location
+        raise Refusal(404, "NoSuchTableException", f"Staging table not found: {table_id}")
+
     def create(self, schema: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
         name = (*schema, body["name"])
         check_type(body["columns"])
@@ -381,6 +387,8 @@ class UnityCatalogServer:
                 return 200, {"endpoints": [], "protocol-version": "1.0"}
             case "POST", ["delta", "v1", "catalogs", _, "schemas", _, "staging-tables"]:
                 return 200, state.stage()
+            case "GET", ["delta", "v1", "staging-tables", table_id, "credentials"]:
+                return 200, {"storage-credentials": state.vended(state.staged_location(table_id), "READ_WRITE")}
             case "POST", ["delta", "v1", "catalogs", catalog, "schemas", schema, "tables"]:
                 return 200, state.create((catalog, schema), body)
             case "GET", ["delta", "v1", "catalogs", catalog, "schemas", schema, "tables", table]:

@@ -23,7 +23,7 @@ from delta_py.unity.catalog_errors import CatalogAnswerError, CatalogRefusedErro
 from delta_py.unity.rest_client import RestClient
 from delta_py.unity.server_urls import table_of
 from delta_py.unity.table_access import TableAccess
-from tests.support.servers.unity_catalog import Failure, UnityCatalogServer
+from tests.support.servers.unity_catalog import CatalogTable, Failure, UnityCatalogServer
 from tests.support.tables.catalog_tables import create_managed
 
 LOCATION = "s3://bucket/t"
@@ -192,3 +192,21 @@ def test_credentials_for_another_table_are_refused(server: UnityCatalogServer) -
     vend(server, "vended", None, prefix="s3://bucket/other")
     with pytest.raises(CatalogAnswerError, match="none for s3://bucket/t"):
         files_of(server)
+
+
+def test_credentials_of_a_new_table_are_renewed_before_it_exists(server: UnityCatalogServer) -> None:
+    clock = Clock()
+    server.state.root = "s3://bucket/new"
+    del server.state.tables["uc", "s", "t"]
+    table = access(server, clock)
+    vend(server, "first", clock.now_ms + MINUTE, prefix="s3://bucket/new")
+    staged = table.stage()
+    assert secret_of(table.storage_options(staged.location)) == "first" and credential_requests(server) == 0
+    vend(server, "second", clock.now_ms + 60 * MINUTE, prefix="s3://bucket/new")
+    clock.now_ms += MINUTE
+    assert secret_of(table.storage_options(staged.location)) == "second"
+    vend(server, "third", clock.now_ms + 60 * MINUTE, prefix="s3://bucket/new")
+    server.state.staging.clear()  # somebody has created the table, and the answer was lost
+    server.state.tables["uc", "s", "t"] = CatalogTable(staged.table_id, "MANAGED", staged.location, {}, [], {}, {})
+    clock.now_ms += 59 * MINUTE
+    assert secret_of(table.storage_options(staged.location)) == "third"
