@@ -16,7 +16,7 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.time_zones import is_region, local_time_zone, offset_seconds, region_name
-from delta_py.types.similar_names import did_you_mean, similar_name
+from delta_py.types.similar_names import unknown_option
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 
@@ -153,12 +153,11 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
     public = [name for name in names if not is_private(name) and name != "paths"]
-    return InvalidOptionError(
-        f"The {verb} option {key!r} is unknown.{did_you_mean(key, public)} Correct the name or leave it out: "
-        "an option that is ignored silently would give a result that was not asked for.",
-        error_class="DELTA_UNKNOWN_OPTION",
-        option=key,
-        nearest=similar_name(key, public),
+    return unknown_option(
+        key,
+        public,
+        f"The {verb} option {key!r} is unknown.",
+        "Correct the name or leave it out: an option that is ignored silently would give a result that was not asked for.",
     )
 
 
