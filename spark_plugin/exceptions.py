@@ -134,7 +134,8 @@ def translate(raised: PySparkException) -> PySparkException:
 @contextmanager
 def as_spark_raises() -> Iterator[None]:
     """Convert a DeltaError that is raised inside, in the user's own process: it becomes an AnalysisException too, like the errors
-    of workers, and an UnsupportedOperationError is Spark's UnsupportedOperationException as well. An OSError of a table's storage becomes a StorageError too. An error of a connection to Spark is not changed."""
+    of workers, and an UnsupportedOperationError is Spark's UnsupportedOperationException as well. An OSError of a table's storage
+    becomes a StorageError too. An error of a connection to Spark is not changed."""
     try:
         yield
     except DeltaError as error:

@@ -19,6 +19,7 @@ from delta_py.time_zones import is_region, local_time_zone, offset_seconds, regi
 from delta_py.types.similar_names import unknown_option
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
+from spark_plugin.options.roads import OLDER_OPTIONS
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
@@ -152,7 +153,7 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    public = [name for name in names if not is_private(name) and name != "paths"]
+    public = [name for name in names if not is_private(name) and name not in ("paths", *OLDER_OPTIONS)]
     return unknown_option(
         key,
         public,

@@ -36,7 +36,7 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.private import refuse_private
-from spark_plugin.options.roads import Road, parse_disabled
+from spark_plugin.options.roads import OLDER_OPTIONS, parse_disabled
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
 
 _READ_NAMES = (
@@ -58,8 +58,7 @@ _READ_NAMES = (
     "readLease",
     "timeZone",
     "pruning",
-    "logAnswers",
-    "joinPlanning",
+    *OLDER_OPTIONS,
     SESSION,
     VIEW,
     VIEW_LIMIT,
@@ -176,9 +175,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _disabled(options: Mapping[str, str]) -> frozenset[str]:
-    older = {"logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL), "joinPlanning": (Road.JOINS,)}
     disabled = parse_disabled(options.get(DISABLED, ""))
-    for name, roads in older.items():
+    for name, roads in OLDER_OPTIONS.items():
         if name in options:
             warn_deprecated(f"read option {name}", f"to {','.join(roads)} in the place of false")
             disabled |= frozenset() if flag(options, name) else frozenset(roads)

@@ -82,6 +82,12 @@ def test_option_that_is_near_no_known_one_gets_no_suggestion(name: str) -> None:
         assert "Did you mean" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["logAnswer", "joinPlannings"])
+def test_older_option_is_never_suggested(name: str) -> None:
+    error = refusal(InvalidOptionError, **{name: "1"})
+    assert error.message_parameters["nearest"] is None and "Did you mean" not in str(error)
+
+
 def test_read_options_of_streams_have_no_meaning_in_a_batch() -> None:
     assert read(maxFilesPerTrigger="10", skipChangeCommits="true") == read()
 
