@@ -62,9 +62,10 @@ WRITE_CONFS: Mapping[str, str] = {
 AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
 AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
 AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
+CHECKS_REPLACE_WHERE = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 # A setting with this prefix is a table property for new tables; the property's name has `delta.` in place of the prefix.
 PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
-OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
+OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE, CHECKS_REPLACE_WHERE)
 
 _MIB = 1024 * 1024
 _MAX_VERSION = 2**63 - 1
