@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from delta_py.checkpoint.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
@@ -94,16 +95,18 @@ _ENTRY = "The table's entry in the catalog"
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Bounds of a change feed, both included; exactly one start, at most one end."""
+    """Bounds of a change feed, both included; exactly one start, at most one end. allow_out_of_range: they may be after the
+    newest version."""
 
     starting_version: int | None = None
     ending_version: int | None = None
     starting_timestamp_ms: int | None = None
     ending_timestamp_ms: int | None = None
+    allow_out_of_range: bool = False
 
     @property
-    def bounds(self) -> dict[str, int | None]:
-        """Return the bounds as keyword arguments."""
+    def bounds(self) -> dict[str, Any]:
+        """Return the fields as keyword arguments."""
         return asdict(self)
 
 
@@ -294,6 +297,7 @@ def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
         ending_version=last,
         starting_timestamp_ms=_timestamp(options, "startingTimestamp", time_zone) if first is None else None,
         ending_timestamp_ms=_timestamp(options, "endingTimestamp", time_zone) if last is None else None,
+        allow_out_of_range=_flag_or_setting(options, "feedOutOfRange"),
     )
 
 

@@ -229,6 +229,12 @@ def test_change_feed_bounds_are_parsed() -> None:
     assert by_time == ChangeRange(ending_version=5, starting_timestamp_ms=milliseconds(2024, 1, 1))
 
 
+def test_change_feed_may_be_out_of_range_if_the_session_says_so() -> None:
+    session = as_option(read_part({"spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true"}, None))
+    options = {"path": "/t", "readChangeFeed": "true", "startingVersion": "9", SESSION: session}
+    assert read_options(options).changes == ChangeRange(9, allow_out_of_range=True)
+
+
 def test_change_feed_version_goes_before_a_timestamp() -> None:
     both = {"startingVersion": "2", "startingTimestamp": "2024", "endingVersion": "5", "endingTimestamp": "never"}
     assert read(readChangeFeed="true", **both).changes == ChangeRange(2, 5)
