@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsIndex
 
 import pyarrow as pa
 
-from delta_py.errors import InvalidOptionError, TableNotFoundError
+from delta_py.errors import InvalidOptionError, TableNotFoundError, shown
 from delta_py.object_stores.open_store import PathLike, open_or_stage, open_store
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules
 from delta_py.scan.time_travel import to_timestamp_ms
@@ -67,7 +67,7 @@ def create_at(
             f"A table cannot be created in the mode {mode!r}. Use error, ignore or overwrite; write_delta appends rows.",
             option="mode",
         )
-    struct = schema if isinstance(schema, StructType) else from_arrow_schema(pa.schema(schema))
+    struct = columns_in(schema, "schema")
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
     definition = define_table(
         struct,
@@ -78,6 +78,23 @@ def create_at(
         defaults=rules.suggested,
     )
     return build_table(store, _BUILD_MODES[mode], definition)
+
+
+def columns_in(schema: StructType | pa.Schema | _ArrowSchema, option: str) -> StructType:
+    """The columns of a schema. option: the argument that has it. Raises as arrow_schema_in."""
+    return schema if isinstance(schema, StructType) else from_arrow_schema(arrow_schema_in(schema, option))
+
+
+def arrow_schema_in(schema: Any, option: str) -> pa.Schema:
+    """Raises InvalidOptionError for what is no schema, such as a text."""
+    try:
+        return pa.schema(schema)
+    except (TypeError, ValueError) as error:
+        raise InvalidOptionError(
+            f"{option} is {shown(schema)}, which is no schema. Nothing was written. Give a schema of Arrow, such as "
+            'pyarrow.schema([("id", pyarrow.int64())]), or an object that has one.',
+            option=option,
+        ) from error
 
 
 def absolute_paths(scan: Scan, table_root: str) -> list[str]:

@@ -30,6 +30,8 @@ from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
+from delta_py.types.sizes import byte_unit
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -364,22 +366,15 @@ def _clock(seconds: float) -> str:
 def _amounts(done: float, total: float, unit: str) -> str:
     if unit != "bytes":
         return f"{int(done):,}/{round(total):,} {unit}"
-    scale, name = _byte_unit(total)
+    scale, name = byte_unit(total)
     digits = 0 if scale == 1 else 1
     return f"{done / scale:,.{digits}f}/{total / scale:,.{digits}f} {name}"
 
 
 def _rate(per_second: float, unit: str) -> str:
     if unit == "bytes":
-        scale, name = _byte_unit(per_second)
+        scale, name = byte_unit(per_second)
         return f"{per_second / scale:,.1f} {name}/s"
     if per_second >= 1:
         return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
     return f"{per_second * 60:.1f}/min"
-
-
-def _byte_unit(amount: float) -> tuple[int, str]:
-    """Return how many bytes the unit has, and its name."""
-    from rich.filesize import pick_unit_and_suffix
-
-    return pick_unit_and_suffix(int(amount), ["bytes", "kB", "MB", "GB", "TB", "PB"], 1000)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import pyarrow as pa
 
-from delta_py.deltalake_methods import DeltalakeMethods
+from delta_py.deltalake_methods import DeltalakeMethods, columns_in
 from delta_py.errors import InvalidOptionError
 from delta_py.object_stores.open_store import PathLike, open_store, path_text
 from delta_py.protocol.actions import Metadata, Protocol
@@ -27,7 +27,7 @@ from delta_py.storage.storage_errors import raises_storage_errors, storage_failu
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table_methods.table_maintenance import MaintenanceMethods
-from delta_py.types.schema import StructType, from_arrow_schema, to_arrow_schema
+from delta_py.types.schema import StructType, to_arrow_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         """
         from delta_py.copies.convert_to_delta import ConvertRequest, convert  # as in checkpoint
 
-        partitions = from_arrow_schema(partition_schema) if isinstance(partition_schema, pa.Schema) else partition_schema
+        partitions = None if partition_schema is None else columns_in(partition_schema, "partition_schema")
         store = store or open_store(path, StorageOptions.of(storage_options or {}))
         request = ConvertRequest(
             partitions, collect_stats, dict(configuration or {}), name, description, time_zone=session_timezone

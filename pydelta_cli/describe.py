@@ -111,7 +111,8 @@ def detail(run: Run, path: Path, version: Version = None, at: At = None) -> None
 
 
 def _show_detail(run: Run, table: DeltaTable, form: Form) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
 
     properties = [f"{name} = {cell(value)}" for name, value in form["properties"].items()]
     created_ms, modified_ms = table.metadata.created_time_ms, table.snapshot.timestamp_ms

@@ -27,7 +27,8 @@ def files(run: Run, path: Path, filter: Filter = None, version: Version = None, 
 
 
 def _show_files(run: Run, form: Form) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
     from pydelta_cli.formats.text_tables import Column
 
     has_filter = form["filter"] is not None

@@ -64,7 +64,8 @@ def _open(page: str) -> bool:
 
 def _show_facts(run: Run, facts: TableFacts) -> None:
     from delta_py.report.facts import Unknown
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
 
     identity, files, commits, log = facts.identity, facts.files, facts.commits, facts.log
     rows = files if isinstance(files, Unknown) else files.rows

@@ -65,7 +65,8 @@ def zorder(run: Run, path: Place, by: By, where: Where = None, spark: Spark = Fa
 
 
 def _show_optimized(metrics: Mapping[str, Any]) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
 
     removed, added = metrics["numFilesRemoved"], metrics["numFilesAdded"]
     if not removed and not added:
@@ -104,7 +105,8 @@ def vacuum(
 
 
 def _show_unused(run: Run, form: Form, times: Sequence[str | None]) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
     from pydelta_cli.formats.text_tables import Column
 
     if not form["files"]:
@@ -164,7 +166,8 @@ def restore(
 
 
 def _show_restored(form: Form) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
 
     metrics = form["metrics"]
     size = bytes_text(metrics["tableSizeAfterRestore"])
@@ -188,7 +191,8 @@ def fsck(run: Run, path: Place, repair: Repair = False, allow_data_loss: Loss = 
 
 
 def _show_faults(run: Run, form: Form, *, is_repair: bool) -> None:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
     from pydelta_cli.formats.text_tables import Column
 
     faults = form["faults"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -134,7 +134,8 @@ def translate(raised: PySparkException) -> PySparkException:
 @contextmanager
 def as_spark_raises() -> Iterator[None]:
     """Convert a DeltaError that is raised inside, in the user's own process: it becomes an AnalysisException too, like the errors
-    of workers. An OSError of a table's storage becomes a StorageError too. An error of a connection to Spark is not changed."""
+    of workers, and an UnsupportedOperationError is Spark's UnsupportedOperationException as well. An OSError of a table's storage
+    becomes a StorageError too. An error of a connection to Spark is not changed."""
     try:
         yield
     except DeltaError as error:
@@ -184,7 +185,10 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
         "__module__": delta.__module__,
         "__doc__": delta.__doc__,
     }
-    return type(delta.__name__, (delta, spark), namespace)
+    bases: tuple[type, ...] = (delta, spark)
+    if issubclass(delta, UnsupportedOperationError) and not issubclass(spark, UnsupportedOperationException):
+        bases = (delta, spark, UnsupportedOperationException)
+    return type(delta.__name__, bases, namespace)
 
 
 # ---------------------------------------------------------------- installing

@@ -36,7 +36,7 @@ from spark_plugin.session_source import (
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
 from spark_plugin.sql_catalog import uploaded
 from spark_plugin.sql_catalog.delta_names import DELTA, dataframe_formats, delta_is_ours, look_for_delta_spark
-from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark
+from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark, replace_catalog_of_delta_spark
 from spark_plugin.sql_catalog.install import install as install_catalogs
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def register(spark: SparkSession) -> None:
     register_source(spark)
     if look_for_delta_spark(spark):
         drop_settings_of_delta_spark(spark)
+    elif not connect:
+        replace_catalog_of_delta_spark(spark)
     if connect:
         if uploaded.install(spark) and jar.is_for_older_spark:
             switch_off_what_fails(spark, uploaded.link_problems(spark))

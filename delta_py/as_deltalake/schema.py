@@ -20,6 +20,7 @@ from delta_py.as_deltalake.arrow_exchange import (
     type_in,
     type_out,
 )
+from delta_py.deltalake_methods import arrow_schema_in
 from delta_py.errors import CorruptTableError, DeltaError, UnsupportedOperationError
 from delta_py.types import schema as delta
 from delta_py.types.column_rules import INVARIANT
@@ -279,9 +280,10 @@ def type_of(data_type: delta.DataType) -> DataType:
     return wrapped
 
 
-def columns_of(schema: Any) -> delta.StructType:
-    """The columns of a Schema, or of any object with an Arrow schema. Raises TypeError for types that no table has."""
-    return schema.as_delta if isinstance(schema, StructType) else Schema.from_arrow(schema).as_delta
+def columns_of(schema: Any, option: str = "schema") -> delta.StructType:
+    """The columns of a Schema, or of any object with an Arrow schema. option: the argument that has it. Raises TypeError for
+    types that no table has; as arrow_schema_in."""
+    return schema.as_delta if isinstance(schema, StructType) else Schema.from_arrow(arrow_schema_in(schema, option)).as_delta
 
 
 def _delta_type(data_type: Any) -> delta.DataType:

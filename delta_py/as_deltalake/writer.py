@@ -214,7 +214,7 @@ def convert_to_deltalake(
     with operation(None, keywords):
         Table.convert(
             uri,
-            None if partition_by is None else columns_of(partition_by),
+            None if partition_by is None else columns_of(partition_by, "partition_by"),
             collect_stats=collect_stats,
             configuration={key: text for key, text in (configuration or {}).items() if text is not None},
             name=name,

@@ -74,13 +74,16 @@ def changes_schema(
     ending_version: int | None = None,
     starting_timestamp_ms: int | None = None,
     ending_timestamp_ms: int | None = None,
+    allow_out_of_range: bool = False,
 ) -> StructType:
     """The columns of the changes: the table's columns, then the three of the feed.
 
     They are those of the newest version, or of the last version of the range if the table has or had column mapping.
     Raises as plan_changes does for bounds that do not form a range.
     """
-    bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    bounds = _resolve(
+        store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, allow_out_of_range=allow_out_of_range
+    )
     return StructType((*bounds.read.schema.fields, *CHANGE_FIELDS))
 
 
@@ -91,6 +94,7 @@ def plan_changes(
     ending_version: int | None = None,
     starting_timestamp_ms: int | None = None,
     ending_timestamp_ms: int | None = None,
+    allow_out_of_range: bool = False,
     columns: Sequence[str] | StructType | None = None,
     predicate: Expression | None = None,
     options: ScanOptions | None = None,
@@ -99,14 +103,17 @@ def plan_changes(
 
     One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with one beyond the
     newest version, the newest version ends the range. An ending time means the last commit at or before it. Times are ms since
-    1970.
+    1970. allow_out_of_range: there are no changes after the newest version, and a later ending time means it; otherwise both are
+    errors.
     columns, predicate: over changes_schema. options: by default rows are dropped by the predicate.
     Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
     DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
     DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE; TimestampOutOfRangeError; LogFileNotFoundError for missing commits.
     """
     options = options or ScanOptions(drop_rows=True)
-    bounds = _resolve(store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms)
+    bounds = _resolve(
+        store, starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, allow_out_of_range=allow_out_of_range
+    )
     state = make_state(bounds.read.config, bounds.read.store, columns, predicate, options, CHANGE_COLUMNS)
     pruner = ChangePruner.of(bounds.read.config, predicate, options.timezone)
     count = size = 0
@@ -124,12 +131,22 @@ def plan_changes(
 # ---------------------------------------------------------------- the range
 
 
-def _resolve(store: ObjectStore, first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> _Bounds:
+def _resolve(
+    store: ObjectStore,
+    first: int | None,
+    last: int | None,
+    first_ms: int | None,
+    last_ms: int | None,
+    *,
+    allow_out_of_range: bool,
+) -> _Bounds:
     _check_bounds(first, last, first_ms, last_ms)
     latest = Snapshot.load(store)
     if first is None:
         assert first_ms is not None
-        first = first_version_from(store, first_ms, latest)
+        first = first_version_from(store, first_ms, latest, or_after_latest=allow_out_of_range)
+    if allow_out_of_range and first > (latest.version if last is None else min(last, latest.version)):
+        return _Bounds(first, first - 1, first - 1, latest, latest, None)
     if first > latest.version:
         raise ChangeDataFeedError(
             f"Start version {first} for change data feed exceeds the latest table version {latest.version}. "
@@ -140,7 +157,7 @@ def _resolve(store: ObjectStore, first: int | None, last: int | None, first_ms: 
             latest_version=latest.version,
         )
     if last is None and last_ms is not None:
-        last = version_at_timestamp(store, last_ms, latest.config)
+        last = version_at_timestamp(store, last_ms, latest.config, or_last=allow_out_of_range)
         if first_ms is not None and first_ms <= last_ms and last == first - 1:
             return _Bounds(first, last, last, latest, latest, None)  # both times lie between two commits
     requested_last = latest.version if last is None else last
@@ -174,12 +191,13 @@ def _check_bounds(first: int | None, last: int | None, first_ms: int | None, las
             raise InvalidOptionError(f"{side}Version is {version}; versions start at 0.", option=f"{side}Version")
 
 
-def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot) -> int:
-    """The first commit at or after a time."""
+def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, *, or_after_latest: bool = False) -> int:
+    """The first commit at or after a time. or_after_latest: a time after the newest version means the version after it. Raises
+    TimestampOutOfRangeError otherwise."""
     commit = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
     if commit.timestamp_ms >= timestamp_ms:
         return commit.version
-    if commit.version < latest.version:
+    if commit.version < latest.version or or_after_latest:
         return commit.version + 1
     raise TimestampOutOfRangeError(
         f"The time {time_text(timestamp_ms)} is after the latest version of the table at {store.root}: version "

@@ -54,6 +54,7 @@ class WriteRequest:
     merge_schema: add the data's new columns to the table; merge_casts: also cast values to the types of its existing columns.
     columns: of a table that the write creates, with their rules; None for the columns of the data.
     overwrite_schema: give the table the data's schema. replace_where: SQL; overwrite only the rows for which it is true.
+    checks_replace_where: refuse data for which it is not true.
     partition_overwrite_mode: `static`, or `dynamic` to overwrite only the partitions that the data has. Modes other than
     overwrite ignore overwrite_schema and partition_overwrite_mode, which sessions may set for all writes.
     as_select: the statement whose query gives the rows: create, replace or createOrReplace; the latter two give an existing table
@@ -78,6 +79,7 @@ class WriteRequest:
     merge_casts: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
+    checks_replace_where: bool = True
     partition_overwrite_mode: str = "static"
     as_select: str | None = None
     txn_app_id: str | None = None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from delta_py.types.sizes import bytes_text
+
 # The size limit of `_last_checkpoint`. delta-spark leaves the schema out if it is longer than 20,000 characters.
 HINT_BYTES = 256 * 1024
 _DEFAULT_MB = 256
@@ -21,4 +23,4 @@ def limit_bytes() -> int:
 
 def beyond_limit(subject: str) -> str:
     """The reason why something is not read. subject: the thing that is too large."""
-    return f"{subject} is larger than {limit_bytes() >> 20} MB. If that is intended, set PYDELTA_LOG_LIMIT_MB to more"
+    return f"{subject} is larger than {bytes_text(limit_bytes())}. If that is intended, set PYDELTA_LOG_LIMIT_MB to more"

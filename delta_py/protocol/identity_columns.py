@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError, shown
+from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError, UnsupportedOperationError, shown
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import LONG, StructField, StructType, map_fields, type_name
 
@@ -131,19 +131,29 @@ def with_marks(schema: StructType, assigned: Iterable[tuple[str, int]]) -> Struc
 
 
 def check_new_identities(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Raises SchemaMismatchError if a new table cannot have one of the identity columns. Raises CorruptTableError as
-    identity_of."""
+    """Raises UnsupportedOperationError or SchemaMismatchError if a new table cannot have one of the identity columns. Raises
+    CorruptTableError as identity_of."""
     for f in schema.fields:
         if identity_of(f) is None:
             continue
-        why = None
         if f.data_type != LONG:
-            why = ("DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", f"is {type_name(f.data_type)}, and must be bigint")
-        elif f.name in partition_columns:
-            why = ("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "cannot be a partition column")
+            raise unsupported_type(f.name, type_name(f.data_type))
+        why = None
+        if f.name in partition_columns:
+            why = ("DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "42601", "cannot be a partition column")
         elif GENERATION in f.metadata:
-            why = ("DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", "cannot have a generation expression as well")
+            why = ("DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", "42613", "cannot have a generation expression as well")
         if why is not None:
             raise SchemaMismatchError(
-                f"Identity column {f.name} {why[1]}. Nothing was changed.", error_class=why[0], sql_state="428H8", column=f.name
+                f"Identity column {f.name} {why[2]}. Nothing was changed.", error_class=why[0], sql_state=why[1], column=f.name
             )
+
+
+def unsupported_type(column_name: str, type_text: str) -> UnsupportedOperationError:
+    """The error for an identity column of another type than bigint."""
+    return UnsupportedOperationError(
+        f"Identity column {column_name} is {type_text}, and must be bigint. Nothing was changed.",
+        error_class="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+        sql_state="428H2",
+        column=column_name,
+    )

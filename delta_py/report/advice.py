@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from delta_py.errors import readable
 from delta_py.report.facts import Advice, ColumnSkipping, Commands, TableFacts, Unknown
-from delta_py.report.words import bytes_text, count_text, percent_text
+from delta_py.report.words import count_text, percent_text
 from delta_py.types.names import quoted
+from delta_py.types.sizes import bytes_text
 from delta_py.visible_text import is_visible
 
 # The number of files from which fewer files would make a difference, and from which a Z-order would.

@@ -1,10 +1,9 @@
-"""Numbers, sizes and times for people."""
+"""Numbers and times for people; sizes are in types/sizes.py."""
 
 from __future__ import annotations
 
 from delta_py.log.history import time_text
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _LENGTHS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
@@ -12,17 +11,6 @@ def count_text(count: int, noun: str) -> str:
     """`1 file`, `1,200 files`, `2 properties`."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
-
-
-def bytes_text(size: float) -> str:
-    """`1.5 MiB`, in units of 1024."""
-    if size < 1_024:
-        return f"{size:.0f} bytes" if size != 1 else "1 byte"
-    for unit in _UNITS[1:]:
-        size /= 1_024
-        if size < 999.5:
-            return f"{size:.3g} {unit}"
-    return f"{size:,.0f} {_UNITS[-1]}"
 
 
 def percent_text(share: float) -> str:

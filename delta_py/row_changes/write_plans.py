@@ -266,7 +266,12 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     Conformer(state, to_arrow_schema(data_schema))
     overwrites = overwritten_by(config, request)
     insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
-    state = replace(state, replace_where=request.replace_where, insert_changes=insert_changes)
+    state = replace(
+        state,
+        replace_where=request.replace_where,
+        checks_replace_where=request.checks_replace_where,
+        insert_changes=insert_changes,
+    )
     return ChangePlan(request, state, changes, overwrites, snapshot.metadata.id)
 
 

@@ -205,7 +205,7 @@ def _row_rules(state: WriteState, columns: tuple[_Column, ...]) -> Iterator[RowR
         if column.place is not None and GENERATION in column.field.metadata:
             yield generation_rule(column.field)
     yield from state.rules
-    if state.replace_where is not None:
+    if state.replace_where is not None and state.checks_replace_where:
         yield RowRule("replace_where", "", state.replace_where)
 
 

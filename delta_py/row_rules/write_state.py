@@ -103,7 +103,8 @@ class WriteState:
     data_change: False when the rows are only rearranged.
     time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: as in TimeRules.
     insert_changes: write the rows as change data too, for a commit that has other changes in change data files.
-    replace_where: SQL that every row must match, or None. rules: the CHECK constraints and invariants of the table.
+    replace_where: SQL that every row must match, or None. checks_replace_where: False lets rows through that do not match.
+    rules: the CHECK constraints and invariants of the table.
     write_micros: when the write began, since 1970 in UTC: the value of `current_timestamp()` in it.
     tasks: the maximum number of tasks that write, numbered from 0; None when that is not known. keeps_identities: rows contain
     the numbers of identity columns that they have in the table; a null in a new row stands for a number that the write assigns.
@@ -124,6 +125,7 @@ class WriteState:
     time_zone: str = "UTC"
     insert_changes: bool = False
     replace_where: str | None = None
+    checks_replace_where: bool = True
     rules: tuple[RowRule, ...] = ()
     write_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
     tasks: int | None = None

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from delta_py.errors import UnsupportedOperationError
 from delta_py.types.char_types import CharType, CharTypes, char_type_at, char_types, only_kind
 from delta_py.types.schema import Path, StructField
+from delta_py.types.sizes import bytes_text
 
 _MOST_BYTES = 1 << 30  # of one batch
 
@@ -44,7 +45,7 @@ def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
             if len(array) * chars.length > _MOST_BYTES:
                 raise UnsupportedOperationError(
                     f"A column is of type CHAR({chars.length}), and {len(array)} texts of it, padded to that length, would take "
-                    f"more than {_MOST_BYTES >> 20} MiB: so many are not made. Select the other columns."
+                    f"more than {bytes_text(_MOST_BYTES)}: so many are not made. Select the other columns."
                 )
             return pc.utf8_rpad(array, chars.length, " ")
         case Mapping():

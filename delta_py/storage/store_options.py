@@ -15,7 +15,7 @@ from typing import Self
 from delta_py.errors import InvalidOptionError
 from delta_py.remote_requests import without_secrets
 from delta_py.storage.option_aliases import SECRETS_WITHOUT_EQUIVALENT, options_named, renamed_options
-from delta_py.types.similar_names import did_you_mean, similar_name
+from delta_py.types.similar_names import unknown_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,7 @@ class StorageOptions:
         folded = renamed_options(options)
         for name in folded:
             if name not in _BY_NAME:
-                raise InvalidOptionError(
-                    f"No store knows the option {name!r}.{did_you_mean(name, _BY_NAME)} Correct the name.",
-                    error_class="DELTA_UNKNOWN_OPTION",
-                    option=name,
-                    nearest=similar_name(name, _BY_NAME),
-                )
+                raise unknown_option(name, _BY_NAME, f"No store knows the option {name!r}.", "Correct the name.")
         return cls(tuple(sorted(folded.items())))
 
     def get(self, name: str) -> str | None:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 
 from delta_py.errors import DeltaError, readable
 from delta_py.report.html.markup import Child, data, joined, shortened, tag
-from delta_py.report.words import bytes_text, count_text
+from delta_py.report.words import count_text
 from delta_py.scan.planning import ScanOptions, ScanReport, plan_scan
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import type_name
+from delta_py.types.sizes import bytes_text
 from delta_py.visible_text import visible
 
 _TEXT_COLUMNS, _HTML_COLUMNS = 20, 200

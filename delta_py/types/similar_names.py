@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from delta_py.errors import InvalidOptionError
+
 # The share of letters that two names must have in common: 0.82 for `timestamp` and timestampAsOf. Options of other formats are
 # below it: 0.73 for `inferSchema` and mergeSchema, 0.53 for `header` and readLease.
 _LEAST_SIMILARITY = 0.76
@@ -30,7 +32,18 @@ def similar_name(name: str, known_names: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known_names: Iterable[str]) -> str:
     """A sentence for the end of an error's message, with a space before it; empty if no known name is near."""
+    return _question(similar_name(name, known_names))
+
+
+def unknown_option(name: str, known_names: Iterable[str], refusal: str, advice: str) -> InvalidOptionError:
+    """The error for an option that nothing knows. refusal, advice: the sentences before and after the suggestion."""
     nearest = similar_name(name, known_names)
+    return InvalidOptionError(
+        f"{refusal}{_question(nearest)} {advice}", error_class="DELTA_UNKNOWN_OPTION", option=name, nearest=nearest
+    )
+
+
+def _question(nearest: str | None) -> str:
     return "" if nearest is None else f" Did you mean {nearest}?"
 
 

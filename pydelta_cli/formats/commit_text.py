@@ -36,7 +36,8 @@ def commit_details(parameters: Mapping[str, str | None], metrics: Mapping[str, s
 
 
 def _metric_texts(metrics: Mapping[str, str | None]) -> list[str]:
-    from delta_py.report.words import bytes_text, count_text
+    from delta_py.report.words import count_text
+    from delta_py.types.sizes import bytes_text
 
     counts = {name: int(text) for name, text in metrics.items() if text is not None and text.isascii() and text.isdigit()}
     if any(name in counts for name in _MERGE_PARTS):  # a MERGE's rows include those that it only copied

@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from delta_py.errors import SchemaMismatchError
+from delta_py.types.sizes import bytes_text
 
 BLOCK_BYTES = 16 << 20
 LINE_BYTES = 4 * BLOCK_BYTES
@@ -47,7 +48,7 @@ def whole_lines(file: Readable) -> Iterator[bytes]:
         waiting.append(data[end:])
         if sum(map(len, waiting)) > LINE_BYTES:
             raise SchemaMismatchError(
-                f"The file has a line of more than {LINE_BYTES >> 20} MB. Nothing was committed. JSON is read a row a line: "
+                f"The file has a line of more than {bytes_text(LINE_BYTES)}. Nothing was committed. JSON is read a row a line: "
                 "write each row on a line of its own."
             )
     if last_line := b"".join(waiting):

@@ -31,6 +31,7 @@ IGNORE_MISSING_FILES = "spark.sql.files.ignoreMissingFiles"
 COORDINATOR = "spark.pydelta.coordinator"
 TRANSACTION = "spark.pydelta.coordinator.transaction"
 VERIFY_CHECKSUMS = "spark.pydelta.verifyChecksums"
+FEED_OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 TIME_ZONE = "spark.sql.session.timeZone"
 PARTITION_BYTES = "spark.sql.files.maxPartitionBytes"
 OPEN_COST = "spark.sql.files.openCostInBytes"
@@ -39,7 +40,7 @@ PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 READ_SETTINGS = (
     *(TIME_ZONE, PARTITION_BYTES, OPEN_COST, LEAST_PARTITIONS, PARALLELISM),
-    *(READ_LEASE, IGNORE_MISSING_FILES, VERIFY_CHECKSUMS),
+    *(READ_LEASE, IGNORE_MISSING_FILES, VERIFY_CHECKSUMS, FEED_OUT_OF_RANGE),
 )
 WRITE_SETTINGS = (*WRITE_CONFS.values(), *OTHER_WRITE_CONFS)
 SETTINGS = (*READ_SETTINGS, *WRITE_SETTINGS, PROPERTY_DEFAULTS, COORDINATOR, TRANSACTION)
@@ -58,6 +59,7 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
         "readLease": confs.get(READ_LEASE),
         "ignoreMissingFiles": confs.get(IGNORE_MISSING_FILES),
         "verifyChecksums": confs.get(VERIFY_CHECKSUMS),
+        "feedOutOfRange": confs.get(FEED_OUT_OF_RANGE),
     }
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.time_zones import is_region, local_time_zone, offset_seconds, region_name
-from delta_py.types.similar_names import did_you_mean, similar_name
+from delta_py.types.similar_names import unknown_option
 from spark_plugin.options.private import is_private
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
+from spark_plugin.options.roads import OLDER_OPTIONS
 
 SESSION = "pydelta.session"
 VIEW = "pydelta.view"
@@ -61,9 +62,10 @@ WRITE_CONFS: Mapping[str, str] = {
 AUTO_COMPACT_MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
 AUTO_COMPACT_MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
 AUTO_COMPACT_MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
+CHECKS_REPLACE_WHERE = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 # A setting with this prefix is a table property for new tables; the property's name has `delta.` in place of the prefix.
 PROPERTY_DEFAULTS = "spark.databricks.delta.properties.defaults."
-OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE)
+OTHER_WRITE_CONFS = (AUTO_COMPACT_MIN_FILES, AUTO_COMPACT_MAX_SIZE, AUTO_COMPACT_MIN_SIZE, CHECKS_REPLACE_WHERE)
 
 _MIB = 1024 * 1024
 _MAX_VERSION = 2**63 - 1
@@ -152,13 +154,12 @@ def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: st
 
 
 def _unknown(key: str, names: tuple[str, ...], verb: str) -> InvalidOptionError:
-    public = [name for name in names if not is_private(name) and name != "paths"]
-    return InvalidOptionError(
-        f"The {verb} option {key!r} is unknown.{did_you_mean(key, public)} Correct the name or leave it out: "
-        "an option that is ignored silently would give a result that was not asked for.",
-        error_class="DELTA_UNKNOWN_OPTION",
-        option=key,
-        nearest=similar_name(key, public),
+    public = [name for name in names if not is_private(name) and name not in ("paths", *OLDER_OPTIONS)]
+    return unknown_option(
+        key,
+        public,
+        f"The {verb} option {key!r} is unknown.",
+        "Correct the name or leave it out: an option that is ignored silently would give a result that was not asked for.",
     )
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from delta_py.checkpoint.leases import DEFAULT_SECONDS, LEAST_SECONDS, MOST_SECONDS
 from delta_py.errors import ChangeDataFeedError, InvalidOptionError, UnsupportedOperationError, shown
@@ -36,7 +37,7 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.deprecated import warn_deprecated
 from spark_plugin.options.private import refuse_private
-from spark_plugin.options.roads import Road, parse_disabled
+from spark_plugin.options.roads import OLDER_OPTIONS, parse_disabled
 from spark_plugin.options.storage import refuse_secrets, storage_options, without_storage
 
 _READ_NAMES = (
@@ -58,8 +59,7 @@ _READ_NAMES = (
     "readLease",
     "timeZone",
     "pruning",
-    "logAnswers",
-    "joinPlanning",
+    *OLDER_OPTIONS,
     SESSION,
     VIEW,
     VIEW_LIMIT,
@@ -95,16 +95,18 @@ _ENTRY = "The table's entry in the catalog"
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Bounds of a change feed, both included; exactly one start, at most one end."""
+    """Bounds of a change feed, both included; exactly one start, at most one end. allow_out_of_range: they may be after the
+    newest version."""
 
     starting_version: int | None = None
     ending_version: int | None = None
     starting_timestamp_ms: int | None = None
     ending_timestamp_ms: int | None = None
+    allow_out_of_range: bool = False
 
     @property
-    def bounds(self) -> dict[str, int | None]:
-        """Return the bounds as keyword arguments."""
+    def bounds(self) -> dict[str, Any]:
+        """Return the fields as keyword arguments."""
         return asdict(self)
 
 
@@ -176,9 +178,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _disabled(options: Mapping[str, str]) -> frozenset[str]:
-    older = {"logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL), "joinPlanning": (Road.JOINS,)}
     disabled = parse_disabled(options.get(DISABLED, ""))
-    for name, roads in older.items():
+    for name, roads in OLDER_OPTIONS.items():
         if name in options:
             warn_deprecated(f"read option {name}", f"to {','.join(roads)} in the place of false")
             disabled |= frozenset() if flag(options, name) else frozenset(roads)
@@ -296,6 +297,7 @@ def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
         ending_version=last,
         starting_timestamp_ms=_timestamp(options, "startingTimestamp", time_zone) if first is None else None,
         ending_timestamp_ms=_timestamp(options, "endingTimestamp", time_zone) if last is None else None,
+        allow_out_of_range=_flag_or_setting(options, "feedOutOfRange"),
     )
 
 

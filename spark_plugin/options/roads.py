@@ -45,6 +45,12 @@ PREFER_CONF = "spark.pydelta.prefer"
 """`partial`, `parquet`: these roads are taken whenever they are possible, whatever the sizes of a scan are. For tests and
 measurements."""
 
+OLDER_OPTIONS: Mapping[str, tuple[Road, ...]] = {
+    "logAnswers": (Road.LOG, Road.DRIVER, Road.PARTIAL),
+    "joinPlanning": (Road.JOINS,),
+}
+"""Read options of before DISABLE_CONF, and the roads that false disables."""
+
 OLDER_SETTINGS: Mapping[str, str] = {
     PRUNING: "spark.pydelta.pruning.enabled",
     Road.LOG: "spark.pydelta.logAnswers.enabled",

@@ -55,6 +55,7 @@ from delta_py.types.schema import (
     StructType,
     schema_to_json,
 )
+from delta_py.types.sizes import bytes_text
 from spark_plugin.options import read_limits
 from spark_plugin.pruning import NativeWish
 
@@ -186,7 +187,7 @@ def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
         return True, "files have deleted rows"
     size = bytes_to_read(scan.files).to_numpy().sum(dtype=np.float64)
     if size <= read_limits.PARQUET_SMALL_BYTES:
-        return True, f"the files have at most {read_limits.PARQUET_SMALL_BYTES >> 20} MB"
+        return True, f"the files have at most {bytes_text(read_limits.PARQUET_SMALL_BYTES)}"
     if size <= read_limits.PARQUET_NARROWED_BYTES and _is_narrow(scan):
         return True, "rows that match likely lie on few pages of few files"
     stored = [column.logical.data_type for column in scan.state.columns if column.source is ColumnSource.DATA]

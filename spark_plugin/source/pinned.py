@@ -186,7 +186,12 @@ class PinnedChanges:
         store, first = self.options.open_store(), self.range.starting_version
         if first is None:
             assert self.range.starting_timestamp_ms is not None, "a feed has a start"
-            first = first_version_from(store, self.range.starting_timestamp_ms, Snapshot.load(store))
+            first = first_version_from(
+                store,
+                self.range.starting_timestamp_ms,
+                Snapshot.load(store),
+                or_after_latest=self.range.allow_out_of_range,
+            )
         return _lease(self.options, store, max(0, first - 1))
 
 
@@ -230,7 +235,8 @@ def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeR
     """An open end is fixed at the newest version at the time of the call."""
     newest = Snapshot.load(store)
     is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
-    if is_open and (change_range.starting_version is None or change_range.starting_version <= newest.version):
+    starts_later = change_range.starting_version is not None and change_range.starting_version > newest.version
+    if is_open and (change_range.allow_out_of_range or not starts_later):
         change_range = replace(change_range, ending_version=newest.version)
     from delta_py.changes.change_feed import changes_schema
 

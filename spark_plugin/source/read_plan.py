@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from delta_py.protocol.collations import is_collated
 from delta_py.scan.scan_state import ColumnSource
+from delta_py.types.sizes import bytes_text
 from spark_plugin.options import read_limits
 from spark_plugin.options.roads import Road
 from spark_plugin.pruning.partition_messages import kept_part
@@ -183,7 +184,7 @@ def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
 
 def _why_not_one_task(report: ScanReport) -> str | None:
     if report.bytes_kept > read_limits.ONE_TASK_BYTES:
-        return f"the files have more than {read_limits.ONE_TASK_BYTES >> 20} MB"
+        return f"the files have more than {bytes_text(read_limits.ONE_TASK_BYTES)}"
     if report.rows_kept is None:
         return "the number of rows is not known"
     if report.rows_kept > read_limits.ONE_TASK_ROWS:

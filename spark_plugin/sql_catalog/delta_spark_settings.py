@@ -1,6 +1,7 @@
 """Settings of delta-spark in a session that does not have its jar: pydelta names them, and puts the session catalog right.
 
     drop_settings_of_delta_spark(spark)          # register(spark) calls it once a session
+    replace_catalog_of_delta_spark(spark)        # and this each time
 
 Spark cannot load delta-spark's catalog without the jar, so each statement about a table would fail with CANNOT_LOAD_CATALOG. It
 passes over the other settings.
@@ -39,14 +40,22 @@ def drop_settings_of_delta_spark(spark: Any) -> None:
     names = settings_without_jar(_settings(spark))
     if not names:
         return
-    has_catalog = SESSION_CATALOG_CONF in names
-    if has_catalog:
-        spark.conf.set(SESSION_CATALOG_CONF, _BUILT_IN)
+    has_catalog = replace_catalog_of_delta_spark(spark)
     _log.warning(
         "This session has settings of delta-spark, but not its jar: %s. Remove them where the session is made.%s",
         ", ".join(f"{name}={value}" for name, value in names.items()),
         " Until then pydelta's catalog replaces delta-spark's in it." if has_catalog else "",
     )
+
+
+def replace_catalog_of_delta_spark(spark: Any) -> bool:
+    """Let Spark use its own session catalog if it would look for delta-spark's, which is not loaded. Returns whether it would. A
+    second `getOrCreate` of the same builder sets the setting again, and clones of the session, which batches of streams have,
+    load the catalog."""
+    if is_loaded(spark) or conf(spark, SESSION_CATALOG_CONF) != DELTA_SPARK_CATALOG:
+        return False
+    spark.conf.set(SESSION_CATALOG_CONF, _BUILT_IN)
+    return True
 
 
 def settings_without_jar(settings: Mapping[str, str]) -> dict[str, str]:

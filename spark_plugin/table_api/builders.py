@@ -79,7 +79,11 @@ class DeltaColumnBuilder:
         return self
 
     def build(self) -> StructField:
-        """Raises InvalidOptionError (DELTA_COLUMN_MISSING_DATA_TYPE) for a column without a type."""
+        """Raises InvalidOptionError (DELTA_COLUMN_MISSING_DATA_TYPE) for a column without a type; UnsupportedOperationError for
+        an identity column that is not bigint."""
+        if identity_columns.START in self._metadata and self._type not in (None, spark_types.LongType()):
+            with as_spark_raises():
+                raise identity_columns.unsupported_type(self._name, self._type.simpleString())
         if self._type is None:
             with as_spark_raises():
                 raise InvalidOptionError(

@@ -1,4 +1,4 @@
-"""examples/from_deltalake.py prints the same with deltalake and with as_deltalake: one line of it differs."""
+"""The examples for users of deltalake print the same with deltalake and with as_deltalake: one line of them differs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "examples" / "from_deltalake.py"
 OURS = "import delta_py.as_deltalake as deltalake\n"
 
 
@@ -21,8 +22,9 @@ def output(source: str, directory: Path) -> str:
     return done.stdout
 
 
-def test_program_prints_the_same_with_both_libraries(tmp_path: Path) -> None:
-    source = PROGRAM.read_text()
+@pytest.mark.parametrize("name", ["from_deltalake", "from_deltalake_merges"])
+def test_program_prints_the_same_with_both_libraries(name: str, tmp_path: Path) -> None:
+    source = (ROOT / "examples" / f"{name}.py").read_text()
     assert source.count(OURS) == 1
     printed = output(source, tmp_path)
     assert printed.count("\n") > 40

@@ -75,3 +75,31 @@ def test_sql_of_advice_clusters_by_what_queries_ask_for(spark: SparkSession, tmp
     assert item.sql is not None
     spark.sql(item.sql)
     assert table.detail().first()["clusteringColumns"] == ["y"]  # type: ignore[index]
+
+
+def test_sql_of_advice_deletes_what_its_dry_run_lists(spark: SparkSession, tmp_path: Path) -> None:
+    path = advised_table(tmp_path)
+    PlainTable(path).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    PlainTable(path).optimize.compact()
+    (item,) = [item for item in DeltaTable.forPath(spark, path).report(vacuum=True).facts.advice if "VACUUM" in item.title]
+    assert item.sql is not None and item.after_dry_run is not None and item.after_dry_run.sql is not None
+    files = data_files(path)
+    listed = {Path(row.path).name for row in spark.sql(item.sql).collect()}
+    assert data_files(path) == files
+    spark.sql(item.after_dry_run.sql)
+    assert files - data_files(path) == {name for name in listed if name.endswith(".parquet")} != set()
+
+
+def data_files(path: str) -> set[str]:
+    return {file.name for file in Path(path).glob("*.parquet")}
+
+
+def test_sql_of_advice_repairs_after_its_dry_run(spark: SparkSession, path: str) -> None:
+    (Path(path) / "_delta_log" / f"{4:020d}.crc").write_text("{")
+    table = DeltaTable.forPath(spark, path)
+    (item,) = [item for item in table.report().facts.advice if item.urgent]
+    assert item.sql is not None and item.after_dry_run is not None and item.after_dry_run.sql is not None
+    spark.sql(item.sql)
+    assert item in table.report().facts.advice
+    spark.sql(item.after_dry_run.sql)
+    assert not [item for item in table.report().facts.advice if item.urgent]

@@ -74,7 +74,7 @@ def test_road_that_is_disabled_is_not_taken_and_rows_are_the_same(name: str, spa
 @pytest.mark.parametrize(
     ("disabled", "road", "why"),
     [
-        ("", "parquet", "at most 48 MB"),
+        ("", "parquet", "at most 48 MiB"),
         ("parquet", "columns", "a setting of the session disables Spark's Parquet reader"),
         ("parquet, COLUMNS", "rows", "a setting of the session disables columns"),
     ],

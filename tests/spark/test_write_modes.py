@@ -102,6 +102,13 @@ def test_overwrite_with_rows_outside_of_replace_where_is_refused(spark: SparkSes
     assert (PlainTable(table).version, len(list(Path(table).rglob("*.parquet")))) == (0, 2)
 
 
+def test_rows_outside_of_replace_where_are_written_if_the_session_says_so(spark: SparkSession, table: str, conf: Any) -> None:
+    conf("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
+    frame(spark, (7, "tue")).write.save(table, format="pydelta", mode="overwrite", replaceWhere="day = 'mon'")
+    spark.sql(f"INSERT INTO pydelta.`{table}` REPLACE WHERE id = 7 SELECT 8L, 'wed'")
+    assert stored(table) == [(3, "tue"), (8, "wed")]
+
+
 def test_save_with_options_that_contradict_the_mode_is_refused(spark: SparkSession, table: str) -> None:
     writer = frame(spark, (7, "tue")).write.format("pydelta").mode("append").option("replaceWhere", "day = 'mon'")
     with pytest.raises(InvalidOptionError, match="the mode is append") as caught:

@@ -47,6 +47,15 @@ def test_create_makes_a_table_without_rows(tmp_path: Path) -> None:
         DeltaTable.create(tmp_path, ROWS.schema, "append")
 
 
+@pytest.mark.parametrize("schema", ["id bigint", ["id"], {"id": "bigint"}, 7])
+def test_what_is_no_schema_is_refused(tmp_path: Path, schema: object) -> None:
+    with pytest.raises(InvalidOptionError, match=r"^\[DELTA_ILLEGAL_OPTION\] schema is .* pyarrow\.schema"):
+        DeltaTable.create(tmp_path, schema)
+    with pytest.raises(InvalidOptionError, match=r"partition_schema is .*, which is no schema"):
+        DeltaTable.convert(tmp_path, schema)
+    assert not list(tmp_path.iterdir())
+
+
 def test_load_as_version_moves_the_object(tmp_path: Path) -> None:
     table = make(tmp_path)
     write_delta(tmp_path, ROWS, mode="append")

@@ -150,7 +150,7 @@ def test_shares_are_fractions_of_a_part(terminal: Terminal) -> None:
         with progress("OPTIMIZE", "bytes"):
             with steps(7, "rows") as count:  # not bytes, and in no part
                 count(7)
-            with part(4_000_000, "bytes"):
+            with part(4 << 20, "bytes"):
                 with share(0.25), steps(5, "samples") as count:
                     count(2)
                     wait_until_drawn(terminal)
@@ -162,7 +162,7 @@ def test_shares_are_fractions_of_a_part(terminal: Terminal) -> None:
                     wait_until_drawn(terminal)
             wait_until_drawn(terminal)
 
-    counts = dict.fromkeys(counts_in(seen(terminal, optimize), "MB"))
+    counts = dict.fromkeys(counts_in(seen(terminal, optimize), "MiB"))
     assert list(counts) == [(0.4, 4.0), (1.0, 4.0), (2.5, 4.0), (4.0, 4.0)]
 
 

@@ -18,7 +18,8 @@ from delta_py.report.html.parts import (
     soft,
     source_line,
 )
-from delta_py.report.words import bytes_text, count_text, length_text, moment_text
+from delta_py.report.words import count_text, length_text, moment_text
+from delta_py.types.sizes import bytes_text
 
 _LANES, _NEWEST, _GROUPS = 7, 25, 12
 

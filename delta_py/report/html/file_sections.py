@@ -8,7 +8,8 @@ from delta_py.report.facts import FileFacts, Partition, PartitionFacts, SizeBin,
 from delta_py.report.html.charts import Bar, columns, lying_bars
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
 from delta_py.report.html.parts import bytes_or_unknown, fact_table, folded, known_text, list_table, number, source_line, unknown
-from delta_py.report.words import bytes_text, count_text, percent_text
+from delta_py.report.words import count_text, percent_text
+from delta_py.types.sizes import bytes_text
 
 _BARS = 12
 
@@ -42,7 +43,7 @@ def files_body(facts: FileFacts) -> Markup:
     rows += [
         ("Median file size", bytes_or_unknown(facts.median_bytes), of_sizes),
         ("Largest file size", bytes_or_unknown(facts.largest_bytes), of_sizes),
-        ("Target file size", target, "delta.targetFileSize, by default 1 GB"),
+        ("Target file size", target, "delta.targetFileSize, by default 1 GiB"),
         ("Files below the target size", small, of_sizes),
         ("Total size of these files", small_bytes, of_sizes),
         ("OPTIMIZE would rewrite", debt, "the plan of OPTIMIZE: sizes, tags, deletion vectors"),
@@ -90,7 +91,7 @@ def partitions_body(facts: PartitionFacts) -> Markup:
         (
             "Partitions whose files could be merged into one",
             known_text(facts.small_count, lambda count: f"{count:,}"),
-            f"{of_values}; delta.targetFileSize, by default 1 GB",
+            f"{of_values}; delta.targetFileSize, by default 1 GiB",
         ),
     ]
     table = list_table(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from delta_py.report.facts import LogFacts, RetentionFacts, Unknown
 from delta_py.report.html.markup import Child, Markup, data, joined, shortened, tag
 from delta_py.report.html.parts import fact_table, known_text, list_table, number, source_line, unknown
-from delta_py.report.words import bytes_text, count_text, length_text, moment_text
+from delta_py.report.words import count_text, length_text, moment_text
+from delta_py.types.sizes import bytes_text
 
 _MOST_FAULTS = 25
 _CHECKSUMS = {"agrees": "agrees with the log", "contradicts": "contradicts the log", "older form": "older form, not compared"}

@@ -13,7 +13,8 @@ from delta_py.report.html.markup import Child, Markup, data, shortened, tag
 from delta_py.report.html.parts import known_text, soft, source_line
 from delta_py.report.html.sections import Section, sections
 from delta_py.report.html.style import STYLE
-from delta_py.report.words import bytes_text, day_text, length_text, moment_text
+from delta_py.report.words import day_text, length_text, moment_text
+from delta_py.types.sizes import bytes_text
 
 _LONGEST_TITLE = 80
 _NO_COMMAND = "No command is shown: a name in it is very long, or has characters that could mislead the person who types it."

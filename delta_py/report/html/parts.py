@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from delta_py.report.facts import Unknown
 from delta_py.report.html.markup import Child, Markup, data, shortened, tag
-from delta_py.report.words import bytes_text, moment_text
+from delta_py.report.words import moment_text
+from delta_py.types.sizes import bytes_text
 
 T = TypeVar("T")
 _LONGEST_REASON = 600

@@ -168,6 +168,13 @@ def test_convert_makes_a_table_of_parquet_files(tmp_path: Path) -> None:
         ours.convert_to_deltalake(tmp_path)
 
 
+def test_text_as_a_schema_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="schema is 'id bigint', which is no schema"):
+        DeltaTable.create(tmp_path, "id bigint")
+    with pytest.raises(ValueError, match="partition_by is 'day string', which is no schema"):  # deltalake's class
+        ours.convert_to_deltalake(tmp_path, partition_by="day string", partition_strategy="hive")
+
+
 # ---------------------------------------------------------------- properties of commits and files
 
 

@@ -359,6 +359,26 @@ def test_changes_that_start_after_the_newest_version_are_refused(tmp_path: Path)
     assert error.message_parameters == {"start_version": 1, "latest_version": 0}
 
 
+@pytest.mark.parametrize(
+    ("bounds", "count"),
+    [
+        ({"starting_version": 2}, 0),
+        ({"starting_version": 2, "ending_version": 1}, 0),
+        ({"starting_version": 7, "ending_version": 9}, 0),
+        ({"starting_timestamp_ms": DAY_MS + 1}, 0),
+        ({"starting_timestamp_ms": DAY_MS + 1, "ending_version": 1}, 0),
+        ({"starting_timestamp_ms": 1, "ending_timestamp_ms": 9 * DAY_MS}, 1),
+    ],
+)
+def test_range_beyond_the_newest_version_may_be_allowed(tmp_path: Path, bounds: dict[str, int], count: int) -> None:
+    table = Table(tmp_path)
+    table.write(rows("b", 4))
+    with pytest.raises((ChangeDataFeedError, TimestampOutOfRangeError)):
+        changes_schema(table.store, **bounds)
+    assert changes_schema(table.store, **bounds, allow_out_of_range=True).names[:2] == ("id", "p")
+    assert len(read(plan_changes(table.store, **bounds, allow_out_of_range=True), table.store)) == count
+
+
 def test_changes_that_end_before_they_start_are_refused(tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.write(rows("b", 4))

@@ -151,4 +151,4 @@ def test_file_that_is_too_large_is_no_checksum(monkeypatch: pytest.MonkeyPatch, 
     store = MemoryStore()
     store.put("x.crc", b"{}")
     assert read_checksum(store, LogFile("x.crc", 0, 0, (1 << 20) + 1, 0)) is None
-    assert "it is larger than 1 MB" in caplog.text and store.calls == [("put", "x.crc")]
+    assert "it is larger than 1 MiB" in caplog.text and store.calls == [("put", "x.crc")]

@@ -102,7 +102,7 @@ def test_line_that_is_too_long_is_taken_for_damaged(table: TableBuilder, monkeyp
     file = commit(table, add("a"), add("b", tags={"k": "x" * 900_000}))
     assert columns_of_all(table, file) == ["a", "b"]
     file = commit(table, add("c"), add("d", tags={"k": "x" * 1_200_000}))
-    with pytest.raises(CorruptTableError, match=r"the line is larger than 1 MB\. If that is intended, set PYDELTA_LOG_LIMIT_MB"):
+    with pytest.raises(CorruptTableError, match=r"the line is larger than 1 MiB\. If that is intended, set PYDELTA_LOG_LIMIT_MB"):
         columns_of_all(table, file)
 
 

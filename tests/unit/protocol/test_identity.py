@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from delta_py.errors import CorruptTableError, InvariantViolationError, SchemaMismatchError
+from delta_py.errors import CorruptTableError, DeltaError, InvariantViolationError
 from delta_py.protocol.identity_columns import check_new_identities, identity_columns, identity_of, with_marks
 from delta_py.types.schema import INTEGER, LONG, STRING, DataType, StructField, StructType
 
@@ -77,11 +77,11 @@ def test_check_new_identities_refuses_what_no_table_can_have() -> None:
     other = StructField("v", LONG)
     check_new_identities(StructType((column(), other)), ["v"])
     generated = StructField("id", LONG, True, {**column().metadata, "delta.generationExpression": "v"})
-    for schema, partitions, condition in (
-        (StructType((column(data_type=INTEGER), other)), [], "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"),
-        (StructType((column(), other)), ["id"], "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"),
-        (StructType((generated, other)), [], "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"),
+    for schema, partitions, condition, sql_state in (
+        (StructType((column(data_type=INTEGER), other)), [], "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", "428H2"),
+        (StructType((column(), other)), ["id"], "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", "42601"),
+        (StructType((generated, other)), [], "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", "42613"),
     ):
-        with pytest.raises(SchemaMismatchError) as caught:
+        with pytest.raises(DeltaError) as caught:
             check_new_identities(schema, partitions)
-        assert caught.value.error_class == condition
+        assert (caught.value.error_class, caught.value.sql_state) == (condition, sql_state)

@@ -17,7 +17,8 @@ import pytest
 from delta_py.report.facts import Commands
 from delta_py.report.html.markup import Markup, data, escaped, shortened, tag
 from delta_py.report.report import Report
-from delta_py.report.words import bytes_text, length_text, moment_text, percent_text
+from delta_py.report.words import length_text, moment_text, percent_text
+from delta_py.types.sizes import bytes_text
 from tests.support.tables import report_states
 from tests.support.tables.report_states import HOSTILE, STATES
 

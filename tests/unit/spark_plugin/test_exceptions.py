@@ -9,7 +9,7 @@ import time
 import traceback
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.errors.exceptions import connect
 
 from delta_py import errors
@@ -93,6 +93,16 @@ def test_error_of_the_user_s_own_process_is_caught_as_spark_s_too() -> None:
     with pytest.raises(AnalysisException) as raised_again, as_spark_raises():
         raise raised_error
     assert raised_again.value is raised_error
+
+
+def test_unsupported_operation_is_spark_s_class_of_that_name_too() -> None:
+    original = errors.UnsupportedOperationError("No.")
+    with pytest.raises(UnsupportedOperationException) as caught, as_spark_raises():
+        raise original
+    assert isinstance(caught.value, AnalysisException)
+    for spark_class in (connect.AnalysisException, connect.UnsupportedOperationException):
+        translated = translate(spark_class(message=as_worker_text(original)))
+        assert isinstance(translated, UnsupportedOperationException) and isinstance(translated, spark_class)
 
 
 def test_error_of_another_source_is_left_as_it_is() -> None:

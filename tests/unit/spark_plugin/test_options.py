@@ -82,6 +82,12 @@ def test_option_that_is_near_no_known_one_gets_no_suggestion(name: str) -> None:
         assert "Did you mean" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["logAnswer", "joinPlannings"])
+def test_older_option_is_never_suggested(name: str) -> None:
+    error = refusal(InvalidOptionError, **{name: "1"})
+    assert error.message_parameters["nearest"] is None and "Did you mean" not in str(error)
+
+
 def test_read_options_of_streams_have_no_meaning_in_a_batch() -> None:
     assert read(maxFilesPerTrigger="10", skipChangeCommits="true") == read()
 
@@ -221,6 +227,12 @@ def test_change_feed_bounds_are_parsed() -> None:
     assert read(readChangeFeed="true", startingVersion="2", endingVersion="5").changes == ChangeRange(2, 5)
     by_time = read(readChangeData="true", startingTimestamp="2024-01-01", endingVersion="5", timeZone="UTC").changes
     assert by_time == ChangeRange(ending_version=5, starting_timestamp_ms=milliseconds(2024, 1, 1))
+
+
+def test_change_feed_may_be_out_of_range_if_the_session_says_so() -> None:
+    session = as_option(read_part({"spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true"}, None))
+    options = {"path": "/t", "readChangeFeed": "true", "startingVersion": "9", SESSION: session}
+    assert read_options(options).changes == ChangeRange(9, allow_out_of_range=True)
 
 
 def test_change_feed_version_goes_before_a_timestamp() -> None:

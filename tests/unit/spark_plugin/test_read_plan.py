@@ -65,7 +65,7 @@ def plan(path: str, options: dict[str, str] | None = None, **marker_fields: Any)
         ({"columnar": True}, Road.COLUMNS, "the pruning rule does not ask"),
         ({"columnar": True, "why_not_native": "it is off"}, Road.COLUMNS, "it is off"),
         ({"why_not_columnar": "a type", "why_not_native": "it is off"}, Road.ROWS, "a type; it is off"),
-        ({"columnar": True, "native": "where quicker"}, Road.PARQUET, "at most 48 MB"),
+        ({"columnar": True, "native": "where quicker"}, Road.PARQUET, "at most 48 MiB"),
         ({"columnar": True, "native": "wherever possible"}, Road.PARQUET, "preferred"),
         ({"columnar": True, "native": "where quicker", "limit": 3}, Road.COLUMNS, "has a limit"),
         ({"question": {**QUESTION, "only": False}}, Road.LOG, "exactly"),
