@@ -21,10 +21,12 @@ from delta_py import DeltaTable, write_delta
 
 PYDELTA = [sys.executable, "-m", "pydelta_cli"]
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+PROGRESS_LINE = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h", re.DOTALL)
+"""rich hides the cursor while it draws the line."""
 
 
 def on_terminal(*arguments: str, width: int = 80, code: int = 0, **environment: str) -> str:
-    """What the terminal shows, with its codes for colours."""
+    """What the terminal shows, with its codes for colours. Without the line of progress, which appears on slow machines only."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
@@ -41,7 +43,7 @@ def on_terminal(*arguments: str, width: int = 80, code: int = 0, **environment: 
         os.close(ours)
     shown = b"".join(parts).decode().replace("\r\n", "\n")
     assert program.wait(60) == code, shown
-    return shown
+    return PROGRESS_LINE.sub("", shown)
 
 
 def plain(shown: str) -> str:
