@@ -35,7 +35,13 @@ from spark_plugin.session_source import (
 )
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
 from spark_plugin.sql_catalog import uploaded
-from spark_plugin.sql_catalog.delta_names import DELTA, dataframe_formats, delta_is_ours, look_for_delta_spark
+from spark_plugin.sql_catalog.delta_names import (
+    DELTA,
+    dataframe_formats,
+    delta_is_ours,
+    has_catalog_of_delta_spark,
+    look_for_delta_spark,
+)
 from spark_plugin.sql_catalog.delta_spark_settings import drop_settings_of_delta_spark, replace_catalog_of_delta_spark
 from spark_plugin.sql_catalog.install import install as install_catalogs
 
@@ -62,14 +68,17 @@ def register(spark: SparkSession) -> None:
     check_disabled(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
+    uploads_first = connect and not is_registered(spark) and not has_catalog_of_delta_spark(spark)
+    if uploads_first:
+        _upload(spark, jar)  # its classes take the source without a warning, and say whether delta-spark is there
     register_source(spark)
     if look_for_delta_spark(spark):
         drop_settings_of_delta_spark(spark)
     elif not connect:
         replace_catalog_of_delta_spark(spark)
     if connect:
-        if uploaded.install(spark) and jar.is_for_older_spark:
-            switch_off_what_fails(spark, uploaded.link_problems(spark))
+        if not uploads_first:
+            _upload(spark, jar)
     else:
         _check_workers(spark)
         if pruning.install(spark, *dataframe_formats(spark)):
@@ -83,6 +92,11 @@ def register(spark: SparkSession) -> None:
     sql_router.install(spark)
     if connect and CLIENTS_CLONE_SESSIONS:
         wrap(type(spark), "cloneSession", _cloning)
+
+
+def _upload(spark: SparkSession, jar: Jar) -> None:
+    if uploaded.install(spark) and jar.is_for_older_spark:
+        switch_off_what_fails(spark, uploaded.link_problems(spark))
 
 
 def _jar_of(spark: SparkSession) -> Jar:

@@ -31,6 +31,9 @@ SESSION_CATALOG_CONF = "spark.sql.catalog.spark_catalog"
 _LOADED_CONF = "spark.pydelta.deltaSpark.loaded"
 """Set in registered sessions: a clone of such a session has it too."""
 
+NOTED_BY_CLASSES_CONF = "spark.sql.catalog.pydelta.deltaSpark"
+"""The same, set by Uploaded.java."""
+
 _of_clients: dict[str, bool] = {}
 """The value of _LOADED_CONF by the id of a Spark Connect session: it takes a while to read a setting from a server."""
 
@@ -53,9 +56,13 @@ def has_delta_names(spark: Any) -> bool:
 def has_delta_spark(spark: Any) -> bool:
     """Return whether delta-spark handles its own tables in this session: it is loaded and configured. One of them is not
     enough."""
-    extensions, session_catalog = conf(spark, EXTENSIONS_CONF), conf(spark, SESSION_CATALOG_CONF)
-    is_configured = DELTA_SPARK_EXTENSION in (extensions or "") or session_catalog == DELTA_SPARK_CATALOG
+    is_configured = DELTA_SPARK_EXTENSION in (conf(spark, EXTENSIONS_CONF) or "") or has_catalog_of_delta_spark(spark)
     return is_configured and is_loaded(spark) is not False
+
+
+def has_catalog_of_delta_spark(spark: Any) -> bool:
+    """Return whether the session catalog is delta-spark's by the session's settings. Its class may be missing."""
+    return conf(spark, SESSION_CATALOG_CONF) == DELTA_SPARK_CATALOG
 
 
 def is_loaded(spark: Any) -> bool | None:
@@ -81,9 +88,10 @@ def look_for_delta_spark(spark: Any) -> bool:
 
 def _is_on_server(spark: Any) -> bool:
     """Return whether the server of a Spark Connect session has a format `delta` that is not pydelta's."""
-    noted = conf(spark, _LOADED_CONF)  # by another client of this session
-    if noted is not None:
-        return noted == "true"
+    for noted_by in (_LOADED_CONF, NOTED_BY_CLASSES_CONF):  # by another client of this session, or by uploaded classes
+        noted = conf(spark, noted_by)
+        if noted is not None:
+            return noted == "true"
     try:
         spark.read.format(DELTA).load("/").schema  # noqa: B018 - reading the schema makes the server look for the format
     except PySparkException as error:

@@ -21,6 +21,7 @@ from spark_plugin.sql_catalog.delta_names import (
     DELTA_SPARK_EXTENSION,
     EXTENSIONS_CONF,
     SESSION_CATALOG_CONF,
+    has_catalog_of_delta_spark,
     is_loaded,
 )
 
@@ -52,7 +53,7 @@ def replace_catalog_of_delta_spark(spark: Any) -> bool:
     """Let Spark use its own session catalog if it would look for delta-spark's, which is not loaded. Returns whether it would. A
     second `getOrCreate` of the same builder sets the setting again, and clones of the session, which batches of streams have,
     load the catalog."""
-    if is_loaded(spark) or conf(spark, SESSION_CATALOG_CONF) != DELTA_SPARK_CATALOG:
+    if is_loaded(spark) or not has_catalog_of_delta_spark(spark):
         return False
     spark.conf.set(SESSION_CATALOG_CONF, _BUILT_IN)
     return True

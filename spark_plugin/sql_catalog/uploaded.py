@@ -27,12 +27,11 @@ from spark_plugin.options.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.options.settings import conf, is_enabled, is_on
 from spark_plugin.pruning.rule import metadata_schema, warn_once
 from spark_plugin.session_source import nonce_of
-from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_NAMES_CONF
+from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_NAMES_CONF, NOTED_BY_CLASSES_CONF
 from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
 from spark_plugin.sql_catalog.procedures import procedures_json
 
 _KEY_CONF = f"{catalog_conf('pydelta')}.uploaded"
-_OTHER_DELTA_CONF = f"{catalog_conf('pydelta')}.deltaSpark"
 _PROBLEMS_CONF = f"{catalog_conf('pydelta')}.linkProblems"
 
 _done: set[str] = set()  # ids of sessions: each check is a call to the server
@@ -65,7 +64,7 @@ def _install(spark: Any) -> None:
         spark.conf.unset(catalog_conf("pydelta"))
         raise
     set_catalog(spark, "spark_catalog", TABLES_CATALOG)
-    if _has_delta_names(spark) and conf(spark, _OTHER_DELTA_CONF) == "false":
+    if _has_delta_names(spark) and conf(spark, NOTED_BY_CLASSES_CONF) == "false":
         set_catalog(spark, DELTA, PATH_CATALOG)
 
 

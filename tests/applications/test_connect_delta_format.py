@@ -59,3 +59,25 @@ def test_format_delta_over_connect_is_pydelta(disabled: str, tmp_path: Path) -> 
     assert found["saved"] == [1, 2, 3, 4]
     assert found["streamed"] == 4
     assert found["by_path"] == [0, 1, 2, 13, 20]
+
+
+REGISTERED = """
+import json, sys
+from pyspark.sql import SparkSession
+from spark_plugin import register
+
+spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.range(1).collect()
+print("BEGIN", file=sys.stderr, flush=True)
+register(spark)
+print("END", file=sys.stderr, flush=True)
+spark.range(4).write.format("delta").save(sys.argv[1] + "/t")
+print(json.dumps({"rows": spark.read.format("delta").load(sys.argv[1] + "/t").count()}))
+"""
+
+
+def test_register_over_connect_leaves_nothing_in_the_log_of_the_server(tmp_path: Path) -> None:
+    found = run_script(REGISTERED, str(tmp_path))
+    assert found["rows"] == 4
+    log = found["stderr"].partition("BEGIN\n")[2].partition("END\n")
+    assert log[1] and log[0].strip() == ""

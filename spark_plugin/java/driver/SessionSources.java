@@ -1,7 +1,10 @@
 package pydelta.driver;
 
 import java.lang.reflect.Field;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.DataSourceRegistration;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.DataSourceManager;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
@@ -16,7 +19,9 @@ import pydelta.tables.Errors;
  */
 public class SessionSources extends DataSourceManager {
   private static final String FIELD = "dataSourceManager";
+  private static final String REGISTRATION = "dataSourceRegistration";
   private static final String REGISTERED = "runtimeDataSourceBuilders";
+  private static final Set<String> OURS = Set.of("pydelta", "delta");
 
   private final DataSourceManager below;
 
@@ -31,12 +36,18 @@ public class SessionSources extends DataSourceManager {
     if (manager instanceof SessionSources) return;
     try {
       registeredIn(manager);
-      Field field = SessionState.class.getDeclaredField(FIELD);
-      field.setAccessible(true);
-      field.set(state, new SessionSources(manager));
+      SessionSources sources = new SessionSources(manager);
+      put(state, REGISTRATION, new DataSourceRegistration(sources)); // through which a server of Spark Connect registers sources
+      put(state, FIELD, sources);
     } catch (NoSuchFieldException | IllegalAccessException error) {
       return;
     }
+  }
+
+  private static void put(SessionState state, String name, Object value) throws NoSuchFieldException, IllegalAccessException {
+    Field field = SessionState.class.getDeclaredField(name);
+    field.setAccessible(true);
+    field.set(state, value);
   }
 
   /** The sources that were registered with the session, by names in lower case. Changes are changes of the session. */
@@ -52,8 +63,18 @@ public class SessionSources extends DataSourceManager {
     return (Map<String, UserDefinedPythonDataSource>) field.get(manager);
   }
 
+  /** A source of pydelta replaces the one on Python's path: nothing is searched for, and there is nothing to warn of. */
   public void registerDataSource(String name, UserDefinedPythonDataSource source) {
-    below.registerDataSource(name, source);
+    String key = name.toLowerCase(Locale.ROOT);
+    if (!OURS.contains(key)) {
+      below.registerDataSource(name, source);
+      return;
+    }
+    try {
+      registered().put(key, source);
+    } catch (ReflectiveOperationException error) {
+      throw Errors.unchecked(error);
+    }
   }
 
   public UserDefinedPythonDataSource lookupDataSource(String name) {

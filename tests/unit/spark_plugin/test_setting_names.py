@@ -13,7 +13,7 @@ from spark_plugin.dataframe_api.batch_save import OPTIMIZE_CONF
 from spark_plugin.options import settings
 from spark_plugin.options.common import WRITE_CONFS
 from spark_plugin.options.roads import DISABLE_CONF, PREFER_CONF
-from spark_plugin.sql_catalog import uploaded
+from spark_plugin.sql_catalog import delta_names, uploaded
 from spark_plugin.sql_router import JVM_ENABLED
 from tests.support.documents.pages import ROOT
 
@@ -29,7 +29,7 @@ SHARED = [
     ("spark.databricks.delta.write.txnVersion.autoReset.enabled", settings._AUTO_RESET_CONF, "tables/SourceBatchWrite"),
     ("spark.databricks.delta.optimizeWrite.enabled", OPTIMIZE_CONF, "tables/SourceWrite"),
     ("spark.sql.catalog.pydelta.linkProblems", uploaded._PROBLEMS_CONF, "catalog/Uploaded"),
-    ("spark.sql.catalog.pydelta.deltaSpark", uploaded._OTHER_DELTA_CONF, "catalog/Uploaded"),
+    ("spark.sql.catalog.pydelta.deltaSpark", delta_names.NOTED_BY_CLASSES_CONF, "catalog/Uploaded"),
 ]
 # Python does not read these.
 OF_JAVA = [("spark.pydelta.driverPlanning.answerSeconds", "driver/DriverPlanner")]
