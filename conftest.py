@@ -126,7 +126,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
-    from delta_py.storage.cache import cached_objects
+    from delta_py.storage.cache import content_identity
     from spark_plugin import register
 
     planning = os.environ.get("PYDELTA_DRIVER_PLANNING")
@@ -160,7 +160,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     if planning == "true":
-        cached_objects._SETTLED_MS = 50  # tables of tests are young, and their logs must be cached too
+        content_identity._SETTLED_MS = 50  # tables of tests are young, and their logs must be cached too
     register(session)
     yield session
     session.stop()

@@ -22,7 +22,7 @@ from spark_plugin import pruning, register
 from spark_plugin.dataframe_api import method_patches
 from spark_plugin.driver_channel.channel import OPEN, PLAN
 from spark_plugin.driver_planning import offer as offer_driver
-from spark_plugin.driver_planning.planner import opened, planned
+from spark_plugin.driver_planning.planner import open_source, planned
 from tests.support.runs.sampling import sampled, takes_all
 from tests.support.spark.driver_offers import asked, offer
 from tests.support.spark.older_settings import PLANNING_CONF as ENABLED_CONF
@@ -141,7 +141,7 @@ def test_tables_of_sql_are_opened_here_and_show_what_workers_show(
 
     def told(body: bytes) -> bytes:
         open_requests.append(json.loads(body)["options"])
-        return opened(body)
+        return open_source(body)
 
     def answers() -> list[Any]:
         path = f"pydelta.`{table}`"
