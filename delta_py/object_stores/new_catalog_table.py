@@ -4,7 +4,7 @@
 
 If the table does not exist, the catalog chooses a place for it, and the rules are what it demands of the table. The commit of
 version 0 makes the table known. Before that nobody else sees the place, so that a write that fails leaves no table.
-Protocol: Catalog-managed Table Creation.
+Protocol: Creating and Dropping Catalog-managed Tables.
 """
 
 from __future__ import annotations
