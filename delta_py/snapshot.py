@@ -321,7 +321,7 @@ class Snapshot:
         return dict(self._state_without_files().transactions)
 
     def domain_metadata(self) -> dict[str, DomainMetadata]:
-        """The metadata domains by name, removed ones left out."""
+        """The current metadata domains by name, without removed ones."""
         if self._checksum is not None and self._checksum.domain_metadata is not None:
             return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
         return dict(self._state_without_files().domains)
@@ -338,7 +338,7 @@ class Snapshot:
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
-    """The error for code that holds data of a table, when another table is now at the same path."""
+    """The error for code that read from a table, when another table is now at the same path."""
     return SchemaMismatchError(
         f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
         "The current table is not the requested one. Load it again.",

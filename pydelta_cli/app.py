@@ -282,12 +282,12 @@ class _Once(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._printed_texts: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = text not in self._told
-        self._told.add(text)
+        is_new = text not in self._printed_texts
+        self._printed_texts.add(text)
         return is_new
 
 

@@ -128,7 +128,8 @@ def _row_failure(spark: SparkSession, path: str, part: Part) -> str | None:
 
 
 def _rows(spark: SparkSession, path: str, query: Query, *, enabled: Sequence[str]) -> list[str]:
-    """Read the rows with only these parts enabled; the parts are used although the table is small."""
+    """Read the rows with only these parts enabled. PREFER_CONF makes the read use them although the table is small (a Road is
+    a way in which rows are read, see ARCHITECTURE.md)."""
     disabled = ",".join(part.name for part in PARTS if part.name not in enabled)
     with _settings(spark, {DISABLE_CONF: disabled, PREFER_CONF: f"{Road.PARTIAL},{Road.PARQUET}"}):
         return sorted(map(str, query(spark.read.format("pydelta").load(path)).collect()))

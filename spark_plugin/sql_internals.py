@@ -330,7 +330,7 @@ class ParsedPlan:
         return None if parts is None else ParsedTarget(parts, alias)
 
     def name_parts(self, plan: Any) -> tuple[str, ...] | None:
-        """Return the name of a node that stands for an unresolved name; None for another node."""
+        """Return the parts of the name if the node is an unresolved name; None for another node."""
         match str(plan.nodeName()):
             case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) whose argument is no literal
                 text = self.internals.value(plan.identifierExpr())

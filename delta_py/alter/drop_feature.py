@@ -59,14 +59,14 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     snapshot.config.require(Operation.WRITE)
     refuse_drop(store, feature)
     traces = TRACES[feature]
-    made_changes = traces.remove(store)
+    has_changed = traces.remove(store)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if feature == PROTECTION:
         _give_up_history(store, now_ms)
         _check_protected_gone(store)
     elif traces.protects_history and truncate_history:
         _put_barrier(store)
-        if made_changes:
+        if has_changed:
             _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
         _give_up_history(store, now_ms)
         _check_history(store, feature, traces)
@@ -164,7 +164,7 @@ def _give_up_history(store: ObjectStore, now_ms: int) -> None:
     config = Snapshot.load(store).config
     retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
-    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, kept_ms=retention_time_ms)
+    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, retention_override_ms=retention_time_ms)
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:

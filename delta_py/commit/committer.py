@@ -41,7 +41,7 @@ _log = logging.getLogger("delta_py")
 _CONTENDED_ROUNDS = 2  # each round lasts as long as the ledger keeps trying
 _CONTENDED_SECONDS = 60.0  # how long leaders take turns at the table after a lost race
 _THREADS, _NAME = 8, "delta_py-committer"
-_KEPT_WINNERS, _KEPT_FILES = 256, 64
+_MOST_CACHED_WINNERS, _MOST_FILES_OF_CACHED_WINNER = 256, 64
 
 
 def commit_prepared(
@@ -149,8 +149,9 @@ class _Committer:
             self._try_once()
 
     def _look(self, coordinated: CoordinatedStore) -> None:
-        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not answer,
-        it is asked again when it ratifies."""
+        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not
+        answer, the leader asks it again when it ratifies.
+        """
         try:
             tail = coordinated.tail()
         except CoordinatorUnavailableError as error:
@@ -194,9 +195,9 @@ class _Committer:
         return winner
 
     def _remember(self, winners: Sequence[WinningCommit]) -> None:
-        small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _KEPT_FILES)
+        small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _MOST_FILES_OF_CACHED_WINNER)
         self._winners |= {winner.version: winner for winner in small}
-        while len(self._winners) > _KEPT_WINNERS:
+        while len(self._winners) > _MOST_CACHED_WINNERS:
             del self._winners[min(self._winners)]
 
     def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:

@@ -214,7 +214,7 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     A winner changes a vector by removing the file with its current vector, and adding it with the new one.
     Protocol: Action Reconciliation; Deletion Vectors.
     """
-    if not ours.reads.only_taken_rows:
+    if not ours.reads.only_deleted_rows:
         return {}
     removed = {remove.path: remove for remove in ours.removes}
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}

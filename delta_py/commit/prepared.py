@@ -87,7 +87,7 @@ class ReadSet:
 
     predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row; None
     if no rows were read. paths: data files that were read. app_ids: application ids whose transaction versions were read.
-    only_taken_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
+    only_deleted_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
     read, in whatever file. all_files: the commit replaces every file of the table, and everything that metadata domains say about
     the files; it conflicts with any other file. timezones: for each predicate, the time zone in which partition values of
     timestamps were read. partitions: whose rows were read, in addition to those of the predicates.
@@ -97,7 +97,7 @@ class ReadSet:
     may_match: MayMatch | None = None
     paths: frozenset[str] = frozenset()
     app_ids: frozenset[str] = frozenset()
-    only_taken_rows: bool = False
+    only_deleted_rows: bool = False
     all_rows: bool = False
     all_files: bool = False
     timezones: tuple[str, ...] = ()

@@ -74,7 +74,7 @@ def _described(reads: ReadSet) -> dict[str, Any]:
         "partitions": [{"values": each.values, "timezone": each.timezone} for each in reads.partitions],
         "paths": sorted(reads.paths),
         "appIds": sorted(reads.app_ids),
-        "onlyTakenRows": reads.only_taken_rows,
+        "onlyTakenRows": reads.only_deleted_rows,
         "allRows": reads.all_rows,
         "allFiles": reads.all_files,
     }

@@ -26,7 +26,7 @@ def is_deterministic(expression: Expression) -> bool:
 def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
     """The expression with the clock's functions replaced by their values at `now`, a datetime with a time zone.
 
-    Dates and wall clocks are those of session_timezone. Called once per write, so every row gets the same time.
+    Dates and wall clocks are those of session_timezone. A write calls this once, so every row gets the same time.
     """
     if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
         return _value(expression.name, now.astimezone(datetime.UTC), session_timezone)

@@ -214,5 +214,5 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
     """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, down to 6."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
-    kept_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
-    return DecimalType(MAX_PRECISION, kept_scale)
+    reduced_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
+    return DecimalType(MAX_PRECISION, reduced_scale)

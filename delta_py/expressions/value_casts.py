@@ -149,7 +149,7 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
 
 def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
     """TRY_CAST(values AS target): null if the cast would raise."""
-    return without_failures(lambda given: cast_values(given, source, target), values)
+    return without_failures(lambda array: cast_values(array, source, target), values)
 
 
 def without_failures(run: Callable[[Any], Any], values: Any) -> Any:

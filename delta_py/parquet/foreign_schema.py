@@ -66,21 +66,21 @@ class NoDeltaType(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundColumns:
+class ForeignColumns:
     """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)
 
 
-def read_columns(file: pq.ParquetFile) -> FoundColumns:
+def read_columns(file: pq.ParquetFile) -> ForeignColumns:
     """Raises NoDeltaType for a type that Delta does not have."""
     file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
     schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
     spark = _spark_schema(file.metadata.metadata)
-    return FoundColumns(schema if spark is None else _described(schema, spark, ()), leaves)
+    return ForeignColumns(schema if spark is None else _described(schema, spark, ()), leaves)
 
 
 def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:

@@ -178,7 +178,7 @@ def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupF
     renamed: dict[Path, Path] = {}
     for path in columns_of(state.predicate):
         leaf = find_leaf(columns, path)
-        # A path that no file has stands for an unknown value; the empty name keeps it apart from the physical ones.
+        # Stands for an unknown value, because no file has this path: physical names are never empty.
         renamed[path] = ("", *path)
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
             place, inner = leaf

@@ -310,7 +310,7 @@ class Settlement:
 
     def _settle_group(self, group: Group) -> None:
         """A transaction is ratified with all of its commits, or with none."""
-        verdicts = [self._told_by(group, table_id, version) for table_id, version in group.participants]
+        verdicts = [self._verdict_of(group, table_id, version) for table_id, version in group.participants]
         ratified = next((verdict.why for verdict in verdicts if verdict.standing is Standing.RATIFIED), None)
         rejected = next((verdict.why for verdict in verdicts if verdict.standing is Standing.REJECTED), None)
         if ratified is not None and rejected is not None:
@@ -327,7 +327,7 @@ class Settlement:
                 if len(group_commits) == 1:
                     self._decide(group_commits[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
 
-    def _told_by(self, group: Group, table_id: str, version: int) -> Verdict:
+    def _verdict_of(self, group: Group, table_id: str, version: int) -> Verdict:
         """The verdict of one participant on the transaction."""
         table = self._tables.get(table_id)
         if table is None or (version <= table.published and version not in table.groups):

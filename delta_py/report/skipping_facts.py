@@ -29,7 +29,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Mapping[Path, int]) -> list[Path]:
-    """At most MOST_COLUMNS: those of the clustering and the Z-order first, then those that queries compared, then the others."""
+    """At most MOST_COLUMNS columns: first those of the clustering and the Z-order, then those that queries compared, then the
+    others.
+    """
     bounded = bounded_columns(snapshot.config)
     roles = roles_of(snapshot, z_order)
     queries = FILTERED.of(snapshot)

@@ -226,7 +226,7 @@ def _rows_at(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
 
 
 def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
-    """The positions of the values in the ordered ones; -1 for values that are not among them."""
+    """The positions of the values in the sorted array; -1 for values that it does not contain."""
     if not len(ordered):
         return np.full(len(values), -1, np.int64)
     places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)

@@ -36,7 +36,7 @@ def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str =
     """
     dml = Dml.begin(store, "DELETE", time_zone=time_zone)
     condition = None if predicate is None else _scope(dml, "DELETE").predicate(predicate)
-    dml.transaction.only_taken_rows_matter()
+    dml.transaction.only_deleted_rows_matter()
     dml.candidates(condition)
     partial_files = dml.take_whole_files(condition)
 
@@ -72,7 +72,7 @@ def update(
     else:
         values = assigned(scope, target, updates or {}, "UPDATE")
     rows = updated_rows(target, values)
-    dml.transaction.only_taken_rows_matter()
+    dml.transaction.only_deleted_rows_matter()
     candidates = dml.candidates(condition) if updates or new_values else None
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -162,8 +162,9 @@ class RowCheck:
 def violation(
     rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
 ) -> InvariantViolationError:
-    """The error for rows of which some break a rule. sql: the condition; columns: those that it names, whose values the message
-    shows; answers: the result of the condition for each row."""
+    """The error if some of the rows break a rule. sql: the condition; columns: those that it names, whose values the message
+    shows; answers: the result of the condition for each row.
+    """
     broken = pc.invert(answers.fill_null(False))
     first, count = broken.index(True).as_py(), broken.true_count
     values = {".".join(path): _shown(batch, path, first) for path in columns}

@@ -106,7 +106,7 @@ class _Condition:
         return cls(to_sql(part), pruner, columns, row_predicate(config, part) is None)
 
     def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
-        """Files that have neither a partition value nor a statistic for any of the columns."""
+        """Whether each file has neither a partition value nor a statistic for any of the columns."""
         nothing = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
         stats = batch.stats or unknown_stats(batch.files.num_rows)
         for path in self.pruner.stats_leaves:
@@ -222,9 +222,9 @@ def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | Non
         return table
     is_read = table["is_read"].combine_chunks()
     files_to_read = table.filter(is_read)
-    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
-    ruled_out = pc.and_not(is_read, is_kept)
-    changed = {"is_read": is_kept, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
+    may_match = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
+    ruled_out = pc.and_not(is_read, may_match)
+    changed = {"is_read": may_match, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
     changed["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
     paths = [joined_name(path) for path in sorted(columns_of(predicate))]
     columns = pa.chunked_array(

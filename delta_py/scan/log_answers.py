@@ -241,7 +241,7 @@ class _Columns:
 
 
 def _is_counted(data_type: DataType) -> bool:
-    """Whether null counts are of the column itself, and not of fields nested in it."""
+    """Whether null counts are of the column itself, not of fields nested in it."""
     match data_type:
         case PrimitiveType(name):
             return name not in ("void", "variant")

@@ -175,7 +175,7 @@ class _Sections:
 
 
 def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
-    """Where the null counts, which begin at `counts`, end; and the values of tightBounds."""
+    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds."""
     ends, is_tight = np.full(len(counts), -1), np.zeros(len(counts), np.bool_)
     missing = np.zeros(len(counts), np.bool_)
     for tail, tight in _TAILS:

@@ -258,8 +258,9 @@ class CoordinatedStore:
 
     def check_place(self, version: int) -> None:
         """Raises CorruptTableError if the place of a version that is not ratified is taken: by a writer that did not ask the
-        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a commit that
-        stands is not mistaken for a failed one, and before files are deleted which that commit may need."""
+        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a successful
+        commit is not mistaken for a failed one. It also runs before files are deleted that such a commit may need.
+        """
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
             self._file_store.read_range(place, 0, 1)
@@ -311,9 +312,8 @@ class CoordinatedStore:
             _log.warning("%s: the staged commit %s is not needed and was not deleted: %s", self.root, staged.name, error)
 
     def publish(self) -> None:
-        """Copy ratified commits to their places, in order. They stand whatever happens here: the next call makes up for a
-        failure.
-        Protocol: Publishing Commits.
+        """Copy ratified commits to their places, in order. They are versions of the table even if this fails; then the next
+        call copies them. Protocol: Publishing Commits.
         """
         assert self.transaction is None, "what a transaction has proposed is not ratified"
         try:

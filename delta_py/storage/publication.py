@@ -48,8 +48,9 @@ class _Publisher:
             self._publish_waiting()
 
     def _start(self) -> bool:
-        """Returns whether there is a thread now. If none can be started, for example while the process ends, the commit stands
-        nevertheless."""
+        """Returns whether a thread runs now. If none can be started, for example while the process ends, the commit has still
+        succeeded.
+        """
         thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
         try:
             thread.start()

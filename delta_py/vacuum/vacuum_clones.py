@@ -194,8 +194,8 @@ class _CloneReader:
         return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
 
     def _tables(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
-        """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if its log does not tell what readers
-        need.
+        """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if the clone's log does not show what
+        readers need.
         """
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())

@@ -31,7 +31,7 @@ from spark_plugin.internals.pyspark_internals import callback_of, readwriter_mod
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.internals.wrapping import original as original_method
-from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
+from spark_plugin.options.common import CHANGE_FEED, SESSION, STREAM, USER_SCHEMA
 from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, check_condition_text, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
@@ -175,7 +175,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         if is_stream:
             private_options[STREAM] = "true"
         elif user_schema is not None and is_driver:
-            private_options[ASKED_SCHEMA] = _schema_text(user_schema)
+            private_options[USER_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
             settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))

@@ -87,8 +87,9 @@ def is_plain(spark: Any, column: Column) -> bool:
 
 
 def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
-    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns nothing for a condition that
-    cannot be read, and no part whose text the server would read differently."""
+    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns an empty result for a
+    condition that cannot be parsed, and leaves out parts that the server would parse differently.
+    """
     parsed = _tree_of(condition, spark)
     parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _is_read(part)]
     comparisons = []
@@ -232,7 +233,9 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
 
 
 def _is_read(part: tree.Expression) -> bool:
-    """Return whether the part means the same everywhere. Functions may be the user's own, whatever their names."""
+    """Return whether the part has the same meaning in every session. Functions do not: a user may have registered a function
+    of any name.
+    """
     if isinstance(part, _VALUES):
         return all(isinstance(child, _VALUES) for child in tree.children(part))
     return isinstance(part, _READ) and all(_is_read(child) for child in tree.children(part))

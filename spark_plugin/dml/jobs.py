@@ -35,7 +35,7 @@ from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_c
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import delete_files
-from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
+from delta_py.write.rewrite import RemovedRows, TouchedFile, remove_rows
 from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
@@ -258,10 +258,10 @@ def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> l
 # ---------------------------------------------------------------- job 2: files without the old rows
 
 
-def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> TakenOut:
+def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
     if not files:
-        return TakenOut()
+        return RemovedRows()
     if dml.is_light(files):
-        return at_table(spark, partial(take_out, files, dml.rewrite))
+        return at_table(spark, partial(remove_rows, files, dml.rewrite))
     groups = dml.groups(files, tasks_worth_while(spark))
-    return TakenOut.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))
+    return RemovedRows.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))

@@ -51,7 +51,7 @@ class Names:
             return Named("target", target[max(target)]) if target else None
         if not target:
             return Named("source", next(iter(source.values())) if len(source) == 1 else None)
-        # A source column with as many qualifiers would make the name ambiguous, so the source has other qualifiers.
+        # If a source column had as many qualifiers, the name would be ambiguous. So the source gets other qualifiers.
         certain = max(target) > 0 and max(source) <= max(target)
         return Named("target", target[max(target)]) if certain else None
 

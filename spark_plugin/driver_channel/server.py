@@ -344,8 +344,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _is_of_client(connection: socket.socket, client_process: int | None) -> bool:
-    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if the
-    kernel does not report it: the directory's mode and the proof remain.
+    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if
+    the kernel does not report it; then the directory's mode and the proof still protect the connection.
 
     The proof alone does not show which process connects: a process of this user that replaces our socket by its own can
     pass on the proofs of the two ends.

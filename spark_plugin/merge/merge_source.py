@@ -1,6 +1,6 @@
 """The source of a MERGE: it is computed once, and its keys limit the rows of the target.
 
-with held_source(merge) as source:
+with cached_source(merge) as source:
     source.frame, source.rows
     restriction(merge, source)      # a condition on the target that is true for every matching row
 """
@@ -65,7 +65,7 @@ class Source:
 
 
 @contextmanager
-def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
+def cached_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     """Yield the source so that each read of it returns the same rows. Its cached rows are deleted at the end.
 
     It is read several times: for its keys, and for the join. So it is computed once and cached on the executors, without its

@@ -25,7 +25,7 @@ from delta_py.expressions import tree
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write_plans import has_own_value
+from delta_py.row_changes.write_plans import is_filled_by_table
 from delta_py.types.names import joined_name
 from delta_py.types.schema import STRING
 from delta_py.types.schema import StructField as DeltaField
@@ -259,7 +259,9 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
 
 def _check_filled(table: _Table, filled_names: Set[str]) -> None:
     """filled_names: names in lower case."""
-    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not has_own_value(f)]
+    missing = [
+        f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not is_filled_by_table(f)
+    ]
     if missing:
         raise InvariantViolationError(
             f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
@@ -273,7 +275,7 @@ def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[st
     """Yield the partition columns that the statement leaves out and for which the table has no rule: an INSERT may do this, a
     saved DataFrame may not. filled_names: names in lower case."""
     for field in table.fields:
-        if field.name in table.partition_columns and field.name.lower() not in filled_names and not has_own_value(field):
+        if field.name in table.partition_columns and field.name.lower() not in filled_names and not is_filled_by_table(field):
             column = table.columns.find(field.name)
             assert column is not None
             yield field.name, F.lit(None).cast(column.dataType)

@@ -72,7 +72,7 @@ _MODULES = {
     "ColumnSummary": "delta_py.table_methods.table_summary",
     "TableSummary": "delta_py.table_methods.table_summary",
     "WrittenFiles": "delta_py.write.data_files",
-    "TakenOut": "delta_py.write.rewrite",
+    "RemovedRows": "delta_py.write.rewrite",
     "TaskChanges": "delta_py.write.task_changes",
     "TouchedRows": "delta_py.write.task_changes",
 }
@@ -140,8 +140,9 @@ def _unpacked_error(value: Mapping[str, Any]) -> Exception:
 
 
 def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
-    """Yield the class and all its subclasses, except those of the same name that are also an exception of Spark. These are made
-    when an error leaves for the user, and their Spark part cannot be made from a message."""
+    """Yield the class and all its subclasses, except those of the same name that are also an exception of Spark. Those classes
+    are created when an error is raised to the user, and cannot be created from a message alone.
+    """
     yield cls
     for below in cls.__subclasses__():
         if not issubclass(below, PySparkException):

@@ -21,7 +21,7 @@ from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, 
 from delta_py.storage.local import LocalStore
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
-from delta_py.write.rewrite import TakenOut, take_out
+from delta_py.write.rewrite import RemovedRows, remove_rows
 from delta_py.write.task_changes import CHANGE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import sampled
 from tests.support.stores.faulty_store import FAULTS, Fault, FaultyStore, outcome_of
@@ -87,12 +87,12 @@ def change(store: ObjectStore, operation: str) -> int:
         tasks = [batch.slice(0, half), batch.slice(half)]
         changes = [write_changes(dml.change_state(), [rows], task=n) for n, rows in enumerate(tasks)]
         groups = dml.groups(dml.touched_files(changes), 2)
-        taken_out = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
+        removed_rows = RemovedRows.of_all(remove_rows(group, dml.rewrite, task=n) for n, group in enumerate(groups))
     except BaseException:
         dml.abort()
         raise
     try:
-        version, _ = dml.commit({"predicate": []}, changes, taken_out)
+        version, _ = dml.commit({"predicate": []}, changes, removed_rows)
     finally:
         dml.close(changes)
     return version

@@ -40,7 +40,7 @@ from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, 
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import StructType, to_arrow_schema
-from delta_py.write.rewrite import take_out
+from delta_py.write.rewrite import remove_rows
 from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, UPDATED, write_changes
 from tests.support.runs.sampling import examples
 
@@ -244,7 +244,7 @@ def target_rows(dml: Dml, candidates: Candidates) -> pa.Table:
 def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], isolation: IsolationLevel) -> int:
     """DELETE or UPDATE as the Spark jobs do it. new_values: by the old ones. Returns the version."""
     dml = Dml.on(Snapshot.load(store), change.kind, WriteRequest(isolation_level=isolation.value))
-    dml.transaction.only_taken_rows_matter()
+    dml.transaction.only_deleted_rows_matter()
     candidates = dml.candidates(parse_predicate(f"id IN ({', '.join(map(str, sorted(change.takes)))})", dml.config.schema))
     rows = target_rows(dml, candidates)
     rows = rows.filter(pc.is_in(rows["id"], pa.array(sorted(change.takes), pa.int64())))
@@ -255,7 +255,7 @@ def run_dml(store: RacedStore, change: Change, new_values: Mapping[int, int], is
         values = pa.array([new_values[value] for value in rows["value"].to_pylist()], pa.int64())
         arrays[NEW] = pa.StructArray.from_arrays([rows["id"].combine_chunks(), values], ["id", "value"])
     changes = [write_changes(dml.change_state(), [pa.record_batch(arrays)])]
-    taken = take_out(dml.touched_files(changes), dml.rewrite)
+    taken = remove_rows(dml.touched_files(changes), dml.rewrite)
     version, _ = dml.commit({"predicate": []}, changes, taken)
     return version
 

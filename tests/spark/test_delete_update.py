@@ -277,7 +277,7 @@ def test_a_column_condition_may_be_a_python_function(plain: DataFrame, tmp_path:
 def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, tmp_path: Path) -> None:
     spark, table = plain.sparkSession, make(plain.coalesce(1), tmp_path / "t", VECTORS, partition_by="")
     with open_target(spark, TablePath(path_of(table)), "DELETE") as target:
-        target.dml.transaction.only_taken_rows_matter()
+        target.dml.transaction.only_deleted_rows_matter()
         matched = target.frame.where("id % 10 = 1")
         target.choose_files(None)
         table.delete("id % 10 = 2")

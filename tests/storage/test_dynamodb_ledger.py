@@ -35,8 +35,8 @@ def url(emulators: Callable[[str], Emulator]) -> str:
 def lose_replies(database: DynamoDbLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first reply to each written transaction is lost. Returns the tokens of requests as they come."""
     database.moment()
-    assert database.items._made is not None
-    client, tokens = database.items._made[1], list[str]()
+    assert database.items._client_of_process is not None
+    client, tokens = database.items._client_of_process[1], list[str]()
     write = client.transact_write_items
 
     def losing(**request: Any) -> Any:
@@ -195,7 +195,7 @@ def test_what_is_done_succeeds_though_the_clean_up_behind_it_fails(url: str) -> 
 def test_published_or_forgotten_table_is_so_though_old_commits_stay(
     url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_KEPT_VERSIONS", 2)
+    monkeypatch.setattr(dynamodb_ledger, "_RETAINED_VERSIONS", 2)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     database.ratify([commit("/a", version) for version in range(1, 7)])
@@ -206,7 +206,7 @@ def test_published_or_forgotten_table_is_so_though_old_commits_stay(
 
 
 def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_KEPT_VERSIONS", 2)
+    monkeypatch.setattr(dynamodb_ledger, "_RETAINED_VERSIONS", 2)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     moments = [database.ratify([commit("/a", version)]) for version in range(1, 7)]
@@ -322,8 +322,8 @@ def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
-    assert database.items._made is not None
-    client, asked_for = database.items._made[1], list[str]()
+    assert database.items._client_of_process is not None
+    client, asked_for = database.items._client_of_process[1], list[str]()
     write = client.transact_write_items
 
     def under_way(**request: Any) -> Any:
@@ -377,12 +377,12 @@ def test_table_that_is_not_there_is_named_with_its_cure(url: str) -> None:
 
 def test_database_that_never_answers_is_given_up_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = DynamoDbLedger(f"{url}&retry_timeout=0.2")
-    assert database.items._made is not None
+    assert database.items._client_of_process is not None
 
     def silent(**request: Any) -> Any:
         raise ReadTimeoutError(endpoint_url="the emulator")
 
-    monkeypatch.setattr(database.items._made[1], "get_item", silent)
+    monkeypatch.setattr(database.items._client_of_process[1], "get_item", silent)
     with pytest.raises(CoordinatorUnavailableError, match=r"retry_timeout in the coordinator's URL") as caught:
         database.tail("/a")
     assert _SECRET_KEY not in str(caught.value)

@@ -56,8 +56,9 @@ class TableMerger:
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        """The table's columns get the values of the source's columns of the same names; others keep theirs. With merge_schema the
-        table gets the source's other columns too."""
+        """The table's columns get the values of the source's columns with the same names; the table's other columns do not
+        change. With merge_schema the table also gets the source's other columns.
+        """
         if self._can_apply("matched", predicate):
             self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
         return self

@@ -182,7 +182,7 @@ def _try_parse(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments
     if pattern is None:
         return pa.nulls(len(values), INSTANT)
-    return without_failures(lambda given: _wall_clocks(given, pattern), values).cast(INSTANT)
+    return without_failures(lambda array: _wall_clocks(array, pattern), values).cast(INSTANT)
 
 
 def _parse_date(arguments: list[Any], result: DataType) -> Any:

@@ -237,7 +237,8 @@ def _digits(values: Any) -> int:
 
 
 def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
-    """The decimals at `scale`, with their digits then read at `shown_scale` (so divided by a power of ten)."""
+    """The decimals cast to `scale`, and then the same digits with another scale: 1.5 at scale 2 is 1.50, its digits 150 at
+    shown_scale 0 are 150. Both operands of a quotient are multiplied by the same power of ten, so the quotient is the same."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
     shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)

@@ -50,7 +50,7 @@ _SYMBOLS = {
 }
 # A word directly before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
-_KEPT_CHARACTERS = 100_000
+_MOST_CACHED_CHARACTERS = 100_000
 _BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
 _NUMBER_STARTS = frozenset("0123456789.")
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA})
@@ -72,11 +72,11 @@ def syntax_tree(sql: str) -> exp.Expression:
 
     Raises ExpressionError: PARSE_SYNTAX_ERROR with the position, or the name of what is not supported.
     """
-    return _kept_tree(sql) if len(sql) <= _KEPT_CHARACTERS else _parsed(sql)
+    return _cached_tree(sql) if len(sql) <= _MOST_CACHED_CHARACTERS else _parsed(sql)
 
 
 @lru_cache(maxsize=16)
-def _kept_tree(sql: str) -> exp.Expression:
+def _cached_tree(sql: str) -> exp.Expression:
     return _parsed(sql)
 
 

@@ -365,7 +365,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
+    stats_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
     path_texts = as_text(columns["path"])
     files = pa.record_batch(
         [
@@ -376,7 +376,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
             deletion_vectors(columns.get("deletionVector"), count),
             as_type(columns.get("baseRowId"), pa.int64(), count),
             as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
-            kept_json,
+            stats_json,
             path_texts,
             as_type(columns.get("tags"), PARTITION_VALUES_TYPE, count),
             as_type(columns.get("clusteringProvider"), pa.string(), count),

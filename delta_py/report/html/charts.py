@@ -79,7 +79,7 @@ def _width_of(character: str) -> float:
 
 
 def _axis_texts(ticks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
-    """Texts at these positions, inside the picture: the first, the last, and as many others as there is room for."""
+    """Texts at these positions, inside the picture: the first, the last, and as many others as fit."""
     drawn, places = [], list[tuple[float, float]]()
     for x, text in [*ticks[:1], *ticks[1:][-1:], *ticks[1:-1]]:
         half = _width(text) / 2

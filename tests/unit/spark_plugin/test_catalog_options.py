@@ -12,7 +12,7 @@ import pytest
 from delta_py import write_delta
 from delta_py.errors import InvalidOptionError
 from spark_plugin.data_source import _with_replace_where
-from spark_plugin.options.catalog_session_settings import SETTINGS, TOLD, with_session
+from spark_plugin.options.catalog_session_settings import CATALOG_SETTINGS, SETTINGS, with_session
 from spark_plugin.options.common import FACTS, REPLACE_PREDICATE, SESSION
 from spark_plugin.options.private import signed
 from spark_plugin.options.read_options import read_options
@@ -33,26 +33,26 @@ def test_settings_that_are_told_mean_what_they_mean_to_a_load() -> None:
         "spark.sql.files.openCostInBytes": "1048576b",
         "spark.pydelta.readLease": "2 hours",
     }
-    options = read_options(with_session({"path": "/t", TOLD: told(confs)}))
+    options = read_options(with_session({"path": "/t", CATALOG_SETTINGS: told(confs)}))
     assert options.session.time_zone == "Asia/Tokyo"
     assert (options.session.max_partition_bytes, options.session.open_cost_bytes) == (64 << 20, 1 << 20)
     session = options.session
     assert (session.target_partitions, session.native_partitions, options.lease_seconds) == (6, 3, 7200)
     assert set(confs) <= set(SETTINGS)
-    session = read_options(with_session({"path": "/t", TOLD: told({"spark.sql.files.minPartitionNum": "5"})})).session
+    session = read_options(with_session({"path": "/t", CATALOG_SETTINGS: told({"spark.sql.files.minPartitionNum": "5"})})).session
     assert (session.target_partitions, session.native_partitions) == (5, 5)
 
 
 def test_settings_that_are_told_stand_in_for_options_of_a_write() -> None:
     confs = {"spark.databricks.delta.commitInfo.userMetadata": "mine", "spark.databricks.delta.schema.autoMerge.enabled": "true"}
-    options = write_options(with_session({"path": "/t", TOLD: told(confs)}), overwrite=False)
+    options = write_options(with_session({"path": "/t", CATALOG_SETTINGS: told(confs)}), overwrite=False)
     assert (options.request.user_metadata, options.request.merge_schema, options.request.mode) == ("mine", True, "append")
 
 
 def test_settings_of_stores_count_for_paths_of_stores_alone() -> None:
     hadoop = {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}
-    there = json.loads(with_session({"path": "s3a://b/t", TOLD: told({}, hadoop)})[SESSION])
-    here = json.loads(with_session({"path": "/t", TOLD: told({}, hadoop)})[SESSION])
+    there = json.loads(with_session({"path": "s3a://b/t", CATALOG_SETTINGS: told({}, hadoop)})[SESSION])
+    here = json.loads(with_session({"path": "/t", CATALOG_SETTINGS: told({}, hadoop)})[SESSION])
     assert there["storage"] == {"s3.access_key_id": "k", "s3.secret_access_key": "s"}
     assert "storage" not in here
 
@@ -68,7 +68,7 @@ def test_source_tells_facts_to_who_has_the_nonce(tmp_path: Path) -> None:
     write_delta(place, rows, mode="append")
     source = source_with("n")
     for path, version, travels in ((place, 1, False), (f"{place}@v0", 0, True)):
-        schema = source(signed({"path": path, FACTS: "true", TOLD: told({})}, "n")).schema()
+        schema = source(signed({"path": path, FACTS: "true", CATALOG_SETTINGS: told({})}, "n")).schema()
         facts = json.loads(str(metadata_value(schema, FACTS_KEY)))
         assert (facts["path"], facts["version"], facts["travels"]) == (place, version, travels)
         assert (facts["partition_columns"], facts["clustering_columns"], facts["has_identity"]) == (["day"], [], False)

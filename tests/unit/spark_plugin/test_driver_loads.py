@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from delta_py import write_delta
-from delta_py.cached_snapshots import KEPT, CachedSnapshot
+from delta_py.cached_snapshots import SNAPSHOT_CACHE, CachedSnapshot
 from delta_py.errors import InvalidOptionError, TableNotFoundError, VersionNotFoundError
 from delta_py.object_stores.open_store import open_store
 from delta_py.scan.filtered_columns import FILTERED
@@ -74,7 +74,7 @@ def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
     if has_checksums:
         write_delta(table, pa.table({"id": pa.array([9], pa.int64()), "day": ["sun"]}), mode="append")
     monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
-    KEPT.forget()
+    SNAPSHOT_CACHE.forget()
 
     def load() -> DeltaSource:
         source = source_here({"path": table}, os.getcwd())

@@ -20,7 +20,7 @@ from delta_py.errors import ConcurrentAppendException, ConcurrentDeleteReadExcep
 from delta_py.expressions.parse import parse_predicate
 from delta_py.row_changes.dml import Dml
 from delta_py.transactions import DeltaTransaction
-from delta_py.write.rewrite import TakenOut
+from delta_py.write.rewrite import RemovedRows
 from tests.support.stores.coordination import coordinated, create_coordinated, ledger_url, rows_of
 
 pytestmark = pytest.mark.usefixtures("publication_at_once")
@@ -51,7 +51,7 @@ def delete_nothing(path: Path, url: str, identity: str, condition: str) -> None:
     """A DELETE that finds no row, planned here and committed in another process."""
     dml = Dml.begin(coordinated(path, url, identity), "DELETE", time_zone="UTC")
     dml.candidates(parse_predicate(condition, dml.snapshot.schema))
-    assert elsewhere(partial(dml.commit, {}, [], TakenOut())).startswith("(0, ")
+    assert elsewhere(partial(dml.commit, {}, [], RemovedRows())).startswith("(0, ")
 
 
 def append(path: Path, url: str, *ids: int) -> None:
@@ -88,7 +88,7 @@ def test_files_that_were_read_by_a_statement_of_another_process_may_not_go(paths
     def statement(identity: str) -> None:
         dml = Dml.begin(coordinated(paths[0], url, identity), "MERGE", time_zone="UTC")
         dml.candidates(parse_predicate("id > 2", dml.snapshot.schema))
-        elsewhere(partial(dml.commit, {}, [], TakenOut()))
+        elsewhere(partial(dml.commit, {}, [], RemovedRows()))
 
     with pytest.raises(ConcurrentDeleteReadException), DeltaTransaction(url) as tx:
         tx.storage_options(str(paths[0]))

@@ -21,7 +21,7 @@ from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import TakenOut
+from delta_py.write.rewrite import RemovedRows
 from delta_py.write.task_changes import TaskChanges, TouchedRows
 from spark_plugin.exceptions import as_spark_raises
 from spark_plugin.tasks.task_answers import Failure, from_text, to_text
@@ -48,7 +48,7 @@ ANSWERS: list[Any] = [
     frozenset({"x"}),
     {1: "one", (1, 2): b""},
     TaskChanges(WRITTEN, (TouchedRows(3, VECTOR, None, 2, 0),), 1, 2, ("s",), ((0, 4),)),
-    TakenOut(WRITTEN, 1, 2, 3, 4, 5, 6),
+    RemovedRows(WRITTEN, 1, 2, 3, 4, 5, 6),
     DefinitionChanges(protocol=Protocol(3, 7, frozenset({"x"}), frozenset({"x"})), clustering=DomainMetadata("d", "{}")),
     ChosenFiles(pa.table({"path": ["x", None], "n": pa.array([1, 2], pa.int32())}), (ScanFile("p", 1, deletion_vector=VECTOR),)),
 ]

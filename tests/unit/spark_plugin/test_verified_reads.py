@@ -18,7 +18,7 @@ from delta_py.errors import DataFileError, InvalidOptionError
 from spark_plugin.data_source import DeltaSource, pickled_whole
 from spark_plugin.driver_planning.planner import planned
 from spark_plugin.driver_planning.reads import SmallScans
-from spark_plugin.options.catalog_session_settings import SETTINGS, TOLD, VERIFY_CHECKSUMS, with_session
+from spark_plugin.options.catalog_session_settings import CATALOG_SETTINGS, SETTINGS, VERIFY_CHECKSUMS, with_session
 from spark_plugin.options.common import SESSION
 from spark_plugin.options.read_options import read_options
 from spark_plugin.options.streaming_options import stream_read_options
@@ -104,7 +104,7 @@ def test_option_comes_before_the_session_s_setting(option: str | None, setting: 
     assert stream_read_options({**options, SESSION: json.dumps(of_session)}).batch.verify_checksums is verifies
     confs = {} if setting is None else {VERIFY_CHECKSUMS: setting}
     settings = json.dumps({"confs": confs, "hadoop": {}, "parallelism": 2})
-    assert read_options(with_session({**options, TOLD: settings})).verify_checksums is verifies
+    assert read_options(with_session({**options, CATALOG_SETTINGS: settings})).verify_checksums is verifies
     assert VERIFY_CHECKSUMS in SETTINGS
 
 
