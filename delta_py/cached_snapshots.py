@@ -159,7 +159,9 @@ class CachedSnapshot(Snapshot):
         files = SNAPSHOT_CACHE.files(version, contents)
         if files is not None:
             self.check_log()
-            if self._last_listed != self.segment.last_commit.info:  # of the same table, but its files may differ
+            if (
+                self._last_listed != self.segment.last_commit.info
+            ):  # the log was copied: it is the same table, but its files may differ
                 files = None
         if files is None:
             yield from self._cached_while_read(version, contents, super().file_batches(stats_leaves, want_whole, want_records))

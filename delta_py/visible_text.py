@@ -80,6 +80,7 @@ def _visible_run(text: str, start: int, end: int, escape: Callable[[str], str]) 
 
 
 def _is_harmless(char: str, previous: str, following: str) -> bool:
+    """Whether the character is visible, or only changes how its neighbours are displayed."""
     if char in _JOINERS:
         return previous != "" and _is_joining(char, previous, following)
     if _INVISIBLE.match(char) is not None:

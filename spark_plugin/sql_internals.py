@@ -141,6 +141,7 @@ def with_variables(spark: Any, text: str) -> str | None:
 
 
 def _of_client(spark: Any, text: str) -> str | None:
+    """The text with the session's variables replaced, as its server would do it; None if only the server knows a value."""
     place = 0
     for _ in range(_MOST_VARIABLES):
         variable = _VARIABLE.search(text, place)
@@ -376,6 +377,7 @@ class ParsedPlan:
 
 
 def _viewed(node: Any) -> ViewedTable | None:
+    """The table below a view, and the first reason why its rows cannot be changed through the view."""
     fault: ViewFault | None = None
     projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:

@@ -123,6 +123,9 @@ def _checked(snapshot: Snapshot, requested_name: str, *, truncate_history: bool)
 
 
 def _refuse_absent(requested_name: str, known_features: Mapping[str, str]) -> NoReturn:
+    """Raise the error for a feature that the table does not have. It says whether the name is a property, a feature that is
+    not in the protocol, or unknown.
+    """
     if requested_name.lower().startswith("delta."):
         try:
             name = known_name(requested_name)

@@ -35,6 +35,9 @@ class NarrowFiles(Purge):
 
 
 def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bool:
+    """Whether the fields of a file have the types of the table's fields. Fields that the table lacks do not matter. by_id:
+    fields match by their ids.
+    """
     types_by_name: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
     by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
     for field in fields:
@@ -46,6 +49,7 @@ def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bo
 
 
 def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> bool:
+    """Whether a file's column has the table's type. Timestamps match in any unit."""
     match table_type:
         case StructType():
             return pa.types.is_struct(file_type) and _has_types(list(file_type), table_type, by_id=by_id)

@@ -140,6 +140,7 @@ def _resolve(
     *,
     allow_out_of_range: bool,
 ) -> _Bounds:
+    """The range as versions, times included. If no commit is in it, it ends at first - 1."""
     _check_bounds(first, last, first_ms, last_ms)
     latest = Snapshot.load(store)
     if first is None:

@@ -173,6 +173,9 @@ _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, Ty
 
 
 def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
+    """Add the action of a line to the actions of its commit, or to the facts about it. Files that are only rearranged are left
+    out.
+    """
     if not line.strip():
         return
     action = orjson.loads(line)
@@ -213,6 +216,7 @@ def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
 
 
 def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    """The actions as _ACTIONS. Raises ValueError if an action lacks a value that the protocol requires."""
     kinds, bodies = pa.array([kind for kind, _ in lines], pa.int8()), [body for _, body in lines]
     sizes, times = (longs([body.get(name) for body in bodies]) for name in ("size", "modificationTime"))
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)

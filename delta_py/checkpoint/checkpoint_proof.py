@@ -100,6 +100,7 @@ class _Contents:
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
+    """Read the whole checkpoint."""
     file_count, size_bytes, state = 0, 0, StateWithoutFiles()
     for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
@@ -114,6 +115,7 @@ def _read_contents(reader: CheckpointReader) -> _Contents:
 
 
 def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | None:
+    """How the checkpoint contradicts the version checksum; None if it does not."""
     assert contents.state.protocol is not None and contents.state.metadata is not None
     fault = checksum.files_fault(contents.file_count, contents.size_bytes)
     fault = fault or checksum.state_fault(contents.state.protocol, contents.state.metadata)
@@ -130,6 +132,9 @@ def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | 
 def _fault_by_log(
     store: ObjectStore, reader: CheckpointReader, state: StateWithoutFiles, listing: Listing, clock: Callable[[], float]
 ) -> str | None:
+    """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
+    with an older checkpoint; if that one cannot be read, the next older one is used.
+    """
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())

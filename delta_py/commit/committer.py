@@ -160,6 +160,7 @@ class _Committer:
             self._newest = max(self._newest, -1 if tail is None else tail.version)
 
     def _try_once(self) -> None:
+        """Prepare the first commits that wait, stage them, and have the ledger ratify them in one request."""
         unsettled = [waiting for waiting in self._waiting if not waiting.is_settled]
         batch = unsettled[: unsettled[0].coordinated.commits_per_request]
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
@@ -195,12 +196,16 @@ class _Committer:
         return winner
 
     def _remember(self, winners: Sequence[WinningCommit]) -> None:
+        """Cache winning commits with few files: later rounds of the commits that wait check against them again."""
         small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _MOST_FILES_OF_CACHED_WINNER)
         self._winners |= {winner.version: winner for winner in small}
         while len(self._winners) > _MOST_CACHED_WINNERS:
             del self._winners[min(self._winners)]
 
     def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:
+        """Rebase each commit on those before it in the batch. A commit that conflicts with one of them waits for the next
+        round.
+        """
         placed: list[_Placed] = []
         round_commits: list[WinningCommit] = []  # commits of this round
         for waiting in batch:
@@ -259,6 +264,9 @@ class _Committer:
         self._newest = placed[-1].prepared.version
 
     def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
+        """None of the commits was ratified: drop the staged files, and learn the newest version. The commits wait for the next
+        round, unless the ledger no longer knows the table.
+        """
         for placed_commit in placed:
             placed_commit.drop()
         if isinstance(error, CoordinatorContendedError):

@@ -90,6 +90,9 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
 
 def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
+    """Raise the conflict with a winner that changed the table's definition, or that came before a commit which must be the
+    next.
+    """
     if ours.next_version_only and ours.read_version != NEW_TABLE:
         raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
@@ -107,6 +110,8 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
 
 
 def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
+    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application.
+    """
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"

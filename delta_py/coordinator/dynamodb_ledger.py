@@ -86,6 +86,9 @@ class DynamoDbLedger(DynamoDbTransactions):
                 return
 
     def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
+        """Whether the table is registered with this id. Raises UnsupportedOperationError if its place or its id is registered
+        otherwise.
+        """
         if table_item is not None and table_item["table_id"] != table_id:
             raise known_at_other_place(self.shown, table, table)
         if id_item is not None and id_item["place"] != table:
@@ -173,6 +176,9 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None if item_and_tail is None else item_and_tail[1]
 
     def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
+        """The table's item, and its commits that are not published, read in one consistent state; None if the table is not
+        known.
+        """
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
@@ -289,6 +295,8 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None
 
     def _appended(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
+        """The actions that append commits to a table. Raises VersionTakenError unless they are the versions after the newest.
+        """
         newest = None if table_item is None else table_item["version"]
         versions = [commit.version for commit in commits]
         if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
@@ -298,6 +306,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
 
     def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
+        """The action that records the token. Raises TokenUsedError."""
         now = now_ms()
         if token_item is not None and token_item["time_ms"] >= now - TOKEN_RETENTION_MS:
             what = f"The call with the token {token} was already carried out; nothing was done again."

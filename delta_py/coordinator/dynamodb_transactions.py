@@ -49,7 +49,7 @@ class DynamoDbTransactions:
             if self.items.write([self.items.put(transaction_key(identity), values), listed]):
                 break
             if self.items.get(transaction_key(identity))[0] is not None:
-                break
+                break  # an earlier attempt succeeded, but its reply was lost
         return Begun(identity, moment)
 
     def _give_up(self, listed: Item, now: int) -> None:

@@ -260,6 +260,7 @@ def _identity(sql: Statements) -> str:
 
 
 def _tail(sql: Statements, table: str) -> Tail | None:
+    """The newest version, and the commits that are not published; None if the table is not known."""
     rows = sql.run(
         "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms, t.table_id FROM tables t LEFT JOIN commits c "
         "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
@@ -271,6 +272,9 @@ def _tail(sql: Statements, table: str) -> Tail | None:
 
 
 def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+    """The newest version that was ratified up to the moment; None if the table was registered later, or the ledger no longer
+    knows.
+    """
     first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
     if not first:
         return None

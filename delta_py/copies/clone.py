@@ -218,6 +218,7 @@ def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protoc
 def _state(
     source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
+    """The clone's protocol and metadata. present: the table that it replaces, which keeps its id, name and description."""
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)

@@ -97,6 +97,7 @@ def _removed(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
 
 
 def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
+    """Remove the rows for which replace_where is true. Files with only such rows are removed without being read."""
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)

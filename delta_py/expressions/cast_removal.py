@@ -28,6 +28,7 @@ def narrowed(left: Node, right: Node) -> tuple[Node, Node]:
 
 
 def narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
+    """The node without casts, as long as the narrower type holds every literal; and the literals in that type."""
     while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
         inner = node.children[0]
         narrow = [_narrow(literal, inner.data_type) for literal in literals]

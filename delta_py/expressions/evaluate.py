@@ -158,7 +158,7 @@ class _Plan:
             return _extreme(name, [self.value(child, batch) for child in node.children], node.data_type)
         arguments = self._strict(node, batch) if name in _STRICT else [self.value(child, batch) for child in node.children]
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
-        return _on_arrays(lambda *given: call_values(name, given, literals, node.data_type), arguments)
+        return _on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 
     def _in(self, node: Node, batch: pa.RecordBatch) -> Any:
         options, has_null = self._constants[id(node)]

@@ -91,6 +91,7 @@ class Resolution:
         return self.computed(self._in_zone(node, target), strict=not explicit)
 
     def _in_zone(self, node: Node, target: DataType) -> Node:
+        """A cast in the session's time zone, made of UTC casts and conversions between UTC and the zone."""
         source = node.data_type
         if not self.in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
             what = f"A cast of times inside of {type_name(source)} in the time zone {self.zone}"

@@ -176,6 +176,7 @@ class _Files:
     # ------------------------------------------------------------ conditions
 
     def _node(self, node: Node, outcome: bool) -> pa.BooleanArray:
+        """Files in which the node may have the value `outcome` for some row."""
         match node.expression:
             case Not():
                 return self._node(node.children[0], not outcome)
@@ -200,6 +201,7 @@ class _Files:
         return self._bounds.of(_unflattened(node, self._paths))
 
     def _compared(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
+        """Files in which the comparison may have the value `outcome` for some row."""
         left, right = (self._of(child) for child in node.children)
         if op in ("=", "<=>"):
             if outcome:
@@ -245,6 +247,7 @@ class _Files:
     # ------------------------------------------------------------ IN
 
     def _in(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
+        """Files in which IN may have the value `outcome` for some row."""
         bounds = self._of(node.children[0])
         values = [option.value for option in options if option.value is not None]
         if not outcome and len(values) < len(options):

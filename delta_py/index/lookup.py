@@ -131,6 +131,7 @@ def warn_once(root: str, what: str, reason: str) -> None:
 
 
 def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
+    """The constants with which the predicate compares a column for equality, for each such part of it."""
     for part in conjuncts(predicate):
         match part:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(

@@ -160,6 +160,9 @@ class CommitReader:
             yield actions.rows()
 
     def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
+        """The file actions of each piece of a commit; a compaction is one piece. A compaction that names a file twice gives a
+        warning, a commit that does so an error.
+        """
         before: set[str] = set()
         actions = _FileActionLines(file, keep_removes)
         is_compaction = file.end_version > file.version

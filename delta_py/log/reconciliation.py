@@ -104,6 +104,7 @@ def commit_files(
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
+    """The adds that no newer action undoes, newest commit first. seen: the keys of newer actions; this adds its own."""
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:

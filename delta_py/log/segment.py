@@ -203,6 +203,7 @@ def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
 
 
 def _has_gap(listing: Listing, end: int | None) -> bool:
+    """Whether the listing lacks versions between the oldest and the newest."""
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
@@ -286,13 +287,8 @@ def _make_segment(
     if version > newest or version < 0:
         raise _version_not_found(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
-    if (
-        checkpoint is None
-        and listing.earliest() is not None
-        and requested_version is not None
-        and not unusable
-        and 0 not in listing.commits
-    ):
+    is_cleaned_up = checkpoint is None and listing.earliest() is not None and 0 not in listing.commits and not unusable
+    if is_cleaned_up and requested_version is not None:  # only later versions can still be loaded
         raise _version_not_found(store, version)
     _warn_of_incomplete(store, listing, checkpoint, version)
     start = -1 if checkpoint is None else checkpoint.version

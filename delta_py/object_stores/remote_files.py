@@ -53,6 +53,7 @@ class RemoteInput(io.RawIOBase):
     def __init__(
         self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_sure: bool = False
     ) -> None:
+        """size_bytes: the size according to the log; None if it is not known. is_sure: the size need not be checked."""
         super().__init__()
         self._connection, self._address, self._name = connection, address, name
         self._position = 0
@@ -116,6 +117,7 @@ class RemoteInput(io.RawIOBase):
         self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
 
     def _begin(self, start: int, end: int) -> _Stretch:
+        """Start to fetch a range in the background, in requests of limited size."""
         view, parts = _room(end - start), []
         for place, length in as_requests((start, end - start)):
             target = view[place - start : place - start + length]
@@ -147,6 +149,7 @@ class RemoteInput(io.RawIOBase):
         self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
 
     def _read(self, start: int, length: int) -> bytes | memoryview:
+        """The bytes of a range: from stretches that are being fetched, and otherwise by requests of its own."""
         parts, place, end = list[bytes | memoryview](), start, start + length
         for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:

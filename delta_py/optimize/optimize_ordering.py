@@ -117,6 +117,9 @@ class Ordering(Compaction):
         return max(1, about_rows(files) // sample_rows)
 
     def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live: the old
+        files as they are now.
+        """
         mismatch = wrong_row_count(old_files, written.row_count)
         if mismatch is not None:
             raise mismatch

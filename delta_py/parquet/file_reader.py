@@ -127,6 +127,9 @@ class ScanReader:
         return _DataFile(source, stack.enter_context(parquet))
 
     def _read_rows(self, file: ScanFile, data: _DataFile) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of an open file: choose row groups, decode them, drop deleted rows. A column whose values are only
+        counted is not decoded if it has no nulls.
+        """
         parquet = data.parquet
         footer = parquet.metadata
         if footer.num_rows == 0:
@@ -168,6 +171,9 @@ class ScanReader:
         return plan
 
     def _decode(self, data: _DataFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        """Decode a run in parts. Without columns to decode there are only row counts. Arrow decodes nested dictionaries one
+        row group at a time.
+        """
         if not plan.leaves:
             for start in range(0, run.row_count, self._state.batch_rows):
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)

@@ -81,6 +81,7 @@ def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | N
 
 
 def _middle(group: Any) -> int:
+    """The file position of a row group's middle: a task reads the row groups whose middle is in its part of the file."""
     columns = [group.column(index) for index in range(group.num_columns)]
     first = columns[0]
     start = int(first.data_page_offset)
@@ -127,6 +128,7 @@ class GroupFilter:
         return result
 
     def _stats(self, footer: Any, file: FileSide, matches: Mapping[Path, Match]) -> FileStats | None:
+        """The row groups' statistics of these columns. A column that the file lacks is null in every row."""
         indexes = {path: match.source.first_leaf for path, match in matches.items() if match.source and file.is_telling(match)}
         absent = [path for path, match in matches.items() if match.source is None]
         if not indexes and not absent:
@@ -161,6 +163,7 @@ def _only_counts(footer: Any) -> FileStats:
 
 
 def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
+    """The match of a field inside of a struct. If the file lacks a struct around it, the match of that struct."""
     for position in inner:
         if match is None:
             return None

@@ -220,6 +220,8 @@ class Settlement:
     # ------------------------------------------------------------ facts from the start
 
     def _reject_drafts(self) -> None:
+        """Reject drafts. A transaction over tables stages drafts while it is open, and stages its commits again when it ends.
+        """
         in_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
         for commit in self._verdicts:
             if commit.is_draft or (commit.group is None and commit.txn_id is not None and commit.txn_id in in_groups):

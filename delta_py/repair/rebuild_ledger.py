@@ -289,6 +289,7 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
 def _evidence(
     tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
+    """What the files of each table show. If the new ledger already knows the table, only its newest version matters."""
     group_versions: dict[str, set[int]] = {}
     for table in tables:
         for commit in table.staged:

@@ -186,6 +186,7 @@ class Dml:
         return ScanOptions(timezone=self.state.time_zone, keep_all=True)
 
     def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
+        """For each file, whether the predicate is true for all of its rows, by partition values and statistics."""
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
         remaining_parts = () if predicate is None else conjuncts(predicate)
         remaining_parts = tuple(part for part in remaining_parts if not is_exact_on_partitions(part, partitions))

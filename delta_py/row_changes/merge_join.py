@@ -128,6 +128,7 @@ def _sides(expression: Expression) -> set[str]:
 
 
 def _compared(part: Expression, rows: StructType) -> Sided | None:
+    """The comparison with the table's side on the left; None if the part does not compare the two sides."""
     if not isinstance(part, Comparison):
         return None
     left, right = _sides(part.left), _sides(part.right)
@@ -150,6 +151,9 @@ def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
 
 
 def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
+    """Conditions that each row of the table fulfils if it matches a row of the source, by the least and greatest source
+    values.
+    """
     kind = sided.data_type
     if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
         return []

@@ -183,6 +183,9 @@ def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
 
 
 def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
+    """How the write fills a column: from the data's column at `place`, by its default, or with null, which a rule may replace
+    later.
+    """
     lengths = char_types(f, strict=True)
     if place is not None:
         convert = converter(data_schema.field(place).type, f.data_type, f.name, times)

@@ -144,6 +144,7 @@ def _nullable(data_type: DataType) -> DataType:
 
 
 def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
+    """The fresh fields; those with the name and type of a field of the table get its id and physical name."""
     fields = []
     for f in fresh.fields:
         table_field = table_schema.find(f.name)
@@ -201,6 +202,7 @@ class SchemaMerge:
         return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in table_names)))
 
     def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
+        """The merged field, whose metadata records the type changes inside it."""
         if data is None:
             return table
         previous_count = len(self.retyped)

@@ -241,8 +241,8 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
 
     def convert(array: pa.Array) -> pa.Array:
         # The values below a null struct do not count: a failing cast of them must not fail the write.
-        given = struct_children(array)
-        columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
+        children_before = struct_children(array)
+        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in sources]
         children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
 

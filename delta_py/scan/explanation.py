@@ -147,6 +147,7 @@ class _Answer:
         return cls(all_true(count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
 
     def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
+        """Record which files the condition rules out, and by which part of their statistics. number: of the condition."""
         keeps = condition.pruner.keeps(batch)
         ruled_out = pc.and_not(self.is_read, keeps)
         self.is_read = pc.and_(self.is_read, keeps)

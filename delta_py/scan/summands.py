@@ -112,6 +112,7 @@ class Summand:
 
 
 def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
+    """The result of the operation on two columns; None if it may exceed 64 bits."""
     compute, exact = _EXACT[operation]
     ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:

@@ -198,6 +198,7 @@ class CoordinatedStore:
     # ------------------------------------------------------------ commits
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Put an object. A commit is staged, and then ratified by the ledger."""
         name = commit_name(path)
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:

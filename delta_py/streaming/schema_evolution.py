@@ -147,6 +147,7 @@ def _columns(metadata: Metadata) -> dict[Path, _Column]:
 
 
 def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iterator[tuple[Path, _Column]]:
+    """The columns and nested fields below a type, by physical path."""
     inner: list[tuple[str, str, DataType, bool, bool]] = []
     match data_type:
         case StructType(fields):

@@ -243,6 +243,8 @@ class Vacuum:
         return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """List the table's directories, and choose the files that may be deleted. Files of tables inside are not among them.
+        """
         tables: set[str] = set()
 
         def batches() -> Iterator[pa.RecordBatch]:

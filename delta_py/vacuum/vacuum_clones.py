@@ -154,6 +154,7 @@ class _CloneReader:
         return answer.is_in_use or reason is not None or is_young
 
     def _note(self, holder: ObjectStore, info: ObjectInfo, depth: int) -> CloneNote | UnreadableNote | None:
+        """Read a note of a clone; None if it does not exist any more."""
         self._read += 1
         if self._read > _MOST_NOTES or depth > _MOST_DEPTH:
             return UnreadableNote(info.path, info.modification_time_ms, "there are too many notes to read them all")
@@ -169,6 +170,7 @@ class _CloneReader:
         return self._answers[root, source]
 
     def _ask(self, root: str, source: str, depth: int) -> _Answer:
+        """Look at the table at a place: if it is a clone of this table, record the files that it needs."""
         is_clone = False
 
         def foreign_files() -> Iterator[Paths]:

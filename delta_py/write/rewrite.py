@@ -270,6 +270,7 @@ class _RowRemover:
         return list(self._images.values())
 
     def take(self, touched: TouchedFile) -> None:
+        """Remove the rows of one file. Vectors and copies of several files are written together, later."""
         file, rows = touched.file, _rows_of(self._store, touched, self._rewrite.repeats)
         if self._images:
             self._write_images(file, rows.deleted, "delete")

@@ -200,6 +200,7 @@ class _Places:
             self.flush()
 
     def flush(self) -> None:
+        """Merge the buffered positions into the sets of each file. A key is file number * 2 + change."""
         if not self._buffered_count:
             return
         keys, rows = (np.concatenate(parts) for parts in zip(*self._buffered, strict=True))

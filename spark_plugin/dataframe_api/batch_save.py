@@ -136,6 +136,9 @@ class Save:
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
+        """The save with hidden columns in which Spark computes the results of rules; None if this does not help. refused: why
+        the save without them failed.
+        """
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
             return None
@@ -233,6 +236,7 @@ def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) 
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
+    """The partition columns of an existing table; over Spark Connect a job reads them."""
     if adapter_of(spark).is_driver:
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:

@@ -71,6 +71,7 @@ class Names:
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _matching_types(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
+        """The types that the rest of a path may mean, after this number of qualifiers; no entry if it means nothing."""
         if len(path) <= qualifiers:
             return {}
         columns = self._columns_of_target if schema is self.target else self._columns_of_source

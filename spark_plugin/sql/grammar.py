@@ -226,6 +226,7 @@ def _utility(words: Words) -> Utility | None:
 def _optimize(words: Words) -> Optimize:
     words.sure()
     after_name = ("FULL", "WHERE", "ZORDER", ".", ";")
+    # OPTIMIZE FULL t and OPTIMIZE t FULL are the same. FULL before one of these words is the table's name.
     full = words.at("FULL") and words.left > 1 and not any(words.at(word, ahead=1) for word in after_name)
     if full:
         words.expect("FULL")

@@ -105,6 +105,7 @@ class Failure:
 
 
 def _packed_error(error: Exception) -> dict[str, Any]:
+    """An error as JSON: the names of its classes, and its fields."""
     names = [cls.__name__ for cls in type(error).__mro__ if issubclass(cls, Exception)]
     fields: dict[str, Any] = {"text": str(error)}
     if isinstance(error, DeltaError):
@@ -129,6 +130,7 @@ def _packed_or_text(value: Any) -> Any:
 
 
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
+    """The error of _packed_error, of the nearest class that this process knows."""
     if "message" in value:
         error_classes = {cls.__name__: cls for cls in _classes_from(DeltaError)}
         nearest, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)

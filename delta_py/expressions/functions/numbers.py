@@ -158,6 +158,9 @@ def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> 
 
 
 def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
+    """Compute in 256 bits, and then round to the result type. Where Arrow's type is the same as Spark's, Arrow's kernel is
+    enough.
+    """
     left, right = (DecimalType(a.type.precision, a.type.scale) for a in arguments)
     exact = left.precision + right.precision + 1 if name == "*" else result.precision
     if exact <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
@@ -260,6 +263,9 @@ def _remainder(arguments: list[Any], result: DataType) -> Any:
 
 
 def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
+    """dividend - trunc(dividend / divisor) * divisor, computed with integers: both operands in units of the smaller scale
+    step.
+    """
     scale = max(dividend.type.scale, divisor.type.scale)
     top_digits = _digits(dividend) + scale - dividend.type.scale
     bottom_digits = _digits(divisor) + scale - divisor.type.scale

@@ -61,6 +61,7 @@ def _refused(pattern: str, what: str) -> Exception:
 
 
 def _plain(pattern: str, place: int, only_tests: bool) -> str:
+    """Translate one ordinary character."""
     character = pattern[place]
     if character == ".":
         return f"[^{_LINE_END}]"
@@ -94,6 +95,7 @@ def _quantified(pattern: str, place: int, result: list[str], translated: str, ch
 
 
 def _escape(pattern: str, place: int) -> tuple[str, int]:
+    """Translate the escape at a position; also returns the position after it."""
     following = pattern[place + 1 : place + 2]
     if following.lower() in _CLASSES and following:
         inside = _CLASSES[following.lower()]
@@ -104,6 +106,7 @@ def _escape(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _group(pattern: str, place: int) -> tuple[str, int]:
+    """Translate the beginning of a group; also returns the position after it."""
     if pattern.startswith("(?:", place):
         return "(?:", place + 3
     if pattern.startswith("(?", place) or pattern.startswith("(*", place):
@@ -112,6 +115,7 @@ def _group(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _class(pattern: str, place: int) -> tuple[str, int]:
+    """Translate the character class at a position; also returns the position after it."""
     start = place
     place += 1
     parts = ["["]

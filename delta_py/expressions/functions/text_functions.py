@@ -38,6 +38,9 @@ def _special_pattern(upper: bool) -> str:
 
 
 def _change_case(values: Any, *, upper: bool) -> Any:
+    """Arrow's kernels change one character at a time. This differs from Spark for characters whose other case has several,
+    such as ß, and for the last sigma of a word.
+    """
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
@@ -248,6 +251,7 @@ def _translate(arguments: list[Any], result: DataType) -> Any:
 
 
 def _unused(values: Any, count: int) -> list[str]:
+    """Characters of the private use area that no value contains."""
     characters: list[str] = []
     for code in range(0xF0000, 0x10FFFE):
         if len(characters) == count:

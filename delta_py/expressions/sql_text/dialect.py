@@ -332,6 +332,7 @@ class _Parser(SparkParser):
         return self._chain(self._shift, {TokenType.AMP: exp.BitwiseAnd})
 
     def _shift(self) -> Any:
+        """Parse shifts. The tokenizer gives `<<`, `>>` and `>>>` as two or three separate tokens."""
         left = self._parse_term()
         while self._is_shift():
             symbol = self._curr.token_type

@@ -369,6 +369,7 @@ class _Printer:
 
     @contextmanager
     def _scope(self, names: list[str]) -> Iterator[list[str]]:
+        """Let a lambda function's variables have names that no column has, inside the block. Yields these names."""
         outer, lower = self._variables, [name.lower() for name in names]
         if len(set(lower)) < len(lower):
             raise not_an_expression(self._sql, "a lambda function has two variables of one name")

@@ -302,6 +302,7 @@ class _Plan:
 
 
 def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats) -> _Plan:
+    """Which columns of `add` to read, and whether statistics come from JSON text, from structs, or from both."""
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
     parsed_columns, parsed_leaves = _parsed_columns(part, add, requested_stats)

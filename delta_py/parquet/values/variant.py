@@ -248,6 +248,7 @@ class _Layout:
 
 
 def _layout(data: Ndarray, start: Ndarray) -> _Layout:
+    """Where the parts of each object or array begin, from its header."""
     header = data[start].astype(np.int64) >> 2
     is_object = data[start] & 3 == _OBJECT
     is_large = np.where(is_object, header >> 4, header >> 2) & 1

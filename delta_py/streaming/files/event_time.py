@@ -64,6 +64,9 @@ class EventTime:
         return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
 
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
+        """The snapshot's files, with the bounds of their times as numbers. Unknown bounds include all times. timeless: the
+        file may have rows without a time.
+        """
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             minima = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
