@@ -65,7 +65,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
         _give_up_history(store, now_ms)
         _check_protected_gone(store)
     elif traces.protects_history and truncate_history:
-        _put_barrier(store)
+        _put_barrier(store)  # the versions from this one on can be loaded without the commits that use the feature
         if has_changed:
             _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
         _give_up_history(store, now_ms)
@@ -75,7 +75,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
             _put_barrier(store)
     protects = traces.protects_history and not truncate_history
     version = _leave_protocol(store, feature, traces, protects=protects, truncate_history=truncate_history)
-    if protects:  # so that readers need not replay the commit itself
+    if protects:  # the newest checkpoint then includes the commit, which readers need not replay
         with harmless(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version

@@ -369,12 +369,12 @@ def _with_metrics_of(
     changed."""
     change: Counter[str] = Counter()
     for file in files:
-        first, last = file.before is None, vectors[file.path] is None
-        change["DeletionVectorsAdded"] -= last
-        change["DeletionVectorsUpdated"] += first - last
-        change["DeletionVectorsRemoved"] += first  # an updated vector counts as added and as removed too
-        change["FilesRemoved"] += last
-        change["BytesRemoved"] += file.theirs.size_bytes * last
+        had_no_vector, is_removed = file.before is None, vectors[file.path] is None  # is_removed: no row remains
+        change["DeletionVectorsAdded"] -= is_removed
+        change["DeletionVectorsUpdated"] += had_no_vector - is_removed
+        change["DeletionVectorsRemoved"] += had_no_vector  # an updated vector counts as added and as removed too
+        change["FilesRemoved"] += is_removed
+        change["BytesRemoved"] += file.theirs.size_bytes * is_removed
     metrics = dict(commit_info.get("operationMetrics") or {})
     if commit_info.get("operation") == "UPDATE":
         del change["FilesRemoved"]  # it counts each file from which it deletes rows

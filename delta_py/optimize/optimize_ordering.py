@@ -250,11 +250,12 @@ class Clustering(Ordering):
         cubes = pc.if_else(columns.is_valid(), cubes, None)
         is_ours = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
         is_other = pc.fill_null(pc.not_equal(columns, self._columns_text), False)
+        # Files that we clustered by the present columns, and files in no cube, may join a larger cube.
         can_go_on = np.asarray(pc.and_(is_ours, pc.invert(pc.and_(is_other, cubes.is_valid()))))
         numbers, sizes = _cube_numbers(cubes), files["size"].to_numpy()
         cube_sizes = np.bincount(numbers[can_go_on], sizes[can_go_on], minlength=int(numbers.max(initial=0)) + 1)
         is_small = (numbers == 0) | (cube_sizes[numbers] < request.min_cube_bytes)
-        chosen = can_go_on & is_small
+        chosen = can_go_on & is_small  # number 0 stands for files in no cube
         if request.full:
             chosen |= ~can_go_on
         chosen_cubes = np.unique(numbers[chosen])

@@ -43,7 +43,7 @@ _BUFFERS_BYTES = 16 * 1024 * 1024
 # At most this many bytes of a remote file are fetched in addition to the row group being decoded. The limit is large, because
 # each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
-_MANY_ROWS_KEPT = 0.8
+_MOST_MATCHING_SHARE = 0.8
 _RECENT_PLANS = 8
 
 
@@ -237,8 +237,9 @@ class ScanReader:
             remaining_count = len(rows) if mask is None else int(mask.sum())
             if remaining_count == 0:
                 return None
+            # Dropping a few rows costs more than it saves, so rows that do not match are left to the caller if it allows that.
             if mask is not None and (
-                remaining_count < len(rows) * _MANY_ROWS_KEPT or (remaining_count < len(rows) and self._row_filter.must_drop)
+                remaining_count < len(rows) * _MOST_MATCHING_SHARE or (remaining_count < len(rows) and self._row_filter.must_drop)
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))

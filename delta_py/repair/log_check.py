@@ -187,6 +187,7 @@ class LogCheck:
             if is_newest or recorded is not None:
                 rebuilt = self._rebuilt(version, checkpoint)
             if rebuilt is not None and self._proves(rebuilt):
+                # None: not compared. Empty: the checkpoint agrees with the log.
                 by_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
         except CorruptTableError as error:
             yield self._broken(checkpoint, error.message, can_repair=True)

@@ -99,7 +99,7 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
     return values
 
 
-def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
+def assigned_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
     """As `assigned`, for Python values. Timestamps without a zone are read in the session's zone."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)

@@ -365,8 +365,12 @@ class _Merge:
 
 
 def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
-    """Which of the matches change a row that is still unchanged. changes: of each row until now, and with these. rows: the
-    numbers of the rows that the clause changes. Raises UnsupportedOperationError as _changed_once."""
+    """The positions, in `rows`, of the matches that a clause may apply: for a row with several matches that is deleted, the
+    first.
+
+    rows: the row number of each match to which the clause applies. changes: how each row was changed so far; it is updated.
+    Raises UnsupportedOperationError as _changed_once.
+    """
     only_removes = clause.action == "delete" and clause.condition is None
     earlier = changes[rows]
     if only_removes:

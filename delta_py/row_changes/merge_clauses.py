@@ -101,8 +101,8 @@ def check_order(clauses: Sequence[AnyClause]) -> None:
 
 
 def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
-    """The clauses, except updates of nothing without a condition at the end of their kind: rows that these match do not count as
-    changed.
+    """The clauses without those that change nothing: updates without assignments and condition that are the last of their
+    kind. The rows of such a clause do not count as changed.
 
     Raises as check_order. This includes an update of nothing before other clauses of its kind; delta-spark continues with these.
     """

@@ -420,6 +420,8 @@ def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any])
 
 
 def _for_each_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
+    """in_clones: wraps a function of batches, which Spark calls with frames of clones of the session."""
+
     def foreachBatch(self: Any, func: Any) -> Any:
         result = original(self, in_clones(session_of(self), func))
         _calls(self).format = _OTHER_SINK

@@ -357,7 +357,7 @@ def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
 
 def _round_decimals(values: Any, digits: int, result: DecimalType, tie: str) -> Any:
     wide = wide_decimal(values)
-    if digits < -MAX_PRECISION:
+    if digits < -MAX_PRECISION:  # every value rounds to 0; nulls stay null
         wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))
     elif digits < wide.type.scale:
         wide = pc.round(wide, digits, tie)

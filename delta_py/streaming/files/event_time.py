@@ -74,6 +74,7 @@ class EventTime:
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
+            # A file with only nulls has no times, so its range is empty.
             minima = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
             maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])
