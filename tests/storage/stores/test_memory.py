@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from benchmarks.common import HERE, run_json
-from benchmarks.make_store_tables import make_file_table
+from benchmarks.tables.make_store_tables import make_file_table
 from delta_py.object_stores.open_store import open_store
 from tests.storage.conftest import new_url
 from tests.support.servers.emulators import Emulator
@@ -39,7 +39,7 @@ def large_url(emulator: Emulator) -> Iterator[str]:
 def test_a_file_of_a_gigabyte_is_read_in_less_than_half_of_that(emulator: Emulator, large_url: str) -> None:
     small_url = new_url(emulator)
     make_file_table(open_store(small_url, emulator.options()), columns=COLUMNS, groups=1, group_rows=1000)
-    command = [sys.executable, str(HERE / "stores_run.py"), "pydelta", "rows", large_url, small_url]
+    command = [sys.executable, str(HERE / "library/stores_run.py"), "pydelta", "rows", large_url, small_url]
     run = run_json(command, {"PYDELTA_BENCH_STORE": json.dumps(emulator.settings())})
     assert run["count"] == GROUPS * GROUP_ROWS
     assert run["peak_mb"] < MOST_MB

@@ -18,21 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import (
-    bench,
-    bench_store,
-    chart,
-    make_log_table,
-    make_query_tables,
-    make_scan_table,
-    make_store_tables,
-    query_part,
-    query_run,
-    roads_part,
-    state_run,
-    stores_part,
-    stores_run,
-)
+from benchmarks import bench, chart
+from benchmarks.library import state_run, stores_run
+from benchmarks.parts import query_part, roads_part, stores_part
+from benchmarks.spark import query_run
+from benchmarks.tables import bench_store, make_log_table, make_query_tables, make_scan_table, make_store_tables
 from delta_py import DeltaTable
 from delta_py.checkpoint.checkpoint_check import open_checkpoint
 from delta_py.log.commit_reader import CommitReader
@@ -72,7 +62,7 @@ def test_log_table_may_have_its_checkpoint_in_parts(sidecars: bool, stats_struct
 def test_state_run_prints_what_it_measured(reader: str, tmp_path: Path) -> None:
     assert set(bench.STATE_READERS) == set(state_run.READERS)
     make_log_table.make_table(str(tmp_path / "t"), files=300, columns=10, commits=2)
-    command = [sys.executable, "benchmarks/state_run.py", reader, str(tmp_path / "t"), "150500"]
+    command = [sys.executable, "benchmarks/library/state_run.py", reader, str(tmp_path / "t"), "150500"]
     process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
@@ -83,7 +73,7 @@ def test_state_run_prints_what_it_measured(reader: str, tmp_path: Path) -> None:
 
 
 def test_index_run_prints_what_it_measured() -> None:
-    command = [sys.executable, "benchmarks/index_run.py", "--files", "20", "--rows", "50", "--lookups", "3"]
+    command = [sys.executable, "benchmarks/library/index_run.py", "--files", "20", "--rows", "50", "--lookups", "3"]
     process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
@@ -119,7 +109,7 @@ def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Pa
 def test_checkpoint_run_writes_a_checkpoint_and_prints_what_it_measured(writer: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     make_log_table.make_table(path, files=200, commits=3)
-    command = [sys.executable, "benchmarks/checkpoint_run.py", writer, path, "--both-forms"]
+    command = [sys.executable, "benchmarks/library/checkpoint_run.py", writer, path, "--both-forms"]
     process = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=True
     )
@@ -192,9 +182,9 @@ def test_operation_is_measured_alone_beside_the_tuned_peer(
         settings.append(environment["PYDELTA_BENCH_SETTINGS"])
         return {"seconds": [2.0 if "delta" in command else 1.0], "left": [], "peak_mb": 1}
 
-    monkeypatch.setattr("benchmarks.dml_part.run_json", run)
-    monkeypatch.setattr("benchmarks.dml_part.query_tables", lambda directory, sizes: directory / str(sizes.scan_rows))
-    monkeypatch.setattr("benchmarks.dml_part.peer_python", lambda peer: Path("python"))
+    monkeypatch.setattr("benchmarks.parts.dml_part.run_json", run)
+    monkeypatch.setattr("benchmarks.parts.dml_part.query_tables", lambda directory, sizes: directory / str(sizes.scan_rows))
+    monkeypatch.setattr("benchmarks.parts.dml_part.peer_python", lambda peer: Path("python"))
     monkeypatch.setattr(bench, "keep", None)
     monkeypatch.setattr(
         sys, "argv", ["bench.py", "--operation", "z-order by 4 columns", "--rows", "1000000", "--directory", str(tmp_path)]
@@ -214,9 +204,9 @@ def test_first_queries_take_turns_and_must_give_the_same_rows(tmp_path: Path, mo
         seconds = {"spark": 100, "pydelta": 300, "delta": 600}[source]
         return {"rows": [[query, odd.get(source)]], "at": time.time() + seconds, "spark": "4.2.0"}
 
-    monkeypatch.setattr("benchmarks.first_part.run_json", run)
-    monkeypatch.setattr("benchmarks.first_part.query_tables", lambda directory, sizes: directory)
-    monkeypatch.setattr("benchmarks.first_part.peer_python", lambda peer: peer)
+    monkeypatch.setattr("benchmarks.parts.first_part.run_json", run)
+    monkeypatch.setattr("benchmarks.parts.first_part.query_tables", lambda directory, sizes: directory)
+    monkeypatch.setattr("benchmarks.parts.first_part.peer_python", lambda peer: peer)
     sizes = replace(bench.QUICK, runs=1)
     part = bench.PARTS["first"](tmp_path, sizes, tmp_path)
     assert len(runs) == 16 and runs[:8] == runs[8:], "two rounds, the first one to warm up"
