@@ -232,8 +232,8 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
             # The winner replaces the file's current vector, and not another one, by a new vector.
-            has_new_vector = theirs is not None and theirs.deletion_vector is not None
-            stays = has_new_vector and remove.key == live_file.key != theirs.key
+            new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None
+            stays = new_key is not None and remove.key == live_file.key != new_key
             we_remove_file = path in removed and path not in added
             if theirs is None or not stays or we_remove_file:
                 removed_paths.add(path)
