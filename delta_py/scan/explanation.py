@@ -157,6 +157,7 @@ class _Answer:
             unknown = condition.says_nothing_of(batch)
             self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
             self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
+        # The first part of the statistics that rules a file out without the others is its reason.
         for reason, parts in _PARTS:
             if not ruled_out.true_count:
                 return

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError
 from delta_py.scan.summands import LONG_MAX, Numbers, Summand, pointed
 
-_MOST_HELD = 65_536
+_MOST_PENDING_GROUPS = 65_536
 _FEW = 1_024  # a batch with fewer rows is too small to estimate the number of groups
 
 
@@ -59,9 +59,10 @@ def partial_batches(batches: Iterable[pa.RecordBatch], aggregates: PartialRows, 
         groups = adding.grouped(rows)
         is_worth_it = rows.num_rows < _FEW or groups.num_rows <= rows.num_rows // 2
         pending_groups.append(groups)
-        if sum(part.num_rows for part in pending_groups) > _MOST_HELD or not is_worth_it:
+        if sum(part.num_rows for part in pending_groups) > _MOST_PENDING_GROUPS or not is_worth_it:
             pending_groups = [adding.together(pending_groups)]
-            if pending_groups[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
+            # Groups that hardly became fewer are returned, so that adding them up again does not take ever more time.
+            if pending_groups[0].num_rows > _MOST_PENDING_GROUPS // 2 or not is_worth_it:
                 yield from adding.in_output_form(pending_groups.pop()).to_batches()
     if pending_groups:
         yield from adding.in_output_form(adding.together(pending_groups)).to_batches()

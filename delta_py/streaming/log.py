@@ -60,12 +60,9 @@ class StreamLog:
         if commits:
             self._newest = commits[max(commits)]
         elif version > 0 or known_commit is not None:
-            self._look_again(version - 1)
-        if (
-            known_commit is not None
-            and (current_commit := commits.get(known_commit.version)) is not None
-            and current_commit != known_commit
-        ):
+            self._look_again(version - 1)  # no commits: the table is unchanged, or gone
+        current_commit = None if known_commit is None else commits.get(known_commit.version)
+        if current_commit is not None and current_commit != known_commit:
             self._look_again(version - 1)
 
     def _look_again(self, version: int) -> None:

@@ -61,7 +61,9 @@ class SchemaStops:
         first = min(last, start.version)
         config = self._log.state_at(first).config
         states = [(first, config)]
-        for file in [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last):
+        # A batch within the initial snapshot reads no commits.
+        commits = [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last)
+        for file in commits:
             commit = self._log.read(file)
             if commit.protocol is not None or commit.metadata is not None:
                 config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)

@@ -370,22 +370,23 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
     assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
     deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
     counts = (touched.deleted_count, touched.updated_count)
-    came_once = counts == (len(deleted), len(updated)) and deleted.isdisjoint(updated)
-    may_repeat = repeats is Repeats.IGNORED and touched.updated_count == len(updated) and deleted.isdisjoint(updated)
-    if not came_once and not may_repeat:
+    is_apart = deleted.isdisjoint(updated)
+    has_no_repeats = is_apart and counts == (len(deleted), len(updated))
+    repeats_only_deletes = is_apart and touched.updated_count == len(updated)
+    if not has_no_repeats and not (repeats is Repeats.IGNORED and repeats_only_deletes):
         raise _repeated(file, sum(counts), len(deleted | updated), repeats)
-    present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
+    deleted_before = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
     row_count = stored_row_count(store, file.path, file.size_bytes)
-    rows = _Rows(row_count, _within(present, row_count), deleted, updated)
+    rows = _Rows(row_count, _within(deleted_before, row_count), deleted, updated)
     removed_rows = deleted | updated
-    if not removed_rows.isdisjoint(present) or removed_rows.max() >= row_count:
-        raise _mismatch(file, rows, "some of those that go are not there, or are deleted already")
+    if not removed_rows.isdisjoint(deleted_before) or removed_rows.max() >= row_count:
+        raise _mismatch(file, rows, "some of the rows to delete do not exist, or are deleted already")
     return rows
 
 
-def _within(present: BitMap64, row_count: int) -> BitMap64:
+def _within(vector: BitMap64, row_count: int) -> BitMap64:
     """The vector without positions after the file's last row. Such vectors exist, and readers ignore these positions."""
-    return present & BitMap64(range(row_count))
+    return vector & BitMap64(range(row_count))
 
 
 def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:

@@ -51,9 +51,10 @@ class Names:
             return Named("target", target[max(target)]) if target else None
         if not target:
             return Named("source", next(iter(source.values())) if len(source) == 1 else None)
-        # If a source column had as many qualifiers, the name would be ambiguous. So the source gets other qualifiers.
-        certain = max(target) > 0 and max(source) <= max(target)
-        return Named("target", target[max(target)]) if certain else None
+        # With no more qualifiers in the source's reading, the column is the target's: with as many, Spark would have reported an
+        # ambiguous name.
+        is_targets = max(target) > 0 and max(source) <= max(target)
+        return Named("target", target[max(target)]) if is_targets else None
 
     def is_known(self, path: tuple[str, ...], side: Side) -> bool:
         """Return whether the side may have such a column or field."""
@@ -66,6 +67,7 @@ class Names:
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
+        """As _target; any leading parts may be qualifiers."""
         counts = range(_MOST_QUALIFIERS + 1)
         types_by_count = (self._matching_types(self.source, path, count) for count in counts)
         return {count: kind for types in types_by_count for count, kind in types.items()}

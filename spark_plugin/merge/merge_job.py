@@ -259,6 +259,7 @@ class MergeRun:
         limits = facts.restriction
         if limits is not None and clauses:
             conditions = [condition.column for condition in clauses if condition is not None]
+            # A clause without a condition applies to any row that has no match.
             limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
         needed_rows = self.target.needed_rows(frame, limits)

@@ -48,7 +48,7 @@ SOURCE_ROW = "__pydelta_source_row"
 """A unique number of each row of the source."""
 
 _FEW_KEYS = 1000
-_HELD_BYTES = 64 * 1024 * 1024
+_MOST_CACHED_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
 _TEXT_BYTES = 8
 _MANY_BYTES = 2**62
@@ -90,7 +90,7 @@ def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
     # A file may be missing when the source is read for the second time.
     skips_files = is_on(frame.sparkSession, IGNORE_MISSING_FILES, default=False)
     repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
-    return repeats and internals.estimated_bytes(frame) > _HELD_BYTES
+    return repeats and internals.estimated_bytes(frame) > _MOST_CACHED_BYTES
 
 
 def reads_table(source: DataFrame, table: TablePath) -> bool:
@@ -261,7 +261,8 @@ def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | N
                 condition = bound.target > low
             case _:
                 condition = bound.target >= low
-    return condition | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else condition
+    source_has_nulls = count < aggregated["rows"]
+    return condition | bound.target.isNull() if bound.comparison == "<=>" and source_has_nulls else condition
 
 
 def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:

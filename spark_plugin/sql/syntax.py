@@ -269,7 +269,7 @@ class Words:
         bracket that closes after it, or to the end. Raises if there is no text."""
         start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
         while (token := self._token()) is not None and not self.at(";"):
-            is_subquery = self._next == first and self.at("(")
+            is_subquery = self._next == first and self.at("(")  # a bracket may be a stop, but not as the first character
             at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)
             if at_stop or (brackets == 0 and self.at(")")):
                 break
@@ -335,6 +335,7 @@ class Words:
             if brackets > 0:
                 continue
             at_stop = self._at_stop(stops, ahead)
+            # WHEN may be a stop too (in MERGE). Directly after the CASE it can only be the CASE's own.
             if word == "WHEN" and (ahead == 1 or not at_stop):
                 return True
             if at_stop or word in (",", "THEN", "ELSE") or self._ends_case(self._next + ahead):

@@ -188,8 +188,8 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
 def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
     """Return the names that the condition of REPLACE ON may use for the table: its alias, or its name."""
     assert insert.replaces_on is not None
-    named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
-    return alias_of(spark, named, target, text)
+    parsed = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
+    return alias_of(spark, parsed, target, text)
 
 
 def _replacing_on(
