@@ -364,6 +364,7 @@ def _clock(seconds: float) -> str:
 
 
 def _amounts(done: float, total: float, unit: str) -> str:
+    """How much is done, and of how much."""
     if unit != "bytes":
         return f"{int(done):,}/{round(total):,} {unit}"
     scale, name = byte_unit(total)
@@ -372,6 +373,7 @@ def _amounts(done: float, total: float, unit: str) -> str:
 
 
 def _rate(per_second: float, unit: str) -> str:
+    """The speed, per minute if it is less than one per second."""
     if unit == "bytes":
         scale, name = byte_unit(per_second)
         return f"{per_second / scale:,.1f} {name}/s"

@@ -65,6 +65,7 @@ def is_visible(text: str) -> bool:
 
 
 def _visible_run(text: str, start: int, end: int, escape: Callable[[str], str]) -> str:
+    """The part of the text with escapes in place of characters that cannot be seen, or that change how others look."""
     run = text[start:end]
     if run.isprintable() and _INVISIBLE.search(run) is None:
         return run

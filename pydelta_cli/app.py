@@ -104,6 +104,7 @@ class _QuickValue:
         self._typers = typers
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value in the parameter's type. Frequent types are converted here; the others by typer, which is slow to load."""
         param_type = param.type_descriptor
         if value is None:
             return () if param_type.is_list else None
@@ -174,6 +175,7 @@ def _whole_program(version: Release = False) -> None:
 
 
 def _with_common_options(command: Command) -> Callable[..., None]:
+    """The command as a function for typer: with the common options, and without the run, which is made of them."""
     hints = typing.get_type_hints(command, include_extras=True)
     command_parameters = [
         parameter.replace(annotation=hints[parameter.name])

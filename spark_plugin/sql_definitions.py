@@ -286,6 +286,8 @@ def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
 
 
 def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
+    """Return the method of DeltaTable that does the same as the statement, or `truncate`, with its arguments; None for another
+    statement."""
     node = plan.node
     match plan.kind:
         case "AddColumns":

@@ -425,6 +425,7 @@ def _is_column(expression: Any, column: Any) -> bool:
 
 
 def _name_of_relation(relation: Any) -> tuple[str, ...] | None:
+    """Return the name of a table in a catalog, without the name of the session catalog; None if the relation has none."""
     catalog, identifier = relation.catalog(), relation.identifier()
     if not catalog.isDefined() or not identifier.isDefined():
         return None

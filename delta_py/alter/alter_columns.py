@@ -217,6 +217,9 @@ def _physical(config: TableConfig, path: Path) -> Path:
 
 
 def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    """Raise unless the table has column mapping, and the path is a field of a struct. condition, what: the error's class and
+    its words for the change.
+    """
     name = joined_name(path)
     if config.column_mapping_mode == "none":
         raise UnsupportedOperationError(

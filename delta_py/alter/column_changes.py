@@ -357,6 +357,7 @@ def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: St
 
 
 def _new(column: StructField, path: Path) -> StructField:
+    """Return the column if old rows may lack it: it is nullable and has no default."""
     if not column.nullable or any(not f.nullable for f in all_fields(column.data_type)):
         raise _CannotReplace(f"the new column {joined_name((*path, column.name))} is NOT NULL")
     if DEFAULT in column.metadata:

@@ -175,6 +175,7 @@ def _resolve(
 
 
 def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
+    """Raise unless there is one start and at most one end."""
     if first is None and first_ms is None:
         raise ChangeDataFeedError(
             "A change data feed read needs a start: give startingVersion or startingTimestamp.",
@@ -210,6 +211,7 @@ def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, 
 
 
 def _with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
+    """The bounds with the schema of the rows: that of the last version if columns are mapped, and otherwise the newest."""
     def at(version: int) -> Snapshot:
         return latest if version == latest.version else Snapshot.load(store, version)
 

@@ -206,6 +206,7 @@ def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
 
 
 def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    """The changes of the commits as one batch."""
     try:
         return _columns([line for parsed in commits for line in parsed.lines], commits)
     except _MALFORMED as error:

@@ -166,6 +166,7 @@ class PreparedCommit:
         return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
 
     def _commit_info(self, now_ms: int) -> CommitInfo:
+        """The commitInfo action. Its in-commit timestamp is later than that of the commit before, even if the clock is not."""
         times = {"timestamp": now_ms}
         if self.in_commit_timestamps:
             previous = self.previous_timestamp_ms

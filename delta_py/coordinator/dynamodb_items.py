@@ -268,6 +268,7 @@ def _without_user(endpoint: str) -> str:
 
 
 def _number(name: str, text: str | None, default: float) -> float:
+    """The number of seconds in a parameter of the URL."""
     try:
         number = default if text is None else float(text)
     except ValueError:

@@ -66,6 +66,7 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
 
 
 def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
+    """The number as a constant of the decimal type; None if it does not fit exactly."""
     number = decimal.Decimal(value)
     rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
     if rounded != number or number.copy_abs() >= 10 ** (target.precision - target.scale):
@@ -74,6 +75,7 @@ def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
 
 
 def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
+    """The number as a constant of the integral type; None if it does not fit exactly."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     low, high = INTEGRAL_RANGE[target]

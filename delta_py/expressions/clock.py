@@ -34,6 +34,7 @@ def at_time(expression: Expression, now: datetime.datetime, session_timezone: st
 
 
 def _value(name: str, now: datetime.datetime, zone: str) -> Literal:
+    """The constant that stands for a function of the clock in one statement."""
     if name == "current_timezone":
         return Literal(zone, STRING)
     if name == "current_timestamp":

@@ -124,6 +124,7 @@ def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
 
 
 def _common_number(first: DataType, second: DataType) -> DataType:
+    """The common type of two numbers of different types, as in Spark."""
     if is_fractional(first) or is_fractional(second):
         return DOUBLE  # two floats have equal types and are handled before
     if is_integral(first) and is_integral(second):

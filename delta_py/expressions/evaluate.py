@@ -91,6 +91,7 @@ def can_evaluate(expression: Expression, schema: StructType) -> bool:
 
 
 def _is_evaluable(node: Node) -> bool:
+    """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
         function = FUNCTIONS.get(node.expression.name)
         if function is not None and function.run is None:

@@ -213,6 +213,7 @@ def _apply(inner: Bounds, change: Any) -> Bounds | None:
 
 
 def _becomes_null(before: Any, after: Any) -> bool:
+    """Whether a value that was there before is null afterwards."""
     if before is None:
         return False
     if isinstance(before, pa.Scalar):

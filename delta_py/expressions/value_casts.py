@@ -244,6 +244,7 @@ def fit_decimal(values: Any, target: DecimalType) -> Any:
 
 
 def _raise_outside(wide: Any, target: DecimalType) -> None:
+    """Raises the overflow for the first value with too many digits; for the largest if such a limit is no decimal of Arrow."""
     whole_digits = target.precision - target.scale
     if whole_digits + wide.type.scale < 76:
         limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)

@@ -186,6 +186,7 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
 
 
 def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
+    """The segment's footer. Raises UnusableSegmentError if it is missing, damaged or not the one that the log describes."""
     try:
         with store.open_input(segment.path, segment.bytes) as file:
             size = file.size()

@@ -107,6 +107,7 @@ def bounded_columns(config: TableConfig) -> list[Path]:
 
 
 def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
+    """The column's row of the report: how many files have bounds, and the shares of files that queries would read."""
     count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
     bounded_count = 0

@@ -269,6 +269,7 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        """The complete lines of each piece of the file, with the number of the first."""
         number, partial_line, limit = 1, b"", limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):

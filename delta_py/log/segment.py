@@ -215,6 +215,7 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
+    """The log files of the versions from start to end. A checkpoint in parts counts only if all its parts are there."""
     listing = Listing(first_listed=start, begun_at=time.monotonic())
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
@@ -268,6 +269,7 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
 def _choose_checkpoint(
     listing: Listing, version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> Checkpoint | None:
+    """The newest usable checkpoint up to the version; checkpoints are sorted by preference."""
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue

@@ -77,6 +77,7 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
 
 
 def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
+    """Compact one batch of bins, and note how many small files remain. Returns the version; None if nothing was committed."""
     snapshot = Snapshot.load(store)
     request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).wanting(settings.min_files)

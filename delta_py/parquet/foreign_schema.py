@@ -105,6 +105,7 @@ def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None
 
 
 def _leaf_type(column: Any, path: Path) -> DataType:
+    """The type of a column of a file that no Delta writer wrote. Raises NoDeltaType if Delta has no such type."""
     kind = column.logical_type.type
     if kind == "NONE":
         return _PHYSICAL[column.physical_type]
@@ -167,6 +168,9 @@ def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
 
 
 def _with_notes(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
+    """The field with what Spark's schema in the footer adds: comments. A variant has the form of a struct in the file, so it
+    is refused.
+    """
     if spark_field is None:
         return f
     inner = f.data_type

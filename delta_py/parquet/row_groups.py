@@ -209,6 +209,7 @@ def _same(name: str, expected_name: str, exact: bool) -> bool:
 
 
 def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
+    """The positions of the fields along the path; None if there is no such field."""
     if not path:
         return ()
     if not isinstance(data_type, StructType):

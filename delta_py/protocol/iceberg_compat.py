@@ -194,6 +194,7 @@ def _check_types(version: int, schema: StructType) -> None:
 
 
 def _is_allowed(version: int, kind: DataType) -> bool:
+    """Whether a table with this version of IcebergCompat may have the type."""
     if isinstance(kind, ArrayType | MapType):
         return version > 1
     if isinstance(kind, GeospatialType):
@@ -215,6 +216,7 @@ def _check_type_changes(version: int, schema: StructType) -> None:
 
 
 def _iceberg_changes(old: str, new: str) -> bool:
+    """Whether Iceberg allows this change of a column's type."""
     if old in _WHOLE and new in _WHOLE:
         return _WHOLE.index(old) < _WHOLE.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]

@@ -207,6 +207,7 @@ def _civil_days(parts: re.Match[str]) -> int | None:
 
 
 def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
+    """Parsed by Arrow if all texts have the same form, and otherwise one by one."""
     bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
     if bulk is not None:
         return bulk
@@ -304,6 +305,8 @@ def format_partition_values(values: pa.Array, data_type: DataType) -> list[str |
 
 
 def _date_text(number: int) -> str:
+    """The day in ISO form. Years that Python's dates do not have are moved by cycles of 400 years, which have equal calendars.
+    """
     ordinal = number + _EPOCH_ORDINAL
     cycles = 0 if date.min.toordinal() <= ordinal <= date.max.toordinal() else (ordinal - _EPOCH_ORDINAL) // _CYCLE_DAYS
     day = date.fromordinal(ordinal - _CYCLE_DAYS * cycles)

@@ -350,6 +350,7 @@ class Settlement:
     # ------------------------------------------------------------ helpers
 
     def _decide(self, commit: StagedCommit, standing: Standing, why: str) -> None:
+        """Record the verdict. Raises CorruptTableError if it contradicts an earlier one."""
         present = self._verdicts[commit]
         if present.standing is standing:
             return

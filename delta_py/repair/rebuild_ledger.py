@@ -257,6 +257,7 @@ def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
 
 
 def _one_identity(tables: Sequence[_Table]) -> str:
+    """The identity of the one ledger of all tables. Raises if there are several, or if two paths have the same table."""
     by_identity: dict[str, list[str]] = {}
     for table in tables:
         by_identity.setdefault(table.identity, []).append(table.path)

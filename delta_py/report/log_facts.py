@@ -69,6 +69,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
 
 
 def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
+    """The version that _last_checkpoint names; None if there is no such file."""
     hint = read_last_checkpoint(snapshot.store)
     if hint is not None:
         return hint.version

@@ -81,6 +81,9 @@ def _sql_name(path: Path) -> str:
 def _map(
     paths: Sequence[Path], columns: Sequence[ColumnSkipping], roles: Mapping[Path, str], stats: FileStats
 ) -> FileMap | Unknown:
+    """The files over two columns: those that order the table, then those that queries use most, then those that separate files
+    best.
+    """
     usable = {path: column for path, column in zip(paths, columns, strict=True) if column.with_bounds}
     if len(usable) < 2:
         return Unknown("the map needs two columns with minima and maxima")

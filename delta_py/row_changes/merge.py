@@ -352,6 +352,7 @@ class _Merge:
                 yield number, clause, matching_rows
 
     def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """What the clause does to the rows: their addresses, the change, and the new rows if it makes some."""
         code, count = _CODES[clause.action], rows.num_rows
         if code == INSERTED:
             columns = {FILE: pa.nulls(count, pa.int32()), ROW: pa.nulls(count, pa.int64())}

@@ -200,6 +200,7 @@ def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> Ne
 
 
 def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
+    """The assignments of SET * and INSERT *: each column of the target gets the source's column of its name."""
     excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
     _check_known(excluded_columns, target, source, clause)
     assignments = {}

@@ -169,6 +169,7 @@ def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
 
 
 def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
+    """The condition that the target's value must fulfil to match any known value of the source; None if all values may."""
     if not len(known_values):
         return FALSE
     kind = sided.data_type

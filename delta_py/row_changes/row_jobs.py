@@ -85,6 +85,7 @@ def change_rows(
 def _changed_rows(
     dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
 ) -> list[TaskChanges]:
+    """Make the changes of the scan's rows in threads, and then the rows that come after them."""
     state = dml.change_state()
     changes: list[TaskChanges] = []
     if scan is not None:

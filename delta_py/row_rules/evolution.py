@@ -88,6 +88,8 @@ def check_same_types(table: StructType, data: StructType, path: Path = ()) -> No
 
 
 def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
+    """Raise unless the data has the type of the table, or void, or an integer type that files store in the same way and that
+    the table's is wider than."""
     match table, data:
         case StructType(), StructType():
             check_same_types(table, data, path)

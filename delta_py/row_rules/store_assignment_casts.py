@@ -107,6 +107,8 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
 
 
 def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target.
+    """
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)

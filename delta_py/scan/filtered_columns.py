@@ -33,6 +33,7 @@ class FilteredColumns:
         self._tables: OrderedDict[str, Counter[Path]] = OrderedDict()
 
     def note(self, snapshot: Snapshot, predicate: Expression) -> None:
+        """Count the columns that the filter compares. The least recently read tables are forgotten."""
         if _is_counted_elsewhere.get():
             return
         columns = set(_compared(predicate))

@@ -75,6 +75,7 @@ def answer_from_log(
 
 
 def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Table | None:
+    """The answer from the statistics of all files; None if a file has too few, or the groups are too many."""
     leaves = {**pruner.stats_leaves, **columns.leaves}
     parts = [columns.schema.empty_table()]
     for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):

@@ -40,6 +40,7 @@ class Numbers:
     bounds: _Bounds
 
     def scaled(self, scale: int) -> Numbers | None:
+        """The same numbers with more decimal places; None if they may not fit 64 bits."""
         factor = 10 ** (scale - self.scale)
         if factor == 1:
             return self
@@ -101,6 +102,7 @@ class Summand:
         return values.cast(kind)
 
     def _wide(self, batch: pa.RecordBatch) -> Any:
+        """The values as decimals with so many digits that no step overflows."""
         if self.column is not None:
             kind = batch[self.column].type
             return batch[self.column].cast(pa.decimal256(kind.precision, kind.scale))

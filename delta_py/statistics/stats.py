@@ -416,11 +416,12 @@ def _is_plain_integer(statistics: Any) -> bool:
 
 
 def _footer_micros(statistics: Any, raw: Any, side: str) -> int | None:
+    """The footer's number in microseconds, rounded outwards; None if it is no bound to trust. side: "min" or "max"."""
     if statistics.logical_type.type != "TIMESTAMP":
         return None
     unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
     if unit not in _TO_MICROS:
         return None
-    times, parts = _TO_MICROS[unit]
-    micros = raw * times // parts if side == "min" else -(-raw * times // parts)
+    factor, divisor = _TO_MICROS[unit]
+    micros = raw * factor // divisor if side == "min" else -(-raw * factor // divisor)
     return micros if _FIRST_SAFE_MICROS <= micros < 2**63 else None

@@ -186,6 +186,7 @@ class CoordinatedStore:
             return self._read_commit(path, read)
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
+        """Read the staged commit, or the published one if it was moved there in the meantime."""
         staged, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
         if staged is not None:
             try:

@@ -167,6 +167,7 @@ def _is_nested(data_type: DataType) -> bool:
 
 
 def _is_readable(was: DataType, now: DataType) -> bool:
+    """Whether rows with the old type can be read with the new one. The types inside nested ones are compared elsewhere."""
     if was == VOID:
         return True
     if _is_nested(was) or _is_nested(now):

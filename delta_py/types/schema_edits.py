@@ -119,6 +119,7 @@ def placed(fields: Fields, field: StructField, after: str | None) -> Fields:
 
 
 def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
+    """The type with a change of the part at the path."""
     if not path:
         return change(data_type)
     name, *inner = path

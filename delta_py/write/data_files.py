@@ -335,6 +335,7 @@ class FileSetWriter:
             self._close(next(iter(self._open.values())))
 
     def _start(self, partition: _Partition) -> _OpenFile:
+        """Open the partition's next file."""
         codec = self._layout.compression
         is_change = self._change_type is not None
         name = data_file_name(

@@ -331,6 +331,7 @@ class _RowRemover:
         self._bytes_to_copy += file.size_bytes
 
     def _write_copies(self) -> None:
+        """Write the remaining rows of the waiting files to new ones, and check that none is missing."""
         if not self._to_copy:
             return
         files, self._to_copy, self._bytes_to_copy = self._to_copy, [], 0

@@ -144,6 +144,7 @@ def _pair(pair: Any, kind: pa.MapType) -> Any:
 
 
 def _entry(name: str, value: Any, kind: pa.MapType) -> tuple[str, Any]:
+    """A member of a map's entry. Keys that are not text in JSON become text."""
     if name == "value":
         return name, _rewritten(value, kind.item_type)
     if name != "key" or pa.types.is_nested(kind.key_type):

@@ -176,6 +176,7 @@ class Save:
         return private_options
 
     def _writer(self, frame: Any, target: str | None) -> Any:
+        """Return Spark's own writer with the mode, the user's options and ours."""
         writer = adapter_of(self.spark).new_writer(frame, self.callback).format(FORMAT)
         writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():

@@ -202,6 +202,7 @@ def has_catalogs(spark: Any) -> bool:
 
 
 def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
+    """Return the entry; None if the catalog has none."""
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}

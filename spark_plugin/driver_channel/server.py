@@ -189,6 +189,7 @@ class ChannelServer:
     # ------------------------------------------------------------ one connection
 
     def _serve(self, connection: _Connection) -> None:
+        """Answer the requests of a connection, until it ends. When a connection that sent HOLD ends, the server is closed."""
         is_holding = False
         try:
             self._prove(connection)
@@ -297,6 +298,7 @@ class _Pulse:
 
     @contextlib.contextmanager
     def during(self, connection: _Connection, seconds: float) -> Any:
+        """Send pulses while a request is answered, whenever the seconds have passed, so that the client does not give up."""
         seconds = max(seconds, 0.01)
         with self._condition:
             due = time.monotonic() + seconds

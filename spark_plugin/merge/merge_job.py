@@ -297,6 +297,7 @@ class MergeRun:
         return placed.hint("rebalance", *keys).select(*changed.columns)
 
     def _places(self, matched: bool) -> list[Column]:
+        """Return the columns with the row's address; null for rows that are only inserted."""
         kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}
         if self.target.dml.row_ids is not None:
             kinds[ROW_ID] = ("row_id", "bigint")

@@ -179,6 +179,9 @@ def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
 
 
 def _bounds(parts: ConditionParts) -> list[_Bound]:
+    """Return the comparisons whose least and greatest source value limit the target's values. Only rows that fulfil the
+    condition's other parts about the source count.
+    """
     of_source = reduce(and_, parts.of_source) if parts.of_source else None
     return [
         _Bound(part.target, part.operator, part.source if of_source is None else F.when(of_source, part.source), part.data_type)

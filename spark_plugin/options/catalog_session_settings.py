@@ -95,6 +95,8 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:
+    """Return the number of tasks that a scan should have: the session's setting, or a number per core; None if neither is
+    known."""
     least_partitions = confs.get(LEAST_PARTITIONS)
     if least_partitions is not None:
         return int(least_partitions)

@@ -256,6 +256,7 @@ def _gain(kind: DataType) -> int:
 
 
 def _is_simple(column: ScanColumn) -> bool:
+    """Return whether Spark's reader returns the column as Python does, without a conversion afterwards."""
     logical = column.logical
     if column.source not in _KINDS or not _is_plain(logical) or column.physical.name.lower() in _RESERVED:
         return False

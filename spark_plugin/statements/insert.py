@@ -302,6 +302,8 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
 def _check_count(
     table: _Table, insert: ParsedInsert, target_names: Sequence[str], query_names: Sequence[str], evolves: bool
 ) -> None:
+    """Raise unless the query has as many columns as the statement fills. With schema evolution it may have more if the
+    statement names no columns."""
     if len(query_names) == len(target_names) or (evolves and len(query_names) > len(target_names) and not insert.columns):
         return
     error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"

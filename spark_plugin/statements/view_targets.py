@@ -58,7 +58,7 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     target = None if viewed is None else _target(spark, viewed)
     if viewed is None or target is None:
         return None
-    fault = viewed.fault
+    fault: str | None = viewed.fault
     if fault in (None, "columns"):  # a fault of the options is worse than one of the columns
         fault = _fault_of_options(viewed) or fault
     if fault == "columns" and statement == "DELETE":

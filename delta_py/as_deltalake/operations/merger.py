@@ -109,6 +109,7 @@ class TableMerger:
     # ------------------------------------------------------------ columns
 
     def _all(self, except_cols: Sequence[str] | None) -> dict[str, str]:
+        """Each column of the source that may be assigned, and its value: SET * and INSERT *."""
         source = self._aliases[1] or "source"
         excluded = set(except_cols or ())
         names = [field.name for field in self._schema if field.name not in excluded and self._is_assigned(field.name)]

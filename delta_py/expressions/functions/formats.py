@@ -51,6 +51,7 @@ def _named(names: tuple[str, ...], width: int | None) -> Callable[[Any], Any]:
 
 
 def _written(letters: str, values: Any) -> Any:
+    """The texts of the times for one run of equal pattern letters, such as `yyyy`."""
     match letters[0], len(letters):
         case "y", 1 | 4:
             return _padded(pc.year(values), len(letters))

@@ -75,6 +75,7 @@ def _matches(values: Any, elements: Any, sought: Any) -> tuple[_Int64, _Int64, A
 
 
 def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of container[key]. `get` is for arrays only, and only `element` accepts long positions."""
     check_count(name, operands, 2, 2)
     container, key = operands[0].data_type, operands[1].data_type
     if isinstance(container, ArrayType):

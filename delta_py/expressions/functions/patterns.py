@@ -129,6 +129,7 @@ def _split_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _split(arguments: list[Any], result: DataType) -> Any:
+    """A positive limit is the greatest number of parts; other limits return all."""
     values, pattern = arguments[:2]
     limit = arguments[2] if len(arguments) == 3 else -1
     if pattern is None or limit is None:

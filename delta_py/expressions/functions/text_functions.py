@@ -91,6 +91,7 @@ def _part_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _substring(arguments: list[Any], result: DataType) -> Any:
+    """Positions count from 1, or from the end if negative; 0 is read as 1."""
     values, position = arguments[:2]
     length = arguments[2] if len(arguments) == 3 else 2**31 - 1
     if position is None or length is None:
@@ -162,6 +163,7 @@ def _concat(arguments: list[Any], result: DataType) -> Any:
 
 
 def _replace(arguments: list[Any], result: DataType) -> Any:
+    """Replaces each occurrence, and counts the bytes that the result is longer."""
     values, old = arguments[:2]
     new = arguments[2] if len(arguments) == 3 else ""
     if old is None or new is None:

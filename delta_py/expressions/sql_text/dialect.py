@@ -81,6 +81,7 @@ def _cached_tree(sql: str) -> exp.Expression:
 
 
 def _parsed(sql: str) -> exp.Expression:
+    """The syntax tree of the text. Raises ExpressionError unless it is exactly one expression."""
     dialect = SparkExpressions()
     try:
         tokens = _mended(sql, dialect.tokenize(sql))
@@ -95,6 +96,7 @@ def _parsed(sql: str) -> exp.Expression:
 
 
 def _unexpected(sql: str, error: ParseError) -> ExpressionError:
+    """The error for a parser's error, which names the word and its position if the parser knows them."""
     details = error.errors[0] if error.errors else {}
     word, place = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
     if not word or place > len(sql) or details.get("description", "").startswith("Required argument"):

@@ -141,6 +141,7 @@ def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
 
 
 def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType], needed: Set[str]) -> Columns:
+    """The bodies of file actions as columns. A value of a wrong form is an error in a needed column, and otherwise null."""
     columns: Columns = {}
     for name, kind in kinds.items():
         values = [body.get(name) for body in bodies]

@@ -134,6 +134,7 @@ class ParquetPart:
             yield raw
 
     def _batch_rows_with_text(self) -> int:
+        """How many rows a batch may have so that its statistics' texts stay within _BATCH_TEXT_BYTES."""
         place = self._positions.get("add.stats")
         if place is None:  # the column is not text, which is reported when it is read
             return _LEAST_ROWS_WITH_TEXT

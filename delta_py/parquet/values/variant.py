@@ -362,6 +362,7 @@ def _type_number(arrow: pa.DataType) -> int:
 
 
 def _encode_decimals(typed: pa.Array) -> pa.Array:
+    """Decimals in 4, 8 or 16 bytes, by their precision."""
     precision = typed.type.precision
     number, width = (8, 4) if precision <= 9 else (9, 8) if precision <= 18 else (10, 16)
     unscaled = fixed_values(typed, "V16").view(np.uint8).reshape(-1, 16)[:, :width]

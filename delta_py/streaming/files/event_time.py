@@ -81,6 +81,7 @@ class EventTime:
             yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
+        """Bounds as numbers; `unknown` for missing bounds and for times outside of the years 1 to 9999."""
         if bounds is None:
             return pa.array(np.full(count, unknown), pa.int64())
         plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())
