@@ -417,6 +417,7 @@ class _Log:
     # ------------------------------------------------------------ checkpoints that cannot be read
 
     def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
+        """Read from the newest usable checkpoint: if one cannot be read, from the one before it."""
         while True:
             self._segment, checkpoint = self._open(self._segment)
             try:

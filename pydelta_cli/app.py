@@ -58,6 +58,7 @@ class _Quick:
     """A command, or the group of commands, whose parameters convert their values with _QuickValue."""
 
     def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with a quicker conversion of their values than typer's."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if "get_runtime_param" not in vars(parameter):

@@ -366,6 +366,7 @@ def _new(column: StructField, path: Path) -> StructField:
 
 
 def _replaced(config: TableConfig, old_field: StructField, new_field: StructField, path: Path) -> StructField:
+    """The old field with the type and nullability of the new one. Raises _CannotReplace if old rows may not fit it."""
     if old_field.nullable and not new_field.nullable:
         raise _CannotReplace(f"{joined_name(path)} would become NOT NULL")
     comment = {COMMENT: new_field.metadata[COMMENT]} if COMMENT in new_field.metadata else {}

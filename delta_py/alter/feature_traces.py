@@ -170,6 +170,7 @@ def _no_widening(snapshot: Snapshot) -> bool:
 
 
 def _remove_mapping(store: ObjectStore) -> bool:
+    """Set the mapping to none, or remove the ids that are then still in the schema."""
     snapshot = Snapshot.load(store)
     if snapshot.config.column_mapping_mode != "none":
         unset_properties(store, [MODE_PROPERTY])

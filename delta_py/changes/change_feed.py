@@ -343,6 +343,7 @@ class ChangePruner:
 
 
 def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:
+    """The changed files that may have matching rows, by their statistics."""
     batches = []
     for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
         stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None

@@ -127,6 +127,7 @@ class _Committer:
         self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
     def ratify_with_others(self, waiting: _Waiting) -> None:
+        """Wait until the commit is settled. Whoever has the turn settles those of all that wait."""
         with self._changing:
             self._waiting.append(waiting)
         try:
@@ -189,6 +190,7 @@ class _Committer:
         return False
 
     def _winner(self, waiting: _Waiting, version: int) -> WinningCommit:
+        """The commit of the version, parsed once for all that wait."""
         winner = self._winners.get(version)
         if winner is None:
             winner = winning_commit(waiting.attempts.store, version)

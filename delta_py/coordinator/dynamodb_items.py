@@ -217,6 +217,7 @@ class DynamoDbItems:
         return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
 
     def update(self, key: Key, changes: Item, same: Item) -> Item:
+        """An action that sets the attributes `changes` if those of `same` still have these values."""
         conditions = _conditions(same)
         names = {f"#u{number}": name for number, name in enumerate(changes)}
         values = {f":u{number}": value for number, value in enumerate(changes.values())}

@@ -245,6 +245,7 @@ class _Plan:
 
 
 def _constants(node: Node) -> Any:
+    """The values of literals and of the lists of IN, by the id of their node: made once, for all batches."""
     if isinstance(node.expression, Literal):
         yield id(node), literal_scalar(node.expression)
     elif isinstance(node.expression, In):
@@ -327,6 +328,7 @@ def _field_of(column: pa.Field) -> Any:
 
 
 def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -> Any:
+    """The column or field at the path, in the type that the expression was resolved for."""
     values = batch.column(path[0])
     for name in path[1:]:
         values = pc.struct_field(values, [name])

@@ -71,6 +71,7 @@ class Resolution:
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
     def condition(self, node: Node, what: str) -> Node:
+        """The node as a boolean: text is cast, as in Spark."""
         if node.data_type == BOOLEAN:
             return node
         if node.data_type in (VOID, STRING):

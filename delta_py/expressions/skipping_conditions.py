@@ -67,6 +67,7 @@ def columns_with_stats(predicate: Expression) -> frozenset[Path]:
 
 
 def _paths_with_stats(expression: Expression) -> Iterator[Path]:
+    """The columns outside of functions whose results have no bounds."""
     match expression:
         case Column(path):
             yield path
@@ -107,10 +108,11 @@ class _Files:
         self._schema = StructType(tuple(self._fields(stats)))
 
     def _fields(self, stats: FileStats) -> Iterator[StructField]:
-        for path, flat in self._flat.items():
+        """The columns by their flat names, in the types of their values or bounds; none for a column without any."""
+        for path, (flat_name,) in self._flat.items():
             known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
             if known_values is not None:
-                yield StructField(flat[0], from_arrow_type(known_values.type))
+                yield StructField(flat_name, from_arrow_type(known_values.type))
 
     # ------------------------------------------------------------ logic
 

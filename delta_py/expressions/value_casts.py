@@ -329,6 +329,7 @@ def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _seconds_to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    """The instants; the first or the last one for seconds out of range, as in Spark."""
     seconds = values.cast(pa.int64()).fill_null(0).to_numpy()
     limit = INTEGRAL_RANGE[INTEGRAL[-1]][1] // _MICROS
     micros = np.clip(seconds, -limit, limit) * _MICROS

@@ -86,6 +86,7 @@ class IndexLookup:
         return mask
 
     def _keeps(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
+        """Which files may have one of the values: candidates of a segment, and all files that no segment covers."""
         with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
             results = list(pool.map(lambda segment: self._ask(definition, segment, value_hashes), definition.segments))
         answers = [answer for answer in results if answer is not None]

@@ -116,6 +116,7 @@ def _long_property(config: TableConfig, name: str) -> int | None:
 
 
 def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
+    """The times of the commits, each at least 1 ms after the one before."""
     times: list[CommitTime] = []
     for commit in commits:
         earliest_ms = times[-1].timestamp_ms + 1 if times else commit.modification_time_ms

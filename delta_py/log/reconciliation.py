@@ -161,6 +161,7 @@ class CheckpointFiles:
             yield parsed.batch
 
     def _keep(self, raw: RawFiles, parsed: FileStats) -> None:
+        """Remember parsed statistics for later snapshots, if there is a cache for them."""
         if raw.cache_entry is None:
             return
         raw.cache_entry.remember(parsed)
@@ -222,6 +223,7 @@ class SeenKeys:
         waiting = pa.nulls(0, pa.bool_())
 
         def take(files: pa.RecordBatch) -> pa.BooleanArray:
+            """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
             nonlocal waiting
             while len(waiting) < files.num_rows:
                 waiting = pa.concat_arrays([waiting, next(groups)])

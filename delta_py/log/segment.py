@@ -241,6 +241,7 @@ def log_file(info: ObjectInfo, name: LogName) -> LogFile:
 
 
 def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
+    """Put the file to its kind in the listing. parts: collects checkpoints in parts, by version and number of parts."""
     match name.kind:
         case LogKind.COMMIT:
             listing.commits[file.version] = file

@@ -142,6 +142,7 @@ class RemoteInput(io.RawIOBase):
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
     def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
+        """Forget stretches that are not kept, and cancel the requests for them that have not begun."""
         for stretch in self._stretches:
             if not keep(stretch):
                 for _, _, future in stretch.parts:
@@ -289,6 +290,7 @@ class RemoteOutput(io.RawIOBase):
         self._under_way.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
 
     def _finish(self) -> None:
+        """Write a small file in one request; for a large one wait for its parts, and then join them."""
         client, address, connection = self._connection.client, self._address, self._connection
         if self._upload is None:
             data = b"".join(self._waiting)

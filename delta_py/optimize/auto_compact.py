@@ -112,6 +112,7 @@ class AutoCompaction(Compaction):
         return self
 
     def choose(self) -> ChosenBins:
+        """The bins of small files that are not clustered, in partitions with enough of them."""
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         considered = files.num_rows
         is_small = pc.less(files["size"], self.request.min_file_bytes)

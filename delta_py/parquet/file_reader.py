@@ -162,6 +162,7 @@ class ScanReader:
                         yield batch
 
     def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        """The plan for files like this one: recent plans are tried first, because files of a table are mostly alike."""
         calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
         for plan in self._plans:
             if plan.suits(parquet, calendar):

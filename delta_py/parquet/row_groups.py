@@ -222,6 +222,7 @@ def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
 
 
 def _physical_path(column: ScanColumn, inner: Sequence[int]) -> tuple[Path, DataType]:
+    """The names in the file, and the type, of a field. inner: its positions in the column's structs."""
     logical, physical = column.logical, column.physical
     path = [physical.name]
     for position in inner:

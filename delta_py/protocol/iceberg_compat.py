@@ -136,6 +136,7 @@ def check_map_keys(before: StructType, after: StructType) -> None:
 
 
 def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    """The paths of maps whose keys have structs, and the types of these keys."""
     match data_type:
         case StructType(fields):
             for f in fields:

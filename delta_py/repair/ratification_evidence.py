@@ -241,6 +241,9 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "the same commit is published as an earlier version")
 
     def _note_checksums(self, table: TableEvidence) -> None:
+        """A version checksum is written after ratification, so its version was ratified, and only a commit that agrees with it
+        can be that version.
+        """
         for version, checksum in table.checksums.items():
             self._raise_to(table.table_id, version, "its version checksum exists")
             for commit in self._possible(table.table_id, version):
@@ -255,6 +258,7 @@ class Settlement:
     # ------------------------------------------------------------ conclusions, until none is new
 
     def _settle(self) -> None:
+        """Apply all rules again until none decides anything more."""
         self._has_changed = True
         while self._has_changed:
             self._has_changed = False

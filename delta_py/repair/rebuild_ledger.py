@@ -176,6 +176,7 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
 
 
 def _look(path: str, options: StorageOptions) -> _Table:
+    """Look at the table, again if staged commits are published meanwhile."""
     store = open_store(path, options)
     for _ in range(_LOOKS - 1):
         with contextlib.suppress(FileNotFoundError):  # published since the listing, and not staged any more

@@ -204,6 +204,7 @@ class _Numbers:
         self.count = len(self._known) + 1
 
     def of(self, values: pa.Array) -> Ndarray:
+        """The number of each key; -1 for keys that match none."""
         if self._is_plain:
             numbers = _place(self._known, self._bits(values))
         else:

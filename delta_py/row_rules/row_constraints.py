@@ -197,6 +197,7 @@ def condition_text(rule: RowRule) -> str:
 
 
 def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
+    """The columns in the order of the schema; those that it lacks come first."""
     def order(path: Path) -> tuple[int, Path]:
         position = schema.position(path[0])
         return -1 if position is None else position, path
@@ -219,6 +220,7 @@ def _what(rule: RowRule) -> str:
 
 
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
+    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null."""
     if rule.kind != "generated":
         parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
         return resolve_condition(parsed, schema).expression

@@ -159,6 +159,7 @@ def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bo
 
 
 def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+    """The conversion by CAST, with the errors of a write."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
         expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression

@@ -103,7 +103,8 @@ class _Condition:
         config = snapshot.config
         pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
-        return cls(to_sql(part), pruner, columns, row_predicate(config, part) is None)
+        is_exact = row_predicate(config, part) is None  # the files alone decide it
+        return cls(to_sql(part), pruner, columns, is_exact)
 
     def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
         """Whether each file has neither a partition value nor a statistic for any of the columns."""

@@ -69,6 +69,7 @@ def _key(snapshot: Snapshot) -> str:
 
 
 def _compared(predicate: Expression) -> Iterator[Path]:
+    """The columns that the predicate compares. A test for null is no comparison."""
     waiting = [predicate]
     while waiting:
         match waiting.pop():

@@ -104,6 +104,7 @@ class _Adding:
         return [_as(column, kind) for column, kind in zip(columns, self._schema.types, strict=False)]
 
     def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
+        """One partial row for each row."""
         columns = self._other_columns(batch)
         for place, summand, number in zip(self._sums, self._aggregates.sums, numbers, strict=True):
             kind = self._output_schema.field(place).type
@@ -121,6 +122,7 @@ class _Adding:
         return self.grouped(rows) if len(parts) > 1 and self._fit(rows) else rows
 
     def _fit(self, rows: pa.Table) -> bool:
+        """Whether no sum of so many rows can overflow 64 bits."""
         for place in self._sums:
             ends = pc.min_max(rows.column(place)).as_py()
             if ends["min"] is not None and not _fits((ends["min"], ends["max"]), rows.num_rows):

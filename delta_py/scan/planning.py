@@ -358,6 +358,7 @@ def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
 
 
 def _scan_column(config: TableConfig, columns_by_name: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
+    """Where the values of a column come from: special columns, partition values or data."""
     special = columns_by_name.get(column.name)
     if special is not None:
         return ScanColumn(column, column, special.source)

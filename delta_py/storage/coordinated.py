@@ -333,6 +333,7 @@ class CoordinatedStore:
             self.drop_staged(commit)
 
     def _publish(self, commit: Ratified) -> None:
+        """Put a ratified commit to its place in the log, unless it is there already."""
         staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
             if not self._file_store.link(staged, place):

@@ -40,6 +40,7 @@ class _Publisher:
         self._thread: threading.Thread | None = None
 
     def add(self, store: Publishing) -> None:
+        """Let the thread publish the store's commits; if it cannot be started, publish them now."""
         with self._changed:
             self._waiting[store.place] = store
             self._changed.notify_all()

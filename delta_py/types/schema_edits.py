@@ -138,6 +138,7 @@ def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataTy
 
 
 def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
+    """The error for a path of which only the first `depth` names exist. part: what they name."""
     name, where = ".".join(names), ".".join(names[:depth])
     match part:
         case StructType():

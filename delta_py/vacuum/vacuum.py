@@ -248,6 +248,7 @@ class Vacuum:
         tables: set[str] = set()
 
         def batches() -> Iterator[pa.RecordBatch]:
+            """The listed files that are old enough. Notes the other tables that lie in the directory."""
             for batch in listed(self._store):
                 note_listed(batch.num_rows)
                 in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
@@ -272,6 +273,7 @@ class Vacuum:
         return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
+        """The unneeded files among those that commits since the last VACUUM removed."""
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
         candidates = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))

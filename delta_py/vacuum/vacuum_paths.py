@@ -73,6 +73,7 @@ class NeededFiles:
         return bool(self._plain) or bool(self._odd_names)
 
     def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
+        """Only the paths that VACUUM can compare. The names of the other ones are noted."""
         for paths in parts:
             plain = are_plain(paths)
             odd = paths.filter(pc.invert(plain)).to_pylist()

@@ -303,6 +303,7 @@ class FileSetWriter:
             self._write(partition)
 
     def _hold(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
+        """Let rows wait until the partition has enough for a row group."""
         partition, size_bytes = self._partitions.setdefault(key, _Partition(key)), rows.nbytes
         partition.waiting.append(rows)
         partition.waiting_rows += rows.num_rows

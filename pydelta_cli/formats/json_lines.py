@@ -64,6 +64,7 @@ def names(block: bytes) -> Names:
 
 
 def _note(field_names: Names, value: Any) -> None:
+    """Collect the names of fields at each level. Lists have those of their elements."""
     if isinstance(value, dict):
         for name, inner in value.items():
             _note(field_names.setdefault(name, {}), inner)

@@ -109,6 +109,7 @@ class Save:
         refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
+        """Write, and if pydelta cannot compute a rule's column, let Spark compute it and write again."""
         try:
             self._write(path)
         except UnsupportedTableFeatureError as refused:

@@ -138,6 +138,7 @@ class Target:
 
 
 def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
+    """Choose the files that a change reads, and write their list for the tasks. listed: the path of the list."""
     candidates = dml.candidates(predicate)
     if is_exact:
         candidates = dml.take_whole_files(predicate)
@@ -229,7 +230,7 @@ def run_changes(
         if changed is not None:
             changes = _make_rows(target.spark, changed, dml.change_state())
         scanned = time.monotonic()
-        removals = _take_out(target.spark, dml, dml.touched_files(changes))
+        removals = _remove_in_tasks(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
@@ -258,7 +259,8 @@ def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> l
 # ---------------------------------------------------------------- job 2: files without the old rows
 
 
-def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
+def _remove_in_tasks(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
+    """Remove the rows from their files: in one place if that is little work, and otherwise in tasks."""
     if not files:
         return RemovedRows()
     if dml.is_light(files):

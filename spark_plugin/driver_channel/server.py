@@ -207,6 +207,7 @@ class ChannelServer:
                 self.close()
 
     def _prove(self, connection: _Connection) -> None:
+        """Let each side prove to the other that it knows the secret."""
         try:
             if self.path is None:
                 connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -248,6 +248,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return request.predicate if options.batch.pruning and not options.change_feed else None
 
     def _plan_tasks(self, scan: Scan, request: ScanRequest) -> ReadPlan:
+        """Return how the tasks of a batch read its files."""
         from spark_plugin.source.read_plan import plan_tasks  # not needed in a task, which imports this module too
 
         why_not_native = None

@@ -149,6 +149,7 @@ def _multiply(arguments: list[Any], result: DataType) -> Any:
 
 
 def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
+    """The kernel's result. Raises the overflow if it fails."""
     if isinstance(result, DecimalType):
         return _on_decimals(name, kernel, arguments, result)
     try:
@@ -357,6 +358,7 @@ def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
 
 
 def _round_decimals(values: Any, digits: int, result: DecimalType, tie: str) -> Any:
+    """The decimals rounded to so many digits after the point, in the type of the result. tie: what becomes of a half."""
     wide = wide_decimal(values)
     if digits < -MAX_PRECISION:  # every value rounds to 0; nulls stay null
         wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))

@@ -193,8 +193,9 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if operands[0].data_type == BINARY:
         raise not_supported(f"{name} on binary")
     constant_integer(name, operands[1])
+    fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)  # only checks the arguments
+    # The length is a constant already, so it keeps its type.
     types = tuple(STRING if place != 1 else operand.data_type for place, operand in enumerate(operands))
-    fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)
     return Signature(types, STRING)
 
 
@@ -230,6 +231,7 @@ def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _repeat(arguments: list[Any], result: DataType) -> Any:
+    """The texts repeated, after the bytes of the result were counted."""
     values, count = arguments
     if count is None:
         return pa.nulls(len(values), pa.string())

@@ -124,6 +124,7 @@ def _date_diff(arguments: list[Any], result: DataType) -> Any:
 
 
 def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of a time and a zone. A constant zone is checked at once."""
     argument_type = STRING if name == "timestamp_in_zone" else TIMESTAMP
     signature = fixed(TIMESTAMP, argument_type, STRING)(name, operands)
     zone = operands[1]

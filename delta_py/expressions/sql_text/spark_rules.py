@@ -177,6 +177,7 @@ class _Printer:
         self.columns: set[Path] = set()
 
     def print(self, node: exp.Expression) -> str:
+        """The text of the expression for Spark. Its depth and number of parts are limited."""
         self._depth += 1
         self._node_count += 1
         if self._depth > _MAX_DEPTH or self._node_count > _MAX_CHARACTERS:

@@ -241,6 +241,7 @@ class ParquetPart:
         return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
+        """The number of nulls in the row group's chunk of a leaf; None if it is not known."""
         position = self._positions.get(leaf)
         if position is None:
             return None
