@@ -168,6 +168,7 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     invariant = ("invariant", column_name) if except_invariant else None
     rules = [rule for rule in rules_naming(config, path) if (rule.kind, rule.name) != invariant]
     generated = [rule for rule in rules if rule.kind == "generated"]
+    # Generated columns are named only if there are no other rules: the two have different errors.
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
         return

@@ -89,6 +89,7 @@ def clean_log(
         writer.delete(info.path)
         count += 1
         sidecars_may_be_free |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
+    # A new sidecar may belong to a checkpoint that is still being written.
     if sidecars_may_be_free and config.feature("v2Checkpoint"):
         count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
     return CleanedLog(checkpoint.version, count)

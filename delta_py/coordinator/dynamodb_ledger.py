@@ -291,7 +291,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 (commit,) = self.items.get((f"commits {item['epoch']}", padded(group[0].version)))
                 if commit is not None and commit["call"] == call:
                     return int(commit["moment"])
-            break
+            break  # a call commits to all tables or to none, so one of them tells
         return None
 
     def _appended(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
@@ -360,6 +360,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             if item["moment"] <= moment:
                 return oldest, True
         (item_after,) = self.items.get(("tables", table))
+        # Older commits than the oldest that is kept are not known, unless it is the first one.
         reaches_back = table_item["first_moment"] <= moment and oldest in (None, table_item["first_version"] + 1)
         return (int(table_item["first_version"]) if reaches_back else None), item_after is not None and item_after[
             "epoch"

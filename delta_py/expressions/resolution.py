@@ -231,6 +231,7 @@ class Resolution:
         unit = unit_of(constant_value(children[0]))
         if unit in ("second", "millisecond", "microsecond", None):
             return call_node(name, result, children)
+        # In a region, an hour of the wall clock can occur twice, so the truncated time would be ambiguous.
         if unit in ("hour", "minute") and offset_seconds(self.zone) is None:
             raise not_supported(f"date_trunc to {unit} in the time zone {self.zone}", "Use a session in UTC or a fixed offset.")
         local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))

@@ -214,6 +214,7 @@ class _Files:
         op = op if outcome else _NEGATED[op]
         if op in _FLIPPED:
             op, left, right = _FLIPPED[op], right, left
+        # left < right is true for no row if even the least value on the left is not below the greatest on the right.
         beyond = pc.greater_equal if op == "<" else pc.greater
         return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
 

@@ -67,6 +67,7 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
     if small_count is None:  # this process has not listed the files yet
         small_count = added
         _small_files.put(key, added)
+    # Files of other processes are not counted, so look at the table from time to time.
     if small_count < settings.min_files and version % LOOK_EVERY:
         return False
     checksum = read_checksum_of(store, version)

@@ -122,6 +122,7 @@ class Conformer:
         hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
         self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
         self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
+        # Rules are about the values that readers will see.
         if self._checks or self._hidden_checks or self._generated:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 

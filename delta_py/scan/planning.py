@@ -184,6 +184,7 @@ def plan_scan(
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
+    # With rows that a predicate drops, or files that may be missing, nobody knows which files have enough rows.
     row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])

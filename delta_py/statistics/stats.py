@@ -381,11 +381,12 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
     raw = getattr(statistics, f"{side}_raw")
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
-            bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]
+            bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]  # without the sign
             return raw if _is_plain_integer(statistics) and -(2**bits) <= raw < 2**bits else None
         case PrimitiveType(name) if name in _FLOATS:
-            exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
-            return float(raw) if exact and raw == raw else None
+            is_exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
+            is_nan = raw != raw
+            return float(raw) if is_exact and not is_nan else None
         case PrimitiveType("boolean"):
             return raw if type(raw) is bool else None
         case PrimitiveType("string"):

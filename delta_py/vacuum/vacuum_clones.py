@@ -144,6 +144,7 @@ class _CloneReader:
         if isinstance(note, UnreadableNote):
             self.unknown.append(UnknownClone(path, note.written_ms, None, note.reason))
             return True
+        # A young note stays in any case: its clone may not be committed yet.
         answer = self._answer(note.clone, note.source if source is None else source, depth)
         is_young = note.written_ms + _DAY_MS > self._now_ms
         reason = answer.failure

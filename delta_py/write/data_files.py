@@ -332,7 +332,7 @@ class FileSetWriter:
             self._open.move_to_end(partition.key)
             if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
                 self._close(partition)
-        if len(self._open) > self._layout.max_open_files:
+        if len(self._open) > self._layout.max_open_files:  # close the file that was written to longest ago
             self._close(next(iter(self._open.values())))
 
     def _start(self, partition: _Partition) -> _OpenFile:

@@ -24,6 +24,7 @@ from delta_py.expressions.value_casts import raise_first, without_failures
 from delta_py.types.schema import DATE, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK
 
+# Group 1: a run of one letter. Group 2: quoted text. Neither: other characters.
 _ITEM = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+")
 _UNUSABLE = frozenset("[]{}#")
 
@@ -82,7 +83,8 @@ def _items(pattern: str) -> list[tuple[str, str]]:
     items, place = [], 0
     while place < len(pattern):
         item = _ITEM.match(pattern, place)
-        if item is None or (_UNUSABLE & set(item.group() if not item[1] else "") and item[2] is None):
+        is_plain_text = item is not None and item[1] is None and item[2] is None
+        if item is None or (is_plain_text and _UNUSABLE & set(item.group())):
             raise not_supported(f"The date pattern {shown(pattern)}")
         if item[1]:
             items.append((item.group(), ""))

@@ -49,7 +49,7 @@ _NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Divi
 def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType, DataType]:
     """The types of an arithmetic operator's operands: equal, or two decimals with their own digits."""
     left, right = first.data_type, second.data_type
-    if VOID in (left, right):
+    if VOID in (left, right):  # null gets the type of the other operand; two nulls are doubles
         left, right = (right, right) if left == VOID else (left, left)
         left, right = (DOUBLE, DOUBLE) if left == VOID else (left, right)
     if isinstance(left, DecimalType) or isinstance(right, DecimalType):

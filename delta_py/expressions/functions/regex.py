@@ -96,7 +96,7 @@ def _quantified(pattern: str, place: int, result: list[str], translated: str, ch
 
 def _escape(pattern: str, place: int) -> tuple[str, int]:
     """Translate the escape at a position; also returns the position after it."""
-    following = pattern[place + 1 : place + 2]
+    following = pattern[place + 1 : place + 2]  # empty at the end of the pattern
     if following.lower() in _CLASSES and following:
         inside = _CLASSES[following.lower()]
         return (f"[^{inside}]" if following.isupper() else f"[{inside}]"), place + 2

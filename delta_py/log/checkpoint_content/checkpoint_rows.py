@@ -180,6 +180,7 @@ def adds_of_part(part: ParquetPart, shape: RowShape) -> Iterator[Columns]:
         return
     names = {field.name for field in part.schema.field("add").type}
     leaves = [name for name in _ADD if name in names] + (["stats"] if "stats" in names else [])
+    # Fewer texts than files: some files may have their statistics only in stats_parsed.
     if "stats_parsed" in names and (shape.stats_struct or part.null_count("stats") != part.null_count("path")):
         leaves.append("stats_parsed")
     yield from _typed_columns(part, "add", leaves, _ADD)

@@ -335,6 +335,7 @@ def _parsed_columns(
         if bounds:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
+    # Without a bound of a requested column, stats_parsed is of use only for the number of rows.
     if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
