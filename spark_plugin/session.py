@@ -128,15 +128,24 @@ def register_clone(clone: SparkSession, nonce: str) -> None:
         register(clone)
 
 
+def unpickle_before_batch_functions(value: object) -> None:
+    """Send the value to the processes in which a Spark Connect server runs functions of foreachBatch. They unpickle it before the
+    function, which may need what that does."""
+    _unpickled_before_functions.append(value)
+
+
+_unpickled_before_functions: list[object] = []
+
+
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
     client's session. The wrapper registers that clone like the original session."""
     if adapter_of(spark).is_driver or not is_registered(spark):
         return function
-    return partial(_in_clone, nonce_of(spark), function)
+    return partial(_in_clone, tuple(_unpickled_before_functions), nonce_of(spark), function)
 
 
-def _in_clone(nonce: str, function: ForBatch, batch: DataFrame, number: int) -> None:
+def _in_clone(_: tuple[object, ...], nonce: str, function: ForBatch, batch: DataFrame, number: int) -> None:
     register_clone(batch.sparkSession, nonce)
     function(batch, number)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.spark.needs_spark import needs_spark
 from tests.support.spark.spark_script import run_script
 
 SCRIPT = """
@@ -81,3 +82,55 @@ def test_register_over_connect_leaves_nothing_in_the_log_of_the_server(tmp_path:
     assert found["rows"] == 4
     log = found["stderr"].partition("BEGIN\n")[2].partition("END\n")
     assert log[1] and log[0].strip() == ""
+
+
+UPSERTS = """
+import json, sys
+import spark_plugin.as_delta
+import delta
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession, functions as F
+
+home = sys.argv[1]
+path = home + "/t"
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark.conf.set("spark.sql.shuffle.partitions", "1")
+spark.range(3).withColumn("name", F.lit("old")).write.format("delta").save(path)
+spark.range(2, 5).withColumn("name", F.lit("new")).write.format("delta").save(home + "/source")
+
+
+def merged(table, batch):
+    merge = table.alias("t").merge(batch.alias("s"), "t.id = s.id")
+    return merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().first()["num_affected_rows"]
+
+
+def class_of_the_script(batch, number):
+    assert merged(DeltaTable.forPath(batch.sparkSession, path), batch) == 3
+
+
+def module_of_the_script(batch, number):
+    assert merged(delta.tables.DeltaTable.forPath(batch.sparkSession, path), batch) == 3
+
+
+def import_in_the_function(batch, number):
+    from delta.exceptions import ConcurrentAppendException
+    from delta.tables import DeltaTable as Imported
+
+    assert merged(Imported.forPath(batch.sparkSession, path), batch) == 3
+
+
+functions = [class_of_the_script, module_of_the_script, import_in_the_function]
+for function in functions:
+    writer = spark.readStream.format("delta").load(home + "/source").writeStream.foreachBatch(function)
+    writer.option("checkpointLocation", f"{home}/{function.__name__}").trigger(availableNow=True).start().awaitTermination()
+rows = [list(row) for row in spark.read.format("delta").load(path).orderBy("id").collect()]
+history = [row.operation for row in DeltaTable.forPath(spark, path).history().collect()]
+print(json.dumps({"rows": rows, "history": history}))
+"""
+
+
+@needs_spark("4.2", "streaming reads over Spark Connect")
+def test_foreach_batch_of_a_script_for_delta_spark_merges_over_connect(tmp_path: Path) -> None:
+    result = run_script(UPSERTS, str(tmp_path))
+    assert result["rows"] == [[0, "old"], [1, "old"], [2, "new"], [3, "new"], [4, "new"]]
+    assert result["history"] == ["MERGE", "MERGE", "MERGE", "WRITE"]
