@@ -167,11 +167,13 @@ class ResolvedClause:
 
 
 def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozenset[str]:
-    """The top-level columns that the clauses assign, in lower case: those of the source, if a clause takes all of them."""
+    """The top-level columns that the clauses assign, in lower case, and possibly other names. If a clause takes all columns of
+    the source, these."""
     names: set[str] = set()
     for clause in clauses:
         excluded = {split_name(name)[-1].lower() for name in clause.except_columns}
         if clause.assignments is not None:
+            # A name is `column.field` or `alias.column`: its first two parts are added, and one of them may be no column.
             names |= {part.lower() for name in clause.assignments for part in split_name(name)[:2]}
         elif clause.action != "delete":
             names |= {name.lower() for name in source.names} - excluded

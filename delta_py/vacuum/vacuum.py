@@ -382,9 +382,7 @@ class Vacuum:
         )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
-        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark
-        implementation.
-        """
+        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark."""
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:

@@ -186,15 +186,16 @@ class ParquetPart:
         return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows of the row groups in these columns."""
         with decoding(self.path):
-            with self._lock:
+            with self._lock:  # the source is not thread-safe
                 file = self._opened(self._footer)
             for part in self._fetched(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
-                    yield self._sound(batch)
+                    yield self._with_sound_times(batch)
 
-    def _sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_sound_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
         batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
         if not self._is_legacy:
