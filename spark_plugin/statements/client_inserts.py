@@ -150,7 +150,7 @@ def _partition_value(words: Words) -> str | None:
             return word.lower()
     if words.take("NULL"):
         return None
-    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)
+    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)  # the word before a text, as in DATE '2024-05-01'
     if not words.at_text():
         number = _WHOLE.fullmatch(words.number())
         if number is None:

@@ -50,6 +50,7 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
 
 def matches_empty(pattern: str) -> bool:
     """Whether a pattern (that to_re2 accepts) matches the empty text: its matches are then counted differently."""
+    # Python's re has another name for the end, and does not know these two line ends, which an empty text has not.
     try:
         return re.search(pattern.replace("\\z", "\\Z").replace("\\x{85}", "").replace("\\x{2028}", ""), "") is not None
     except re.error:
