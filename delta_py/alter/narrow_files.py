@@ -61,4 +61,5 @@ def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> b
     arrow = to_arrow_type(table_type)
     if pa.types.is_timestamp(arrow):
         return bool(pa.types.is_timestamp(file_type))
+    # Texts and bytes, which have several types in Arrow, are never narrowed.
     return bool(file_type.equals(arrow)) or not (pa.types.is_primitive(file_type) or pa.types.is_decimal(file_type))

@@ -483,6 +483,7 @@ def _last_of_each(files: pa.Table) -> pa.Table:
     """The last action of each kind on each file in each commit; all change files."""
     kinds = files[_KIND].to_numpy()
     keys = _keys(files) * 2 + (kinds == _REMOVE)
+    # np.unique tells the first place of each key, which in the reversed keys is the last one.
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
     if len(distinct) == len(keys):
         return files

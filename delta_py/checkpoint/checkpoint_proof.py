@@ -184,8 +184,9 @@ class _Log:
         self._older = None if older is None else open_checkpoint(store, older, self._commits)
 
     def fault_of_files(self, checkpoint_keys: pa.ChunkedArray) -> str | None:
-        """Raises CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a
-        commit cannot be read."""
+        """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
+        CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a commit
+        cannot be read."""
         live: set[str] = set()
         seen: set[str] = set()
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):

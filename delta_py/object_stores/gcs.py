@@ -305,6 +305,7 @@ class _ResumableUpload:
 
     def _send(self, content: bytes, total: int | None) -> None:
         """content: from `_sent` on. total: the object's size in bytes if this is the last content, otherwise None."""
+        # If it is not known whether an earlier request was carried out, the store is asked how much it has.
         stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
         while stored is not None and (total is not None or stored < self._sent + len(content)):
             self._in_doubt = True

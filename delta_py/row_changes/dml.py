@@ -50,6 +50,7 @@ from delta_py.write.row_ids import RowIdColumns
 from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
 _TASK_BYTES = 128 * 1024 * 1024
+_TASK_ROWS = 64 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
 
 
@@ -260,8 +261,9 @@ class Dml:
         """Group the files for the tasks of the second job, with about equal work in each group."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
         works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
-        limit = _TASK_BYTES if reads_files else _TASK_BYTES // 2
+        limit = _TASK_BYTES if reads_files else _TASK_ROWS
         count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        # The largest file that is left goes to the group with the least work.
         loads = [(0, number) for number in range(count)]
         groups: list[list[TouchedFile]] = [[] for _ in loads]
         for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):

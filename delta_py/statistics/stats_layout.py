@@ -204,6 +204,7 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
     """A member of one object of each text; null if the member is missing or null."""
     texts, values = sections.texts, _value_places(sections, leaf.name, starts, ends)
     is_there = values >= 0
+    # A value that begins as null does must be null.
     is_there[is_there] = texts.data[values[is_there]] != _NULL[0]
     rows = np.flatnonzero(is_there)
     is_null = (values >= 0) & ~is_there
@@ -212,6 +213,7 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
         return pa.nulls(len(starts), leaf.type)
     read = _texts if leaf.type == pa.string() else _integers if leaf.type == pa.int64() else _numbers
     array = read(texts, values[rows], ends[rows], leaf.type)
+    # The values in their rows, and null in the others.
     return array if len(rows) == len(starts) else array.take(from_numpy(np.cumsum(is_there) - 1, ~is_there))
 
 

@@ -267,7 +267,9 @@ class Words:
     def text_until(self, *stops: tuple[str, ...]) -> str:
         """Return the text as it is written, except parameters, up to one of these words outside of brackets and CASE, to the
         bracket that closes after it, or to the end. Raises if there is no text."""
-        start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
+        text, start = "", self.place  # the text so far; where the part begins that follows it as it is written
+        brackets = cases = 0  # how many are open
+        first, last = self._next, None
         while (token := self._token()) is not None and not self.at(";"):
             is_subquery = self._next == first and self.at("(")  # a bracket may be a stop, but not as the first character
             at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)

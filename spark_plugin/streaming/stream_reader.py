@@ -238,7 +238,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
             plan = self._plan_tasks(scan, request)
             message, native = plan_message(plan.message(), request.scan_id), plan.native
         parts = partitions_of(scan, self._options.batch.session, message, native)
-        if scan.state != state:
+        if scan.state != state:  # the readers of the tasks do not have the state of this scan
             for part in parts:
                 part.state = scan.state
         return parts
