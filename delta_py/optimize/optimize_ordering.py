@@ -96,6 +96,7 @@ class Ordering(Compaction):
         return Arrangement.of(self.snapshot.config, self.rewrite, self.paths, self.target_bytes)
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        """Sample the rows of each bin to find an order for it, and write all rows of the bin in this order."""
         arrangement = self.arrangement
         with share(_SAMPLING):
             samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])

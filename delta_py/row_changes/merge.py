@@ -267,6 +267,7 @@ class _Merge:
         restriction = self._condition.restriction(self._source)
         unmatched_conditions = [clause.condition for _, clause in self._of_kind("not matched by source")]
         if restriction is not None and unmatched_conditions:
+            # A clause without a condition applies to any row that has no match.
             conditions = [_without_prefix(condition) for condition in unmatched_conditions if condition is not None]
             alternatives = tuple(part for part in (restriction, *conditions) if part != FALSE)
             restriction = Or(alternatives) if len(conditions) == len(unmatched_conditions) else None

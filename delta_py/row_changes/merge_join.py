@@ -300,10 +300,11 @@ class SourceIndex:
             yield self._holding(rows, candidate_rows[row_of_pair], source)
 
     def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
-        rest = self._condition.other_parts
-        if not rest:
+        """The pairs of rows for which the parts of the condition that are no keys are true too."""
+        other_parts = self._condition.other_parts
+        if not other_parts:
             return target, source
-        is_match = _true(rest, paired_rows(rows, target, self._source, source, self._needed))
+        is_match = _true(other_parts, paired_rows(rows, target, self._source, source, self._needed))
         return target[is_match], source[is_match]
 
 
