@@ -98,6 +98,7 @@ class Snapshot:
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         snapshot = cls.of_segment(store, load_segment(store, version))
+        # If the answer of the table's coordinator turns out not to count, the version is looked up again without it.
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot

@@ -100,9 +100,10 @@ class _Texts:
         return is_there
 
     def occurrences(self, needle: bytes) -> Places:
-        """Every place at which a text contains the needle. needle: three bytes or more."""
+        """Every place at which a text contains the needle, except within its first _WORD bytes, where `has` could not compare.
+        needle: three bytes or more."""
         begin, end = int(self.starts[0]), int(self.ends[-1])
-        last, candidates = len(needle) - 3, []
+        last, candidates = len(needle) - 3, []  # last: of the three bytes at the needle's end
         for start in range(begin + _WORD, end - last - 2, _BLOCK):
             stop = min(start + _BLOCK, end - last - 2)
             # Two bytes of the needle together are rarer than each byte alone, and the search for them is fast.

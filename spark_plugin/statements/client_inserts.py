@@ -205,8 +205,10 @@ def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
     if not text_before:
         return query
     first, *other_pieces = query.pieces
-    starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one takes precedence
-    pieces = (f"{text_before} (", first, *other_pieces, ")") if starts else (f"{text_before} ", first, *other_pieces)
+    # A query that begins with WITH goes into parentheses: of two WITH the inner one takes precedence.
+    has_with = str(first).lstrip().upper().startswith("WITH")
+    pieces = (f"{text_before} (", first, *other_pieces, ")") if has_with else (f"{text_before} ", first, *other_pieces)
+    # In FROM t INSERT ... SELECT, the rows come from the text before.
     rows = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
     return replace(query, pieces=pieces, rows=rows and f"{text_before} {rows}")
 
