@@ -292,7 +292,7 @@ class Compaction:
         removes = tuple(removed(file, data_change=False) for file in live)
         if len(deleted_rows) >= written.row_count:
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
-        (add,) = adds
+        (add,) = adds  # rows are left, and a bin becomes one file
         data, (vector,) = dv_file_bytes([deleted_rows], vector_file_id(self.rewrite.state.write_id))
         assert vector.path is not None
         store.put_if_absent(vector.path, data)

@@ -159,12 +159,15 @@ def _load_stream(original: Method) -> Method:
 
 
 def _loading(original: Method, *, is_stream: bool) -> Method:
+    """Make `load` pass the session's settings, and let the driver plan reads of batches if it can."""
+
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
         is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
+        # Spark knows this format already, or is told it: the user may have called it by another name, such as delta.
         new_format = None if format is None and calls.format == FORMAT else FORMAT
         called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
