@@ -24,7 +24,7 @@ from spark_plugin.java.build import BuildError, build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.settings import check_disabled
-from spark_plugin.self_test import switch_off_what_fails
+from spark_plugin.pruning.self_test import switch_off_what_fails
 from spark_plugin.session_source import (
     hand_down,
     is_registered,

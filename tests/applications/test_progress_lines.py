@@ -63,7 +63,7 @@ def test_commands_of_spark_show_one_line_each(table: str, session: dict[str, str
         text = written_to_terminal(code, columns, cwd=ROOT, timeout=300, PYTHONPATH=str(ROOT))
     _, *of_commands = text.split("BEGIN\r\n")
     assert len(of_commands) == 3
-    for written, name, unit in zip(of_commands, ("OPTIMIZE", "OPTIMIZE", "MERGE"), ("kB", "kB", "tasks"), strict=True):
+    for written, name, unit in zip(of_commands, ("OPTIMIZE", "OPTIMIZE", "MERGE"), ("KiB", "KiB", "tasks"), strict=True):
         lines = [line for line in screen_of(written) if line.strip() and not line.startswith(("WARN", "Using"))]
         assert len(lines) == 1 and lines[0].startswith(f"{name} ━"), written
         counts = counts_in(written, unit)

@@ -220,7 +220,7 @@ def test_connect_session_reads_writes_and_raises_our_errors(tmp_path: Path) -> N
     assert (result["by_hand"], result["tokyo"]) == ([[None]], 2)
     assert result["exists"][:2] == ["DELTA_PATH_EXISTS"] * 2
     assert result["version"][:2] == ["DELTA_VERSION_NOT_FOUND"] * 2 and "Traceback" not in result["version"][2]
-    assert result["option"][0] == "DELTA_UNKNOWN_OPTION" and "'versionAsOf'" in result["option"][2]
+    assert result["option"][0] == "DELTA_UNKNOWN_OPTION" and "versionAsOf?" in result["option"][2]
     assert (result["parquet"], result["history"], result["is"]) == (4, ["WRITE"] * 4, [True, False])
     assert (result["replaced"], result["dynamic"]) == (7, ["", "", "", "", "n0", "n2"])
     assert result["named"] == [[7, "x"]]

@@ -35,6 +35,7 @@ def run_tasks(spark: SparkSession, count: int) -> None:
 
 
 def test_tasks_of_a_block_are_counted(spark: SparkSession) -> None:
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # another test may have set one
     run_tasks(spark, 3)
     with adapter_of(spark).counted_tasks() as counts:
         assert counts() == (0, 0)

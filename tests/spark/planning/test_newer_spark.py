@@ -14,12 +14,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_py import write_delta
-from spark_plugin import pruning, register, self_test
+from spark_plugin import pruning, register
 from spark_plugin.internals.spark_internals import SparkInternals
 from spark_plugin.java import jars
 from spark_plugin.java.build import archive_of, compiled, jars_of_pyspark
 from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, Road, parse_disabled
-from spark_plugin.self_test import PARTS, Part
+from spark_plugin.pruning import self_test
+from spark_plugin.pruning.self_test import PARTS, Part
 from tests.support.spark.settings import restore
 
 
