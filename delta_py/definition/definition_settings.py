@@ -21,13 +21,15 @@ class DefinitionSettings:
     that a table gets when a new column needs them; clients that do not know them can no longer use the table. prefers_versions:
     whether a protocol without a list of features gets a higher version, if one has all features, and no list.
     lists_used_features: whether the list of a new table has the features in use alone, without appendOnly and invariants.
-    keeps_not_null: whether columns that an overwrite of the schema takes from the data keep their NOT NULL."""
+    keeps_not_null: whether columns that an overwrite of the schema takes from the data keep their NOT NULL.
+    allows_any_property: whether properties may be set whose names begin with `delta.` and are unknown."""
 
     allows_any_name: bool = False
     enabled_features: frozenset[str] = frozenset()
     prefers_versions: bool = False
     lists_used_features: bool = False
     keeps_not_null: bool = False
+    allows_any_property: bool = False
 
 
 _DEFAULTS = DefinitionSettings()

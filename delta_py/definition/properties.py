@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from delta_py.definition.definition_settings import current_definition_settings
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
 from delta_py.protocol import column_mapping
 from delta_py.protocol.features import FEATURES, FORMATS_PROPERTY, PROTECTED_BEFORE, Properties
@@ -281,6 +282,8 @@ def known_name(requested_name: str) -> str:
     `delta.`.
     """
     name = _stored_name(requested_name)
+    if name is None and current_definition_settings().allows_any_property:
+        return requested_name
     if name is None:
         raise InvalidOptionError(
             f"{requested_name} is no table property that can be set."

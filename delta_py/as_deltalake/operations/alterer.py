@@ -16,6 +16,9 @@ from delta_py.as_deltalake.schema import Field
 from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.definition.definition_settings import definition_settings
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
+from delta_py.protocol.actions import Protocol
+from delta_py.protocol.features import FEATURES, READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from delta_py.row_rules.row_constraints import CHECK_PREFIX
 from delta_py.types.column_rules import GENERATION
 from delta_py.types.schema import Path, StructField, StructType
 
@@ -37,12 +40,8 @@ class TableAlterer:
     ) -> None:
         """Raises UnsupportedOperationError if the protocol's versions are too low and may not be raised."""
         features = [feature] if isinstance(feature, TableFeatures) else list(feature)
-        protocol = self._table.protocol
-        if not allow_protocol_versions_increase and protocol.min_writer_version < 7:
-            raise UnsupportedOperationError(
-                f"Table features need writer version 7, and the table has {protocol.min_writer_version}. Nothing was changed. "
-                "Set allow_protocol_versions_increase=True."
-            )
+        if not allow_protocol_versions_increase:
+            _refuse_higher_versions(self._table.protocol, features)
         properties = (commit_properties, post_commithook_properties)
         block = self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE")
         with block, definition_settings(replace(DEFINITIONS, prefers_versions=False)):
@@ -67,7 +66,9 @@ class TableAlterer:
             )
         with self._block("add_columns", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
             schema = self._table.struct_type
-            self._table.alter.add_columns([new for each in columns for new in _new_columns(schema, (), each.as_delta)])
+            new_columns = [new for each in columns for new in _new_columns(schema, (), each.as_delta)]
+            if new_columns:
+                self._table.alter.add_columns(new_columns)
 
     def add_constraint(
         self,
@@ -77,7 +78,10 @@ class TableAlterer:
         post_commithook_properties: Any = None,
     ) -> None:
         with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
-            self._table.alter.add_constraint({name: spark_sql(sql) for name, sql in constraints.items()})
+            present = self._table.metadata.configuration
+            conditions = {name: spark_sql(sql) for name, sql in constraints.items()}
+            new_ones = {name: sql for name, sql in conditions.items() if present.get(CHECK_PREFIX + name) != sql}
+            self._table.alter.add_constraint(new_ones)
 
     def drop_constraint(
         self,
@@ -108,7 +112,9 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
-        with self._block("set_table_properties", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
+        """raise_if_not_exists: whether an unknown property of Delta is refused."""
+        block = self._block("set_table_properties", args, COMMIT_FIRST, commit_properties, post_commithook_properties)
+        with block, definition_settings(replace(DEFINITIONS, allows_any_property=not raise_if_not_exists)):
             self._table.alter.set_table_properties(properties)
 
     def set_table_name(
@@ -135,9 +141,25 @@ class TableAlterer:
             self._table.alter.set_column_metadata(column, metadata)
 
 
+def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures]) -> None:
+    if protocol.min_writer_version < WRITER_FEATURES_VERSION:
+        side, least, present = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
+    elif any(FEATURES[each.value].reader for each in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
+        side, least, present = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
+    else:
+        return
+    raise UnsupportedOperationError(
+        f"Table features need {side} version {least}, and the table has {present}. Nothing was changed. Set "
+        "allow_protocol_versions_increase=True."
+    )
+
+
 def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
-    """The column; or the fields that a struct of the table lacks, if the table has the struct already."""
+    """The column; or the fields that a struct of the table lacks, if the table has the struct already; or nothing, if the table
+    has a column of that name and type."""
     known = schema.find(field.name)
+    if known is not None and known.name == field.name and known.data_type == field.data_type:
+        return
     if known is not None and isinstance(known.data_type, StructType) and isinstance(field.data_type, StructType):
         for inner in field.data_type.fields:
             if inner != known.data_type.find(inner.name):
