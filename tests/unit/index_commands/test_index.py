@@ -164,6 +164,18 @@ def test_index_covers_a_column_of_a_mapped_table(path: str) -> None:
     assert opened(path, "id = 10") == 1
 
 
+def test_renamed_column_stays_indexed_and_its_old_name_is_free(path: str) -> None:
+    set_properties(LocalStore(path), {"delta.columnMapping.mode": "name"})
+    DeltaTable(path).index.create("s")
+    DeltaTable(path).alter.rename_column("s", "key")
+    assert opened(path, "key = 'key 12'") == 1
+    rows = {"id": [1, 3], "s": ["key 12", "key 3"], "key": ["key 1", "key 12"]}
+    write_delta(path, pa.table(rows), mode="append", merge_schema=True)
+    DeltaTable(path).index.refresh()
+    assert opened(path, "key = 'key 12'") == 2
+    assert opened(path, "s = 'key 12'") == 5, "the index covers the renamed column, not the new one"
+
+
 def test_widened_column_stays_indexed(tmp_path: Path) -> None:
     path = str(tmp_path / "wide")
     for number in range(3):
