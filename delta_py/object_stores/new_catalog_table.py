@@ -10,6 +10,7 @@ Protocol: Creating and Dropping Catalog-managed Tables.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from delta_py.backoff import Backoff
 from delta_py.coordinator.catalog_updates import new_table_form
@@ -63,6 +64,11 @@ class NewCatalogStore(CatalogStore):
     def __init__(self, file_store: ObjectStore, ledger: UnityLedger, access: TableAccess, location: str) -> None:
         super().__init__(file_store, ledger)
         self._access, self._location, self._is_created = access, location, False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._is_created or not self._access.is_shared:
+            return super().__reduce__()
+        return NewCatalogStore, (self._file_store, self._ledger, self._access, self._location)
 
     def tail(self) -> Tail | None:
         if self._is_created:

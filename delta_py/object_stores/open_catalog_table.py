@@ -8,9 +8,7 @@ The catalog says where the table is. It ratifies the commits of managed tables; 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from delta_py.coordinator.unity_ledger import UnityLedger
@@ -23,11 +21,11 @@ from delta_py.storage.addresses import StoreKind, kind_of, scheme_of
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
-from delta_py.unity.access_tokens import token_for
+from delta_py.unity.access_tokens import shared_options
 from delta_py.unity.catalog_errors import CatalogAnswerError
-from delta_py.unity.rest_client import RestClient
-from delta_py.unity.server_urls import TOKEN_VARIABLE, CatalogTableName, is_local, table_of
-from delta_py.unity.table_access import TableAccess
+from delta_py.unity.rest_client import TIMEOUT_SECONDS
+from delta_py.unity.server_urls import CatalogTableName, is_local, table_of
+from delta_py.unity.table_access import AccessOptions, TableAccess, table_access
 
 _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
     "s3": ("s3.access_key_id", "s3.profile", "s3.anonymous"),
@@ -38,10 +36,6 @@ _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
     ),
 }
 """If the user gives one of these, the catalog is not asked for credentials."""
-
-_TIMEOUT_SECONDS = 60.0
-_lock = threading.Lock()
-
 
 def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, StorageOptions]:
     """The store of the table's files and log, and the options for other stores. Sends a request to the server.
@@ -67,7 +61,17 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
             "tables. Nothing was read or written. Leave out the option coordinator."
         )
     file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
-    return _access(table_of(url, values), options), file_options
+    name = table_of(url, values)
+    return table_access(name, _access_options(name.server, options)), file_options
+
+
+def _access_options(server: str, options: StorageOptions) -> AccessOptions:
+    return AccessOptions(
+        tuple(sorted(shared_options(server, dict(options.values)).items())),
+        options.number("storage.request_timeout", TIMEOUT_SECONDS),
+        options.number("storage.retry_timeout", RETRY_SECONDS),
+        options.flag("unity.share_token"),
+    )
 
 
 def files_at(location: str, access: TableAccess, options: StorageOptions) -> ObjectStore:
@@ -98,31 +102,3 @@ def _local_path(location: str, name: CatalogTableName) -> str:
         )
     check_host(parts.netloc, location)
     return path
-
-
-def _access(name: CatalogTableName, options: StorageOptions) -> TableAccess:
-    with _lock:
-        return _known_access(name, options, os.environ.get(TOKEN_VARIABLE))
-
-
-@lru_cache(maxsize=256)  # the tables that the process has used last keep their credentials
-def _known_access(name: CatalogTableName, options: StorageOptions, environment_token: str | None) -> TableAccess:
-    return TableAccess(_known_client(name.server, options, environment_token), name)
-
-
-@lru_cache(maxsize=32)  # the tables of a server share one token
-def _known_client(server: str, options: StorageOptions, environment_token: str | None) -> RestClient:
-    token = token_for(server, dict(options.values))
-    timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
-    return RestClient(server, token, timeout=timeout, retry_seconds=options.number("storage.retry_timeout", RETRY_SECONDS))
-
-
-def _forget() -> None:
-    """A forked process must not wait for locks that threads of its parent held."""
-    global _lock
-    _known_access.cache_clear()
-    _known_client.cache_clear()
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)

@@ -92,8 +92,7 @@ def write_delta(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         name=name,
         description=description,
-        configuration={**rules.required, **(configuration or {})} if rules.required else configuration,
-        defaults=rules.suggested,
+        configuration=configuration,
         cluster_by=cluster_by,
         merge_schema=merge_schema or schema_mode == "merge",
         overwrite_schema=overwrite_schema or schema_mode == "overwrite",
@@ -112,7 +111,7 @@ def write_delta(
         tasks=1,
     )
     with storage_failures(store.root):
-        return write_rows(store, reader, request)
+        return write_rows(store, reader, request.following(rules))
 
 
 def _check_schema_mode(schema_mode: str | None) -> None:

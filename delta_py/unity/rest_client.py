@@ -29,7 +29,7 @@ from delta_py.unity.catalog_errors import (
 from delta_py.unity.http_requests import HttpAnswer, HttpConnection
 
 _BASE = "/api/2.1/unity-catalog"
-_TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 32 << 20
 _LONGEST_KIND = 100
 _CONFLICT, _TOO_MANY = 409, 429
@@ -53,7 +53,7 @@ class RestClient:
         server: str,
         access_token: AccessToken,
         *,
-        timeout: float = _TIMEOUT_SECONDS,
+        timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         longest_answer: int = _LONGEST_ANSWER,
     ) -> None:

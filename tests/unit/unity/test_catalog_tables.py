@@ -316,6 +316,16 @@ def test_token_stays_in_the_process(server: UnityCatalogServer) -> None:
         DeltaTable("unused", store=store)
 
 
+def test_shared_token_goes_along_with_a_pickled_table(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(1))
+    options = StorageOptions.of({**server.options, "unity.share_token": "true"})
+    store = open_store(server.table_url("t"), options)
+    copy = pickle.loads(pickle.dumps(store))
+    write_delta("unused", rows(2), mode="append", store=copy)
+    assert copy.options == StorageOptions.of({}), "options of other stores get no token"
+    assert sorted(open_table(server).to_arrow()["id"].to_pylist()) == [1, 2]
+
+
 def test_table_of_a_catalog_cannot_be_in_a_transaction(server: UnityCatalogServer, tmp_path: Path) -> None:
     create_managed(server, "t", rows(1))
     with pytest.raises(UnsupportedOperationError, match="cannot be part of a transaction"):  # noqa: SIM117
