@@ -123,9 +123,9 @@ class DeltaSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
-            from spark_plugin.source.commands import CommandWriter, command_store
+            from spark_plugin.source.commands import CommandWriter, target_of_write
 
-            return CommandWriter(command_store(self.options), self.options[COMMAND], confs_of_session(self.options))
+            return CommandWriter(target_of_write(self.options), self.options[COMMAND], confs_of_session(self.options))
         from spark_plugin.options.write_options import write_options  # imported here, so that workers that only read skip it
         from spark_plugin.source.task_writer import DeltaWriter
 

@@ -12,8 +12,9 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage.addresses import kind_of
+from delta_py.storage.addresses import is_name_in_catalog, kind_of
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.catalog_session_settings import (
@@ -50,8 +51,11 @@ class TablePath:
     storage: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
 
+    def storage_options(self, spark: Any) -> StorageOptions:
+        return storage_options(self.storage, storage_settings(spark, self.url))
+
     def open_store(self, spark: Any) -> ObjectStore:
-        return open_store(self.url, storage_options(self.storage, storage_settings(spark, self.url)))
+        return open_store(self.url, self.storage_options(spark))
 
 
 class _Settings:
@@ -83,7 +87,7 @@ class _Settings:
 
     def storage(self, path: str | None) -> dict[str, str]:
         """Return the settings for the store of a path."""
-        if path is None or kind_of(path) is None:
+        if path is None or (kind_of(path) is None and not is_name_in_catalog(path)):
             return storage_part(self.values_of((COORDINATOR, TRANSACTION)), {}, path or "")
         return storage_part(self.explicit, self._adapter.hadoop_settings("fs."), path)
 

@@ -21,6 +21,7 @@ public class Source {
 
   private static final String[] STORES = {
       "spark.pydelta.", "spark.hadoop.", "spark.delta.logStore.", "spark.io.delta.storage.", "io.delta.storage."};
+  private static final String CATALOGS = "spark.sql.catalog.";
 
   private Source() {}
 
@@ -82,7 +83,7 @@ public class Source {
   }
 
   /**
-   * As options/catalog_session_settings.py reads them. Settings of object stores are included only for paths of object stores.
+   * As options/catalog_session_settings.py reads them. Settings of object stores and of catalogs are included only for URLs.
    */
   private static String settings(PruneScans rule, String path) {
     SparkSession session = session();
@@ -99,6 +100,7 @@ public class Source {
     ObjectNode hadoop = JsonNodeFactory.instance.objectNode();
     if (hasScheme(path)) {
       putAll(confs, all, STORES);
+      if (isInCatalog(path)) putAll(confs, all, CATALOGS);
       putAll(hadoop, session.sessionState().newHadoopConf().getPropsWithPrefix(""), "fs.");
     }
     ObjectNode settings = JsonNodeFactory.instance.objectNode();
@@ -112,6 +114,11 @@ public class Source {
     settings.forEach((name, value) -> {
       if (Arrays.stream(prefixes).anyMatch(name::startsWith)) target.put(name, value);
     });
+  }
+
+  /** As is_name_in_catalog of delta_py/storage/addresses.py. */
+  static boolean isInCatalog(String path) {
+    return path.matches("(?is)(?:unity|uc)://.*");
   }
 
   static boolean hasScheme(String path) {
