@@ -62,10 +62,11 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
         )
     file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
     name = table_of(url, values)
-    return table_access(name, _access_options(name.server, options)), file_options
+    return table_access(name, access_options(name.server, options)), file_options
 
 
-def _access_options(server: str, options: StorageOptions) -> AccessOptions:
+def access_options(server: str, options: StorageOptions) -> AccessOptions:
+    """Raises InvalidOptionError."""
     return AccessOptions(
         tuple(sorted(shared_options(server, dict(options.values)).items())),
         options.number("storage.request_timeout", TIMEOUT_SECONDS),

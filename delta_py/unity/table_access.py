@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -122,6 +122,24 @@ class TableAccess:
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         self._staging_ids.pop(definition["location"], None)
 
+    def drop(self) -> None:
+        """Raises as RestClient.delete."""
+        self._client.delete(self._path)
+
+    def rename(self, new_name: str) -> None:
+        """new_name: in the same schema. Raises as RestClient.post; if the outcome is unknown, it looks for the table."""
+        table_id = self.load().table_id
+        try:
+            self._client.post(f"{self._path}/rename", {"new-name": new_name})
+        except CatalogUnavailableError:
+            renamed = TableAccess(self._client, replace(self.name, parts=(*self.name.parts[:2], new_name)))
+            try:
+                is_done = renamed.load().table_id == table_id
+            except CatalogObjectNotFoundError:
+                is_done = False
+            if not is_done:
+                raise
+
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
         with self._lock:
@@ -183,6 +201,12 @@ def table_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
     """The process's access to a table with these options. Sends no request. Raises InvalidOptionError."""
     with _cache_lock:
         return _known_access(name, options)
+
+
+def catalog_client(server: str, options: AccessOptions) -> RestClient:
+    """The process's client for a server with these options. Sends no request. Raises InvalidOptionError."""
+    with _cache_lock:
+        return _known_client(server, options)
 
 
 def _copied(
