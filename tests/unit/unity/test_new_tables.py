@@ -60,6 +60,17 @@ def test_new_table_is_used_like_any_other(server: UnityCatalogServer) -> None:
     assert "delta.columnMapping.mode" not in known.properties or known.properties["delta.columnMapping.mode"] == "none"
 
 
+def test_replaced_table_has_what_the_catalog_demands(server: UnityCatalogServer) -> None:
+    create(server)
+    DeltaTable.create(server.table_url("n"), pa.schema({"word": pa.string()}), mode="overwrite", storage_options=server.options)
+    table = open_table(server)
+    assert table.to_arrow().column_names == ["word"] and table.version == 1
+    assert REQUIRED_PROPERTIES.items() <= table.metadata.configuration.items()
+    known = server.state.tables["uc", "s", "n"]
+    assert [field["name"] for field in known.columns["fields"]] == ["word"]
+    assert known.properties["io.unitycatalog.tableId"] == known.table_id
+
+
 def test_clustered_table_is_created_with_its_domain(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
     forms: list[dict[str, Any]] = []
     make = server.state.create
