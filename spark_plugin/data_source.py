@@ -35,6 +35,7 @@ from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.catalog_session_settings import with_session
 from spark_plugin.options.common import (
+    CATALOG_VIEW,
     COMMAND,
     FACTS,
     FACTS_OF_WRITES,
@@ -95,6 +96,10 @@ class DeltaSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
+        if CATALOG_VIEW in self.options:
+            from spark_plugin.source.catalog_views import names_schema  # only statements about catalogs need it
+
+            return names_schema(self.options)
         pinned = self._stream or self._pin()
         schema, entry = to_spark_schema(pinned.schema), catalog_entry(self.options)
         if FACTS in self.options and isinstance(pinned, PinnedTable):
@@ -155,7 +160,7 @@ class DeltaSource(DataSource):
             is_stream_write,
         )
 
-        if is_stream_write(self.options):
+        if is_stream_write(self.options) or CATALOG_VIEW in self.options:
             return
         if is_stream_read(self.options):
             from spark_plugin.streaming.stream_reader import pin_stream

@@ -21,6 +21,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage
+from spark_plugin.source import catalog_objects
 from spark_plugin.source.batch_writer import BatchWriter
 
 BUILD_TABLE = "buildTable"
@@ -35,22 +36,34 @@ class CommandTarget:
     rules: NewTableRules = NO_RULES
 
 
-def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget:
+@dataclass(frozen=True, slots=True)
+class CatalogObject:
+    """A table or a schema in Unity Catalog, which is not opened. url: its name."""
+
+    url: str
+    options: StorageOptions
+
+
+def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
     """Raises as open_store and open_or_stage."""
+    if command in CATALOG_COMMANDS:
+        return CatalogObject(path, options)
     if command in (BUILD_TABLE, _CLONE):
         return CommandTarget(*open_or_stage(path, options))
     return CommandTarget(open_store(path, options))
 
 
-def target_of_write(options: Mapping[str, str]) -> CommandTarget:
+def target_of_write(options: Mapping[str, str]) -> CommandTarget | CatalogObject:
     """Return the target of a write that is a command, from its options."""
     lowercase_options = without_storage(options)
     storage, name = storage_options(options, storage_of_session(lowercase_options)), json.loads(options[COMMAND])["name"]
     return open_target(single_path(lowercase_options), storage, name)
 
 
-def carry_out(target: CommandTarget, name: str, arguments: Mapping[str, Any]) -> Any:
+def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mapping[str, Any]) -> Any:
     """Run a command on a table. Raises InvalidOptionError for a name that is no command."""
+    if isinstance(target, CatalogObject):
+        return CATALOG_COMMANDS[name](target.url, target.options, **arguments)
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
@@ -70,7 +83,7 @@ def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) ->
 class CommandWriter(BatchWriter):
     """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
 
-    def __init__(self, target: CommandTarget, text: str, confs: Mapping[str, str]) -> None:
+    def __init__(self, target: CommandTarget | CatalogObject, text: str, confs: Mapping[str, str]) -> None:
         self._target, self._command = target, json.loads(text)
         if self._command["name"] == BUILD_TABLE:
             self._command["arguments"]["defaults"] = property_defaults(confs)
@@ -299,3 +312,11 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "dropIndex": _drop_index,
     "refreshIndex": _refresh_index,
 }
+
+CATALOG_COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "dropTable": catalog_objects.drop_table,
+    "renameTable": catalog_objects.rename_table,
+    "createSchema": catalog_objects.create_schema,
+    "dropSchema": catalog_objects.drop_schema,
+}
+"""Commands for which no table is opened."""

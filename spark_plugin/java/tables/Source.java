@@ -1,5 +1,7 @@
 package pydelta.tables;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
@@ -56,8 +58,18 @@ public class Source {
     return new SourceTable(source, name, columns, TableFacts.of(schema, options.get("path")), all, properties);
   }
 
+  /** Names in a catalog, as a list of texts; no table is opened. view: of source/catalog_views.py. */
+  public static JsonNode catalogNames(String url, String view) {
+    Map<String, String> options = privateOptions(url);
+    options.put("path", url);
+    options.put("pydelta.catalogview", view);
+    StructType schema = rule().open(new CaseInsensitiveStringMap(options)).inferSchema(new CaseInsensitiveStringMap(options));
+    String text = schema.fields()[0].metadata().getString("pydelta.names");
+    return Errors.undeclared(() -> new ObjectMapper().readTree(text));
+  }
+
   /** Runs a command of source/commands.py: a write without rows, as over Spark Connect. */
-  static void command(String path, String name, ObjectNode arguments) {
+  public static void command(String path, String name, ObjectNode arguments) {
     ObjectNode command = JsonNodeFactory.instance.objectNode();
     command.put("name", name);
     command.set("arguments", arguments);
