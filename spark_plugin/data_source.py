@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.options.unity_settings import with_registered
 from spark_plugin.pruning import MessagePartition, ScanRequest, limited, plan_message, predicate_of
 from spark_plugin.schema_conversion import (
     check_requested,
@@ -76,16 +78,18 @@ class DeltaSource(DataSource):
     in that case. A table of a catalog comes without options. Each planning looks at it again; its path is in the schema.
 
     nonce: private options are accepted only together with it. None, the value in the class itself, accepts no private options.
+    catalogs: as registered_settings returns them.
     """
 
     nonce: str | None = None
+    catalogs: Mapping[str, str] = MappingProxyType({})
     _snapshots: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set, and UnsupportedOperationError
         for a Spark that is older than all supported versions."""
         refuse_older(pyspark.__version__)
-        super().__init__(with_session(admitted(options, self.nonce)))
+        super().__init__(with_registered(with_session(admitted(options, self.nonce)), self.catalogs))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
         if _CREATE_WORKER in sys.modules and has_path(self.options):

@@ -22,11 +22,14 @@ from delta_py.remote_requests import REFUSALS, NotAnswered, without_secrets
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_errors import CatalogRefusedError
 from delta_py.unity.http_requests import HttpConnection
-from delta_py.unity.server_urls import HOST_VARIABLE, TOKEN_VARIABLE, server_url
-
-TOKEN_OPTION = "unity.token"
-CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
-TOKEN_OPTIONS = (TOKEN_OPTION, *CLIENT_OPTIONS)
+from delta_py.unity.server_urls import (
+    CLIENT_OPTIONS,
+    HOST_VARIABLE,
+    TOKEN_OPTION,
+    TOKEN_OPTIONS,
+    TOKEN_VARIABLE,
+    server_url,
+)
 
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 1 << 20

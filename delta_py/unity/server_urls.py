@@ -9,7 +9,6 @@ backticks, and may be percent-encoded: `unity://host/main.sales.`a.b``, `unity:/
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.types.names import joined_name, split_name
 
-URI_OPTION = "unity.uri"
+URI_OPTION, TOKEN_OPTION = "unity.uri", "unity.token"
+CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
+TOKEN_OPTIONS = (TOKEN_OPTION, *CLIENT_OPTIONS)
 HOST_VARIABLE, TOKEN_VARIABLE = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 """Environment variables of Databricks' tools. The token is for that host alone."""
 
@@ -124,6 +125,8 @@ def _split(url: str) -> SplitResult:
 
 
 def _is_loopback(host: str) -> bool:
+    import ipaddress  # few processes that import this module open a table of a catalog
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -9,20 +9,21 @@ come from somebody else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from delta_py.errors import InvalidOptionError
 from delta_py.storage.addresses import is_name_in_catalog, scheme_of
 from delta_py.storage.store_options import is_storage_option
 from delta_py.types.names import split_name
-from delta_py.unity.access_tokens import TOKEN_OPTIONS
-from delta_py.unity.server_urls import URI_OPTION, server_url, table_of
+from delta_py.unity.server_urls import TOKEN_OPTIONS, URI_OPTION, server_url, table_of
+from spark_plugin.options.common import SESSION, STORAGE
 
 CATALOG_PREFIX = "spark.sql.catalog."
 SHARE_OPTION = "unity.share_token"
 
 _PYDELTA = "spark.pydelta."
-_CATALOG_SETTINGS = {
+CATALOG_SETTINGS = {
     "uri": URI_OPTION,
     "token": "unity.token",
     "auth.token": "unity.token",
@@ -42,7 +43,7 @@ def unity_storage(confs: Mapping[str, str], connectors: Mapping[str, str], url: 
     options = {name: value for name, value in named.items() if is_storage_option(name) and not name.startswith("unity.")}
     if "coordinator.transaction" not in options:
         options.pop("coordinator", None)  # it is for other tables
-    return {**connectors, **options, **_server_options(confs, url), SHARE_OPTION: "true"}
+    return {**connectors, **options, **server_options(confs, url), SHARE_OPTION: "true"}
 
 
 def without_other_servers(session: Mapping[str, str], call: Mapping[str, str]) -> dict[str, str]:
@@ -52,6 +53,18 @@ def without_other_servers(session: Mapping[str, str], call: Mapping[str, str]) -
     has_server = URI_OPTION in call and call[URI_OPTION] != session.get(URI_OPTION)
     dropped = (*TOKEN_OPTIONS, URI_OPTION) if has_server else TOKEN_OPTIONS if has_token else ()
     return {name: value for name, value in session.items() if name not in dropped}
+
+
+def with_registered(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a read or write, with the token of the server that the path names. settings: of catalogs that the
+    session has registered, by their whole names."""
+    path = next((value for name, value in options.items() if name.lower() == "path"), "")
+    named = server_options(settings, path) if settings and is_name_in_catalog(path) else {}
+    if not named:
+        return dict(options)
+    session = json.loads(options.get(SESSION, "{}"))
+    storage = {name: value for name, value in session.get(STORAGE, {}).items() if name not in TOKEN_OPTIONS}
+    return {**options, SESSION: json.dumps({**session, STORAGE: {**storage, **named, SHARE_OPTION: "true"}})}
 
 
 def unity_catalogs(confs: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -67,11 +80,12 @@ def unity_catalogs(confs: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return {catalog: options for catalog, options in catalogs.items() if URI_OPTION in options}
 
 
-_BY_SETTING = {name.lower(): option for name, option in _CATALOG_SETTINGS.items()}
+_BY_SETTING = {name.lower(): option for name, option in CATALOG_SETTINGS.items()}
 
 
-def _server_options(confs: Mapping[str, str], url: str) -> dict[str, str]:
-    """Return the options of the URL's server. For a URL without a server, the one of its catalog, or else the session's."""
+def server_options(confs: Mapping[str, str], url: str) -> dict[str, str]:
+    """Return the options of the URL's server, empty if the settings do not name it. For a URL without a server, it is the one of
+    its catalog, or else that of spark.pydelta.unity.uri."""
     assert is_name_in_catalog(url), url
     catalogs = unity_catalogs(confs)
     if scheme_of(url) == "uc":

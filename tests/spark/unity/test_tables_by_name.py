@@ -12,8 +12,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from delta_py import DeltaTable as PlainTable
+from delta_py.errors import InvalidOptionError
 from delta_py.storage import publication
 from spark_plugin import DeltaTransaction, register
+from spark_plugin.options import registered_catalogs
 from spark_plugin.tables import DeltaTable
 from tests.support.servers.unity_catalog import Catalog, UnityCatalogServer
 from tests.support.tables.catalog_tables import create_external, create_managed
@@ -268,3 +270,34 @@ def test_transactions_over_tables_are_refused(spark: SparkSession, server: Unity
             spark.sql(statement)
     spark.sql("ROLLBACK")
     assert ids(spark.table("uc.s.t")) == [1, 2]
+
+
+# ---------------------------------------------------------------- tokens that are no settings
+
+
+def test_registered_catalog_has_its_token_in_no_setting(
+    spark: SparkSession, tmp_path: Path, conf: Callable[[dict[str, str]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered_catalogs, "_settings", {})
+    with UnityCatalogServer(tmp_path / "catalog") as server:
+        server.state.schemas = {("mine", "s")}
+        create_managed(server, "t", numbers(1), schema=("mine", "s"))
+        register(spark, catalogs={"mine": {"uri": server.uri, "token": str(server.token)}})
+        spark.sql("INSERT INTO mine.s.t VALUES (2)")
+        spark.range(3, 4).write.format("pydelta").mode("append").save("uc://mine.s.t")
+        spark.sql("DELETE FROM mine.s.t WHERE id = 1")
+        spark.sql("CREATE TABLE mine.s.copy AS SELECT * FROM mine.s.t")
+        assert ids(spark.table("mine.s.copy")) == ids(spark.read.format("pydelta").load(server.table_url("t", "mine"))) == [2, 3]
+        assert not [name for name, value in spark.conf.getAll.items() if str(server.token) in value]
+        publication.finish()
+    register(spark, catalogs={"mine": {"uri": "http://127.0.0.1:1", "token": "another"}})
+
+
+@pytest.mark.parametrize(
+    ("catalogs", "message"),
+    [({"c": {"token": "t"}}, "has no server"), ({"c": {"uri": "http://127.0.0.1:1", "tokens": "t"}}, "no setting 'tokens'")],
+)
+def test_catalog_that_cannot_be_registered_is_refused(spark: SparkSession, catalogs: Any, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        register(spark, catalogs=catalogs)
+    assert spark.conf.get("spark.sql.catalog.c.uri", None) is None

@@ -344,8 +344,8 @@ class UnityCatalogServer:
     def options(self) -> dict[str, str]:
         return {} if self.token is None else {"unity.token": self.token}
 
-    def table_url(self, table: str) -> str:
-        return f"unity://{self.host}/uc.s.{table}"
+    def table_url(self, table: str, catalog: str = "uc") -> str:
+        return f"unity://{self.host}/{catalog}.s.{table}"
 
     def fail(self, method: str, path: str, *failures: Failure) -> None:
         """The next requests whose path contains `path` fail, one for each failure."""
