@@ -19,7 +19,7 @@ PYSPARK_421 := 4.2.1
 JARS_OF := $(PYSPARK_41) $(PYSPARK_42) $(shell sed -n 's/^pyspark==//p' constraints.txt)
 # What `make pythons` tries: versions of Python, and the tests that run on each of them.
 PYTHONS := 3.11 3.12 3.13 3.14
-PYTHONS_TESTS := tests/unit tests/property/test_conform.py tests/property/test_actions.py tests/spark/test_read.py
+PYTHONS_TESTS := tests/unit tests/property/values/test_conform.py tests/property/log/test_actions.py tests/spark/reads/test_read.py
 # K=expression narrows every test target to the tests whose names match (pytest -k).
 K ?=
 # SEED=number is the seed of all random tests, SAMPLE=number the slice of the sampled cases; a run's header names both.
@@ -62,7 +62,7 @@ demo: jar ## make a Delta table of real data, read it, filter it, travel in its 
 check: jar ## ruff, mypy (--strict but for tests), javac, the rules of the layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(RUN) $(PYTEST) -q tests/unit/test_layers.py tests/unit/test_protocol_headings.py
+	$(RUN) $(PYTEST) -q tests/unit/repository/test_layers.py tests/unit/repository/test_protocol_headings.py
 
 # javac compiles with every warning an error. Nothing is done where the jar is that of the sources.
 jar: $(VENV)/.ready java ## the jar of the Java part, for the Spark of each environment that there is
@@ -88,11 +88,11 @@ spark41 spark42 spark421: spark%: .venv-spark%/.ready jar ## the Spark tests on 
 	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(TOGETHER) tests/spark
 
 connect41 connect42 connect421: connect%: .venv-spark%/.ready jar ## the tests of Spark Connect on another version of Spark
-	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(PYTEST) tests/applications/test_connect*.py
+	PYDELTA_ALL="$(ALL)" $(call with_env,.venv-spark$*) $(PYTEST) tests/applications/connect
 
 capabilities: $(VENV)/.ready $(SPARKS:%=.venv-spark%/.ready) java ## what docs/ say of each version of Spark, tried on each of them
-	$(foreach venv,$(VENV) $(SPARKS:%=.venv-spark%),$(call with_env,$(venv)) $(PYTEST) tests/spark/test_spark_capabilities.py \
-		tests/spark/test_rule_odd_values.py &&) true
+	$(foreach venv,$(VENV) $(SPARKS:%=.venv-spark%),$(call with_env,$(venv)) $(PYTEST) tests/spark/session/test_spark_capabilities.py \
+		tests/spark/queries/test_rule_odd_values.py &&) true
 
 # Each Python is searched for on PATH, then among those of pyenv and uv.
 pythons: java ## a fixed part of the tests on each Python from 3.11 to 3.14 that this machine has; K= narrows it
@@ -121,7 +121,7 @@ cluster: dist ## queries give the right rows on two workers, from the wheel, wit
 	cd $(CLUSTER) && for on in true false; do \
 		PATH="$$PWD/.venv/bin:$$PATH" SPARK_LOCAL_IP=127.0.0.1 PYDELTA_MASTER="local-cluster[2,1,1024]" PYDELTA_ALL=1 \
 		PYDELTA_NATIVE_READER=$$on PYDELTA_DRIVER_PLANNING=$$on \
-		python $(PYTEST) tests/spark/test_rule_correctness.py tests/spark/test_rule_odd_values.py tests/spark/test_acceptance.py || exit 1; \
+		python $(PYTEST) tests/spark/queries/test_rule_correctness.py tests/spark/queries/test_rule_odd_values.py tests/spark/reads/test_acceptance.py || exit 1; \
 	done
 
 # CROSSES is how many drawn steps test_crosses.py takes, CROSS the seed of one table of it.

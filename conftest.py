@@ -146,7 +146,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # With PYDELTA_NATIVE_READER=true all tests read simple files by Spark's own Parquet reader.
         **({"spark.pydelta.nativeReader.enabled": native} if (native := os.environ.get("PYDELTA_NATIVE_READER")) else {}),
         # Tables of tests are small: the driver would read most of them, and few tests would have tasks that read. With
-        # PYDELTA_DRIVER_READS=true it does; tests/spark/test_driver_reads.py always has it on.
+        # PYDELTA_DRIVER_READS=true it does; tests/spark/planning/test_driver_reads.py always has it on.
         "spark.pydelta.driverReads.enabled": os.environ.get("PYDELTA_DRIVER_READS", "false"),
         # With PYDELTA_DRIVER_PLANNING=false workers plan the scans of all tests; with true young logs are cached too.
         **({"spark.pydelta.driverPlanning.enabled": planning} if planning else {}),

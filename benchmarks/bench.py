@@ -41,7 +41,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.chart import ratio_chart
-from benchmarks.cli_part import cli_part
 from benchmarks.common import (
     DEFAULTS,
     HERE,
@@ -57,18 +56,19 @@ from benchmarks.common import (
     spark_environment,
     table_text,
 )
-from benchmarks.coordinator_part import coordinator_part
-from benchmarks.dml_part import dml_part
-from benchmarks.first_part import first_part
-from benchmarks.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
-from benchmarks.make_log_table import ROWS_PER_FILE
-from benchmarks.query_part import open_part, query_part
-from benchmarks.roads_part import roads_part
-from benchmarks.scale_part import scale_part
-from benchmarks.sql_part import sql_part
-from benchmarks.stores_part import stores_part
-from benchmarks.stream_part import stream_part
-from benchmarks.wide_part import wide_part
+from benchmarks.parts.cli_part import cli_part
+from benchmarks.parts.coordinator_part import coordinator_part
+from benchmarks.parts.dml_part import dml_part
+from benchmarks.parts.first_part import first_part
+from benchmarks.parts.maintenance_part import OPERATION_TARGETS, maintenance_part, operation_part
+from benchmarks.parts.query_part import open_part, query_part
+from benchmarks.parts.roads_part import roads_part
+from benchmarks.parts.scale_part import scale_part
+from benchmarks.parts.sql_part import sql_part
+from benchmarks.parts.stores_part import stores_part
+from benchmarks.parts.stream_part import stream_part
+from benchmarks.parts.wide_part import wide_part
+from benchmarks.tables.make_log_table import ROWS_PER_FILE
 
 STATE_READERS = ("pydelta", "pydelta-again", "deltalake-actions", "deltalake-query")
 
@@ -355,7 +355,8 @@ def state_section(table: Path, files: int, runs: int) -> str:
     for _ in range(runs + 1):
         for reader in STATE_READERS:
             cache = {"PYDELTA_CACHE_DIR": str(table.parent / "cache") if reader == "pydelta-again" else ""}
-            results[reader].append(run_json([sys.executable, str(HERE / "state_run.py"), reader, str(table), str(value)], cache))
+            command = [sys.executable, str(HERE / "library/state_run.py"), reader, str(table), str(value)]
+            results[reader].append(run_json(command, cache))
     medians = {reader: _medians(measured[1:]) for reader, measured in results.items()}
     for reader, median in medians.items():
         assert median["files"] == 1, f"{reader} kept {median['files']} files of {files}, not 1"
@@ -406,14 +407,14 @@ def scan_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 
 def scan_table(directory: Path, rows: int) -> tuple[Path, int]:
     """The table, and the number of rows in its version 1."""
-    from benchmarks.make_scan_table import make_table
+    from benchmarks.tables.make_scan_table import make_table
 
     table = directory / "scan"
     return table, make_table(str(table), rows=rows)
 
 
 def scan_section(table: Path, sizes: Sizes, rows_left: int, python: Path, peer: Path) -> str:
-    command = [str(python), str(HERE / "scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
+    command = [str(python), str(HERE / "spark/scan_run.py"), str(table), "--rows", str(sizes.scan_rows)]
     result = run_json([*command, "--rounds", str(sizes.runs)], spark_environment(python, peer))
     check_counts(result["counts"], sizes.scan_rows, rows_left)
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
@@ -453,7 +454,8 @@ def write_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
 
 
 def write_section(table: Path, sizes: Sizes, python: Path, writers: str, settings: str, peer: Path) -> Part:
-    command = [str(python), str(HERE / "write_run.py"), str(table), "--writers", writers, "--rounds", str(min(sizes.runs, 3))]
+    rounds = str(min(sizes.runs, 3))
+    command = [str(python), str(HERE / "spark/write_run.py"), str(table), "--writers", writers, "--rounds", rounds]
     result = run_json(command, spark_environment(python, peer, settings))
     medians = {name: statistics.median(seconds) for name, seconds in result["seconds"].items()}
     whole_ratio = medians["pydelta: whole rows"] / medians["parquet: whole rows"]
@@ -470,7 +472,7 @@ def write_section(table: Path, sizes: Sizes, python: Path, writers: str, setting
 
 
 def commit_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
-    command = [sys.executable, str(HERE / "commit_run.py")]
+    command = [sys.executable, str(HERE / "library/commit_run.py")]
     latency, races = [], []
     for writer in ("pydelta", "deltalake"):
         result = run_json([*command, "latency", writer, str(directory), "--commits", str(sizes.commits)])
@@ -503,7 +505,7 @@ def checkpoint_part(directory: Path, sizes: Sizes, peer: Path) -> Part:
     ):
         copy = directory / "checkpointed"
         shutil.copytree(log_table(directory, sizes.state_files[0]), copy)
-        result = run_json([sys.executable, str(HERE / "checkpoint_run.py"), writer, str(copy), *options])
+        result = run_json([sys.executable, str(HERE / "library/checkpoint_run.py"), writer, str(copy), *options])
         shutil.rmtree(copy)
         rows.append([name, f"{result['seconds']:.2f} s", f"{result['peak_mb']:.0f} MB"])
     text = [

@@ -84,7 +84,7 @@ def spark_environment(python: Path, peer: Path, settings: str = TUNED) -> dict[s
 
 def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
     """The log of a table with this number of files; made if it does not exist yet."""
-    from benchmarks.make_log_table import make_table
+    from benchmarks.tables.make_log_table import make_table
 
     table = directory / f"log-{files}-{commits}"
     if not table.exists():
@@ -94,7 +94,7 @@ def log_table(directory: Path, files: int, *, commits: int = 20) -> Path:
 
 def query_tables(directory: Path, sizes: Sizes) -> Path:
     """The directory of make_query_tables' tables; made if it does not exist yet."""
-    from benchmarks.make_query_tables import make_tables
+    from benchmarks.tables.make_query_tables import make_tables
 
     tables = directory / "queries"
     if not (tables / "parted").exists():

@@ -151,6 +151,9 @@ def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
 
 
 def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
+    """The exception that an error of boto3 becomes: the object is missing, exists already, the outcome is unknown, or the
+    store refuses.
+    """
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     message = access.hide(str(error))

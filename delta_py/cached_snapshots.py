@@ -121,7 +121,7 @@ class SnapshotCache:
             self._snapshots.clear()
 
 
-KEPT = SnapshotCache()
+SNAPSHOT_CACHE = SnapshotCache()
 """The cache of this process."""
 
 
@@ -131,18 +131,18 @@ class CachedSnapshot(Snapshot):
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
         version = _version(store, segment)
-        cached = None if version is None else KEPT.snapshot(version, segment.listed_at)
+        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, segment.listed_at)
         if isinstance(cached, cls):
             return cached
         snapshot = super().of_segment(store, segment)
         if version is not None and _is_unchanged(version):
-            KEPT.keep_snapshot(version, snapshot)
+            SNAPSHOT_CACHE.keep_snapshot(version, snapshot)
         return snapshot
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         version = _version(snapshot.store, snapshot.segment)
-        cached = None if version is None else KEPT.snapshot(version, snapshot.segment.listed_at)
+        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, snapshot.segment.listed_at)
         return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
@@ -156,10 +156,12 @@ class CachedSnapshot(Snapshot):
             yield from super().file_batches(stats_leaves, want_whole, want_records)
             return
         contents = (tuple((stats_leaves or {}).items()), want_whole, want_records)
-        files = KEPT.files(version, contents)
+        files = SNAPSHOT_CACHE.files(version, contents)
         if files is not None:
             self.check_log()
-            if self._last_listed != self.segment.last_commit.info:  # of the same table, but its files may differ
+            if (
+                self._last_listed != self.segment.last_commit.info
+            ):  # the log was copied: it is the same table, but its files may differ
                 files = None
         if files is None:
             yield from self._cached_while_read(version, contents, super().file_batches(stats_leaves, want_whole, want_records))
@@ -174,20 +176,24 @@ class CachedSnapshot(Snapshot):
         try:
             for batch in reading:
                 memory_bytes = _memory_bytes(batch)
-                if batches is not None and reserved + memory_bytes <= KEPT.most_bytes_of_one and KEPT.reserve(memory_bytes):
+                if (
+                    batches is not None
+                    and reserved + memory_bytes <= SNAPSHOT_CACHE.most_bytes_of_one
+                    and SNAPSHOT_CACHE.reserve(memory_bytes)
+                ):
                     reserved += memory_bytes
                     size_bytes += pc.sum(batch.files["size"]).as_py() or 0
                     batches.append(batch)
                 else:
                     batches = None
-                    KEPT.release(reserved)
+                    SNAPSHOT_CACHE.release(reserved)
                     reserved = 0
                 yield batch
             if batches is not None and _is_unchanged(version):
-                KEPT.keep_files(version, contents, _FileList(tuple(batches), reserved, size_bytes))
+                SNAPSHOT_CACHE.keep_files(version, contents, _FileList(tuple(batches), reserved, size_bytes))
                 reserved = 0
         finally:
-            KEPT.release(reserved)
+            SNAPSHOT_CACHE.release(reserved)
 
 
 def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:

@@ -86,7 +86,7 @@ def columns_in(schema: StructType | pa.Schema | _ArrowSchema, option: str) -> St
 
 
 def arrow_schema_in(schema: Any, option: str) -> pa.Schema:
-    """Raises InvalidOptionError for what is no schema, such as a text."""
+    """Raises InvalidOptionError for a value that is no schema, such as a text."""
     try:
         return pa.schema(schema)
     except (TypeError, ValueError) as error:

@@ -39,7 +39,7 @@ class DeltaError(Exception):
     sql_state: str = "XXKDS"
 
     def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **others: Any) -> None:
-        """A subclass names the condition and the SQLSTATE in its first line, unless they are those of its base."""
+        """A subclass gives its condition and SQLSTATE in its first line, unless it has those of its base class."""
         super().__init_subclass__(**others)
         if error_class is not None:
             cls.error_class = error_class
@@ -80,7 +80,7 @@ def _cut(message: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value from a table, for a message: its beginning, whatever it is."""
+    """The beginning of the text of a value from a table, for a message."""
     try:
         text = repr(value)
     except RecursionError:

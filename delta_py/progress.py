@@ -233,6 +233,7 @@ class _Part:
             self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
 
     def _add(self, amount: float) -> None:
+        """Add to the outermost step, which is what is shown."""
         self._filled += amount
         if self._outer is None:
             self.work.done += amount
@@ -243,6 +244,7 @@ class _Part:
         """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
 
         def take() -> None:
+            """Ask for the numbers, and show them: as they are, or as a share of the amount that this step stands for."""
             done, total = sample()
             if self.amount is None:
                 self.work.set(done, total)
@@ -364,6 +366,7 @@ def _clock(seconds: float) -> str:
 
 
 def _amounts(done: float, total: float, unit: str) -> str:
+    """How much is done, and of how much."""
     if unit != "bytes":
         return f"{int(done):,}/{round(total):,} {unit}"
     scale, name = byte_unit(total)
@@ -372,6 +375,7 @@ def _amounts(done: float, total: float, unit: str) -> str:
 
 
 def _rate(per_second: float, unit: str) -> str:
+    """The speed, per minute if it is less than one per second."""
     if unit == "bytes":
         scale, name = byte_unit(per_second)
         return f"{per_second / scale:,.1f} {name}/s"

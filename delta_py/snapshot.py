@@ -98,6 +98,7 @@ class Snapshot:
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         snapshot = cls.of_segment(store, load_segment(store, version))
+        # If the answer of the table's coordinator turns out not to count, the version is looked up again without it.
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
@@ -321,7 +322,7 @@ class Snapshot:
         return dict(self._state_without_files().transactions)
 
     def domain_metadata(self) -> dict[str, DomainMetadata]:
-        """The metadata domains by name, removed ones left out."""
+        """The current metadata domains by name, without removed ones."""
         if self._checksum is not None and self._checksum.domain_metadata is not None:
             return {domain.domain: domain for domain in self._checksum.domain_metadata if not domain.removed}
         return dict(self._state_without_files().domains)
@@ -338,7 +339,7 @@ class Snapshot:
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
-    """The error for code that holds data of a table, when another table is now at the same path."""
+    """The error for code that read from a table, when another table is now at the same path."""
     return SchemaMismatchError(
         f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
         "The current table is not the requested one. Load it again.",
@@ -417,6 +418,7 @@ class _Log:
     # ------------------------------------------------------------ checkpoints that cannot be read
 
     def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
+        """Read from the newest usable checkpoint: if one cannot be read, from the one before it."""
         while True:
             self._segment, checkpoint = self._open(self._segment)
             try:

@@ -65,6 +65,7 @@ def is_visible(text: str) -> bool:
 
 
 def _visible_run(text: str, start: int, end: int, escape: Callable[[str], str]) -> str:
+    """The part of the text with escapes in place of characters that cannot be seen, or that change how others look."""
     run = text[start:end]
     if run.isprintable() and _INVISIBLE.search(run) is None:
         return run
@@ -73,13 +74,14 @@ def _visible_run(text: str, start: int, end: int, escape: Callable[[str], str]) 
     for position in range(start, end):
         char = text[position]
         following = text[position + 1] if position + 1 < len(text) else ""
-        is_kept = _is_kept(char, previous, following)
-        parts.append(char if is_kept else escape(char))
-        previous = char if is_kept else ""
+        is_harmless = _is_harmless(char, previous, following)
+        parts.append(char if is_harmless else escape(char))
+        previous = char if is_harmless else ""
     return "".join(parts)
 
 
-def _is_kept(char: str, previous: str, following: str) -> bool:
+def _is_harmless(char: str, previous: str, following: str) -> bool:
+    """Whether the character is visible, or only changes how its neighbours are displayed."""
     if char in _JOINERS:
         return previous != "" and _is_joining(char, previous, following)
     if _INVISIBLE.match(char) is not None:

@@ -58,6 +58,7 @@ class _Quick:
     """A command, or the group of commands, whose parameters convert their values with _QuickValue."""
 
     def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with a quicker conversion of their values than typer's."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if "get_runtime_param" not in vars(parameter):
@@ -104,6 +105,7 @@ class _QuickValue:
         self._typers = typers
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value in the parameter's type. Frequent types are converted here; the others by typer, which is slow to load."""
         param_type = param.type_descriptor
         if value is None:
             return () if param_type.is_list else None
@@ -174,6 +176,7 @@ def _whole_program(version: Release = False) -> None:
 
 
 def _with_common_options(command: Command) -> Callable[..., None]:
+    """The command as a function for typer: with the common options, and without the run, which is made of them."""
     hints = typing.get_type_hints(command, include_extras=True)
     command_parameters = [
         parameter.replace(annotation=hints[parameter.name])
@@ -282,12 +285,12 @@ class _Once(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._printed_texts: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = text not in self._told
-        self._told.add(text)
+        is_new = text not in self._printed_texts
+        self._printed_texts.add(text)
         return is_new
 
 

@@ -75,8 +75,8 @@ def main() -> None:
 
 
 def _app_for(words: Sequence[str]) -> Typer:
-    """The program with only the command that the first word names, else with all: typer builds each command again
-    for every run."""
+    """The program with only the command that one of the words names, else with all: typer builds each command again for every
+    run."""
     named_commands = [command for command in COMMANDS if command_name(command) in words]
     return make_app(named_commands) if named_commands else app
 

@@ -132,6 +132,7 @@ class _FirstRows:
         self.is_cut = False
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches up to the limit. looks_further: read one batch more, to find out whether there are more rows."""
         remaining = self._limit
         while remaining is None or remaining > 0 or self._looks_further:
             batch = next(self._reader, None)

@@ -98,8 +98,8 @@ def vacuum(
             table = run.newest(path)
             unused_files = table.vacuum(retention_hours, dry_run=not delete, keep_versions=keep_versions, lite=lite)
     files = [{**row, "modification_time": run.time(row["modification_time"])} for row in unused_files.to_pylist()]
-    bytes_found = pc.sum(unused_files["size"]).as_py() or 0
-    form = {"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": bytes_found, "files": files}
+    unused_bytes = pc.sum(unused_files["size"]).as_py() or 0
+    form = {"deleted": delete, "files_total": unused_files.num_rows, "bytes_total": unused_bytes, "files": files}
     times = [run.time_text(time) for time in unused_files["modification_time"].to_pylist()]
     run.answer(form, lambda: _show_unused(run, form, times))
 

@@ -13,7 +13,7 @@ __all__ = ["DeltaTable", "DeltaTransaction", "register", "snapshot"]
 
 
 def __getattr__(name: str) -> Any:
-    """Each of Spark's worker processes imports this package, and none of them needs these."""
+    """Imported when first used: each of Spark's worker processes imports this package and needs none of these."""
     if name == "register":
         from spark_plugin.session import register
 

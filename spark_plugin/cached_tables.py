@@ -33,7 +33,7 @@ def refresh_cached(spark: Any, name: str | None, path: str | None = None) -> Non
     internals = adapter_of(spark).internals
     if internals is None:
         _refresh(spark, (cached_name for cached_name in named if _is_cached(spark, cached_name)))
-    elif internals.holds_tables():
+    elif internals.has_cached_tables():
         place = None if path is None else _place(path)
         cached_tables = () if place is None else _cached_tables(internals)
         other_names = (other_name for other_name, cached_path in cached_tables if _place(cached_path) == place)
@@ -43,13 +43,13 @@ def refresh_cached(spark: Any, name: str | None, path: str | None = None) -> Non
 def refresh_all_cached(spark: Any) -> None:
     """Refresh all tables under the names that Spark caches; not over Spark Connect."""
     internals = adapter_of(spark).internals
-    if internals is not None and internals.holds_tables():
+    if internals is not None and internals.has_cached_tables():
         _refresh(spark, dict.fromkeys(name for name, _ in _cached_tables(internals)))
 
 
 def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
     try:
-        return internals.held_tables()
+        return internals.cached_delta_tables()
     except NotImplementedError as error:
         _log.warning("Spark may go on with the rows that it holds of a table by its other names: %s", error)
         return []

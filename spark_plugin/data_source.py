@@ -228,7 +228,9 @@ def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
-    """A save lets Spark compute what pydelta's own row checks cannot; a write by Spark's catalogs has no such second try."""
+    """The same error with advice: a save may succeed, because Spark then computes what pydelta's row checks cannot. A write by
+    Spark's catalogs cannot do that.
+    """
     return UnsupportedTableFeatureError(
         f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
         "Python, in the place of this INSERT.",

@@ -123,7 +123,7 @@ def translate(raised: PySparkException) -> PySparkException:
     error = delta_error_of(message_without_stack(raised))
     if error is None:
         return raised
-    cls = _both(type(error), type(raised))
+    cls = _combined_class(type(error), type(raised))
     translated = cls.__new__(cls)
     translated.__dict__.update(raised.__dict__)
     translated.__dict__.update(error.__dict__)
@@ -149,7 +149,7 @@ def as_spark_raises() -> Iterator[None]:
 
 
 def _as_analysis_exception(error: DeltaError) -> PySparkException:
-    cls = _both(type(error), AnalysisException)
+    cls = _combined_class(type(error), AnalysisException)
     raised = cls.__new__(cls)
     PySparkException.__init__(raised, message=str(error))
     raised.__dict__.update(error.__dict__)
@@ -157,14 +157,14 @@ def _as_analysis_exception(error: DeltaError) -> PySparkException:
     return raised
 
 
-_made: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}
+_combined_classes: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}
 
 
-def _both(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
-    """Return the class that is both; there is one class for each pair."""
-    combined_class = _made.get((delta, spark))
+def _combined_class(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
+    """Return the class that derives from both classes. Each pair of classes has only one."""
+    combined_class = _combined_classes.get((delta, spark))
     if combined_class is None:
-        combined_class = _made[delta, spark] = _make_class(delta, shown_as_raised(spark))
+        combined_class = _combined_classes[delta, spark] = _make_class(delta, shown_as_raised(spark))
     return combined_class
 
 

@@ -212,14 +212,15 @@ def check_requested(offered: StructType, requested: StructType) -> None:
 
 
 def _fits(offered_type: DataType, requested_type: DataType) -> bool:
+    """Whether rows of one type can be returned as the other."""
     match offered_type, requested_type:
-        case StructType(own), StructType(asked):
-            return len(own) == len(asked) and all(
+        case StructType(offered), StructType(requested):
+            return len(offered) == len(requested) and all(
                 a.name.lower() == b.name.lower() and b.nullable >= a.nullable and _fits(a.data_type, b.data_type)
-                for a, b in zip(own, asked, strict=True)
+                for a, b in zip(offered, requested, strict=True)
             )
-        case ArrayType(delta_element, delta_null), ArrayType(asked_element, asked_null):
-            return asked_null >= delta_null and _fits(delta_element, asked_element)
-        case MapType(delta_key, delta_value, delta_null), MapType(asked_key, asked_value, asked_null):
-            return asked_null >= delta_null and _fits(delta_key, asked_key) and _fits(delta_value, asked_value)
+        case ArrayType(offered_element, offered_null), ArrayType(requested_element, requested_null):
+            return requested_null >= offered_null and _fits(offered_element, requested_element)
+        case MapType(offered_key, offered_value, offered_null), MapType(requested_key, requested_value, requested_null):
+            return requested_null >= offered_null and _fits(offered_key, requested_key) and _fits(offered_value, requested_value)
     return offered_type == requested_type

@@ -25,7 +25,7 @@ from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.registered_catalogs import registered_settings, take_settings
 from spark_plugin.options.settings import check_disabled
-from spark_plugin.self_test import switch_off_what_fails
+from spark_plugin.pruning.self_test import switch_off_what_fails
 from spark_plugin.session_source import (
     hand_down,
     is_registered,
@@ -138,15 +138,26 @@ def register_clone(clone: SparkSession, nonce: str, catalogs: Mapping[str, str])
         register(clone)
 
 
+def unpickle_before_batch_functions(value: object) -> None:
+    """Send the value to the processes in which a Spark Connect server runs functions of foreachBatch. They unpickle it before the
+    function, which may need what that does."""
+    _unpickled_before_functions.append(value)
+
+
+_unpickled_before_functions: list[object] = []
+
+
 def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     """Wrap the function of foreachBatch. A Spark Connect server runs it in a separate process, since Spark 4.3 in a clone of the
     client's session. The wrapper registers that clone like the original session."""
     if adapter_of(spark).is_driver or not is_registered(spark):
         return function
-    return partial(_in_clone, nonce_of(spark), registered_settings(spark), function)
+    return partial(_in_clone, tuple(_unpickled_before_functions), nonce_of(spark), registered_settings(spark), function)
 
 
-def _in_clone(nonce: str, catalogs: Mapping[str, str], function: ForBatch, batch: DataFrame, number: int) -> None:
+def _in_clone(
+    _: tuple[object, ...], nonce: str, catalogs: Mapping[str, str], function: ForBatch, batch: DataFrame, number: int
+) -> None:
     register_clone(batch.sparkSession, nonce, catalogs)
     function(batch, number)
 

@@ -155,7 +155,7 @@ def resolvable_rule_text(spark: Any, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One row of the table in docs/spark-versions-and-connect.md. tests/spark/test_spark_capabilities.py tries it by its name.
+    """One row of the table in docs/spark-versions-and-connect.md, tried by tests/spark/session/test_spark_capabilities.py.
 
     without: the minor versions that lack it, and what users can do there instead.
     """

@@ -286,6 +286,8 @@ def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
 
 
 def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
+    """Return the method of DeltaTable that does the same as the statement, or `truncate`, with its arguments; None for another
+    statement."""
     node = plan.node
     match plan.kind:
         case "AddColumns":
@@ -311,6 +313,7 @@ def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, An
 
 
 def _new_column(node: Any) -> dict[str, Any]:
+    """Return the arguments of DeltaTable.addColumns for one column."""
     within = [*items(node.path().get().name())] if node.path().isDefined() else []
     default = node.default()
     return {
@@ -330,6 +333,7 @@ def _replaced_column(node: Any) -> StructField:
 
 
 def _change(node: Any) -> dict[str, Any]:
+    """Return the arguments of DeltaTable.alterColumns for one column."""
     kind, nullable, default = node.newDataType(), node.newNullability(), node.newDefaultExpression()
     return {
         "dataType": data_type_from(kind.get()) if kind.isDefined() else None,

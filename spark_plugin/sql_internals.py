@@ -141,6 +141,7 @@ def with_variables(spark: Any, text: str) -> str | None:
 
 
 def _of_client(spark: Any, text: str) -> str | None:
+    """The text with the session's variables replaced, as its server would do it; None if only the server knows a value."""
     place = 0
     for _ in range(_MOST_VARIABLES):
         variable = _VARIABLE.search(text, place)
@@ -330,7 +331,7 @@ class ParsedPlan:
         return None if parts is None else ParsedTarget(parts, alias)
 
     def name_parts(self, plan: Any) -> tuple[str, ...] | None:
-        """Return the name of a node that stands for an unresolved name; None for another node."""
+        """Return the parts of the name if the node is an unresolved name; None for another node."""
         match str(plan.nodeName()):
             case "PlanWithUnresolvedIdentifier":  # IDENTIFIER(...) whose argument is no literal
                 text = self.internals.value(plan.identifierExpr())
@@ -376,6 +377,7 @@ class ParsedPlan:
 
 
 def _viewed(node: Any) -> ViewedTable | None:
+    """The table below a view, and the first reason why its rows cannot be changed through the view."""
     fault: ViewFault | None = None
     projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:
@@ -423,6 +425,7 @@ def _is_column(expression: Any, column: Any) -> bool:
 
 
 def _name_of_relation(relation: Any) -> tuple[str, ...] | None:
+    """Return the name of a table in a catalog, without the name of the session catalog; None if the relation has none."""
     catalog, identifier = relation.catalog(), relation.identifier()
     if not catalog.isDefined() or not identifier.isDefined():
         return None

@@ -233,19 +233,19 @@ _BRACKET = re.compile(r"/\*(?!\+)|\*/")
 
 def first_word(text: str) -> str:
     """Return the first word in capitals, after blanks and comments; empty if there is none."""
-    word = _WORD.match(text) or _WORD.match(text, behind_comments(text))
+    word = _WORD.match(text) or _WORD.match(text, after_comments(text))
     return "" if word is None else word[1].upper()
 
 
 def second_word(text: str) -> str:
     """Return the complete second word in capitals; empty if it is no word."""
-    first = _WORD.match(text, behind_comments(text))
+    first = _WORD.match(text, after_comments(text))
     remaining_text = "" if first is None else text[first.end() :]
-    word = _WHOLE_WORD.match(remaining_text, behind_comments(remaining_text))
+    word = _WHOLE_WORD.match(remaining_text, after_comments(remaining_text))
     return "" if word is None else word[1].upper()
 
 
-def behind_comments(text: str) -> int:
+def after_comments(text: str) -> int:
     """Return the position of the first character that is neither blank nor comment. As in Spark, comments in brackets can
     nest."""
     place = 0

@@ -223,6 +223,7 @@ def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: in
 
 
 def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
+    """The protocol after a user raises its versions."""
     if reader < current.min_reader_version or writer < current.min_writer_version:
         raise InvalidOptionError(
             f"The table's protocol is ({current.min_reader_version},{current.min_writer_version}) and cannot go down to "

@@ -168,6 +168,7 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     invariant = ("invariant", column_name) if except_invariant else None
     rules = [rule for rule in rules_naming(config, path) if (rule.kind, rule.name) != invariant]
     generated = [rule for rule in rules if rule.kind == "generated"]
+    # Generated columns are named only if there are no other rules: the two have different errors.
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
         return
@@ -217,6 +218,9 @@ def _physical(config: TableConfig, path: Path) -> Path:
 
 
 def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+    """Raise unless the table has column mapping, and the path is a field of a struct. condition, what: the error's class and
+    its words for the change.
+    """
     name = joined_name(path)
     if config.column_mapping_mode == "none":
         raise UnsupportedOperationError(
@@ -260,6 +264,7 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
 
 
 def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+    """The paths of the columns and fields that only the old type has."""
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
@@ -274,6 +279,7 @@ def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[P
 
 
 def _retyped(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+    """The paths of the columns and fields that both types have, and whose own types differ."""
     match old_type, new_type:
         case StructType(), StructType():
             field_pairs = [(f, new_type.find(f.name)) for f in old_type.fields]
@@ -329,6 +335,7 @@ def commit_schema(
     properties: Mapping[str, str] | None = None,
     transaction: Transaction | None = None,
 ) -> int:
+    """Commit another schema; returns the version. If the metadata stays the same, nothing is committed."""
     config = snapshot.config
     partitions = config.partition_columns if partition_columns is None else tuple(partition_columns)
     metadata = changed_schema(config, schema, partitions, properties)
@@ -339,7 +346,7 @@ def commit_schema(
     new_config.require(Operation.WRITE)
     transaction = transaction or Transaction(snapshot)
     if "tableVersion" in metadata.schema_string and "typeWidening-preview" in config.features:
-        transaction.must_be_next()
+        transaction.must_be_next()  # a type change in the metadata names the version of this commit
     transaction.set_metadata(metadata)
     if protocol != snapshot.protocol:
         transaction.set_protocol(protocol)

@@ -101,6 +101,7 @@ def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> Struct
 
 
 def _with_new_column(schema: StructType, column: NewColumn, parent: Path) -> StructType:
+    """The schema with the column, after its other columns or at the requested position. parent: the struct that gets it."""
     new = column.as_field()
 
     def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
@@ -119,6 +120,9 @@ def _texts_of(schema: StructType, name: str) -> StructType:
 
 
 def _check_new(column: NewColumn) -> None:
+    """Raises UnsupportedOperationError for a column for which existing rows would need a value: NOT NULL, generated, identity,
+    or with a default.
+    """
     name = joined_name(column.path)
     inner = [f for f in all_fields(column.data_type) if not f.nullable]
     if not column.nullable or inner:
@@ -186,6 +190,7 @@ def _moved(fields: tuple[StructField, ...], field: StructField, previous_column:
 
 
 def _changed(config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, inside: bool) -> StructField:
+    """The field after the change. inside: the field is not a top-level column. Raises as with_change."""
     new_field = old_field
     if change.data_type is not None and change.data_type != old_field.data_type:
         _check_identity(path, old_field)
@@ -234,6 +239,7 @@ def _check_generated(path: Path, column: StructField, new: DataType) -> None:
 
 
 def _check_type(config: TableConfig, path: Path, old_field: StructField, new: DataType) -> None:
+    """Raises UnsupportedOperationError if the column cannot get the type without a rewrite of rows."""
     kinds: tuple[tuple[type[Any], str, str], ...] = (
         (StructType, "STRUCT", "add, drop or change its fields"),
         (MapType, "MAP", "change its `key` or `value`"),
@@ -329,6 +335,9 @@ class _CannotReplace(Exception):
 
 
 def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
+    """The new struct, with each field as _replaced returns it. Raises _CannotReplace if fields are removed and others added,
+    because the user may have meant to rename them.
+    """
     old_fields = [old_struct.find(f.name) for f in new_struct.fields]
     removed_names = [f.name for f in old_struct.fields if f not in old_fields]
     added_names = [f.name for f, old_field in zip(new_struct.fields, old_fields, strict=True) if old_field is None]
@@ -348,6 +357,7 @@ def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: St
 
 
 def _new(column: StructField, path: Path) -> StructField:
+    """Return the column if old rows may lack it: it is nullable and has no default."""
     if not column.nullable or any(not f.nullable for f in all_fields(column.data_type)):
         raise _CannotReplace(f"the new column {joined_name((*path, column.name))} is NOT NULL")
     if DEFAULT in column.metadata:
@@ -356,6 +366,7 @@ def _new(column: StructField, path: Path) -> StructField:
 
 
 def _replaced(config: TableConfig, old_field: StructField, new_field: StructField, path: Path) -> StructField:
+    """The old field with the type and nullability of the new one. Raises _CannotReplace if old rows may not fit it."""
     if old_field.nullable and not new_field.nullable:
         raise _CannotReplace(f"{joined_name(path)} would become NOT NULL")
     comment = {COMMENT: new_field.metadata[COMMENT]} if COMMENT in new_field.metadata else {}

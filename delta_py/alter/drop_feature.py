@@ -59,14 +59,14 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     snapshot.config.require(Operation.WRITE)
     refuse_drop(store, feature)
     traces = TRACES[feature]
-    made_changes = traces.remove(store)
+    has_changed = traces.remove(store)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if feature == PROTECTION:
         _give_up_history(store, now_ms)
         _check_protected_gone(store)
     elif traces.protects_history and truncate_history:
-        _put_barrier(store)
-        if made_changes:
+        _put_barrier(store)  # the versions from this one on can be loaded without the commits that use the feature
+        if has_changed:
             _wait(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
         _give_up_history(store, now_ms)
         _check_history(store, feature, traces)
@@ -75,7 +75,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
             _put_barrier(store)
     protects = traces.protects_history and not truncate_history
     version = _leave_protocol(store, feature, traces, protects=protects, truncate_history=truncate_history)
-    if protects:  # so that readers need not replay the commit itself
+    if protects:  # the newest checkpoint then includes the commit, which readers need not replay
         with harmless(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version
@@ -123,6 +123,9 @@ def _checked(snapshot: Snapshot, requested_name: str, *, truncate_history: bool)
 
 
 def _refuse_absent(requested_name: str, known_features: Mapping[str, str]) -> NoReturn:
+    """Raise the error for a feature that the table does not have. It says whether the name is a property, a feature that is
+    not in the protocol, or unknown.
+    """
     if requested_name.lower().startswith("delta."):
         try:
             name = known_name(requested_name)
@@ -164,7 +167,7 @@ def _give_up_history(store: ObjectStore, now_ms: int) -> None:
     config = Snapshot.load(store).config
     retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
-    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, kept_ms=retention_time_ms)
+    cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0, retention_override_ms=retention_time_ms)
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:

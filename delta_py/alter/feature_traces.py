@@ -113,6 +113,9 @@ def _remove_vectors(store: ObjectStore) -> bool:
 
 
 def _keep_vector_files(store: ObjectStore) -> bool:
+    """Add a remove action for each vector file of a tombstone, unless it has one already. Returns whether something was
+    committed.
+    """
     snapshot = Snapshot.load(store)
     tombstones = snapshot.tombstones()
     files = vector_files(tombstones.filter(tombstones["deletion_vector"].is_valid()))
@@ -132,6 +135,9 @@ def _no_vectors(snapshot: Snapshot) -> bool:
 
 
 def _remove_widening(store: ObjectStore) -> bool:
+    """Rewrite files with narrower types, and remove the recorded type changes from the schema. Returns whether something
+    changed.
+    """
     changed = _unset(store, _WIDENING)
     if TYPE_CHANGES not in Snapshot.load(store).metadata.schema_string:
         return changed
@@ -164,6 +170,7 @@ def _no_widening(snapshot: Snapshot) -> bool:
 
 
 def _remove_mapping(store: ObjectStore) -> bool:
+    """Set the mapping to none, or remove the ids that are then still in the schema."""
     snapshot = Snapshot.load(store)
     if snapshot.config.column_mapping_mode != "none":
         unset_properties(store, [MODE_PROPERTY])

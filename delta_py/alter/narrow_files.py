@@ -35,6 +35,9 @@ class NarrowFiles(Purge):
 
 
 def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bool:
+    """Whether the fields of a file have the types of the table's fields. Fields that the table lacks do not matter. by_id:
+    fields match by their ids.
+    """
     types_by_name: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
     by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
     for field in fields:
@@ -46,6 +49,7 @@ def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bo
 
 
 def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> bool:
+    """Whether a file's column has the table's type. Timestamps match in any unit."""
     match table_type:
         case StructType():
             return pa.types.is_struct(file_type) and _has_types(list(file_type), table_type, by_id=by_id)
@@ -57,4 +61,5 @@ def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> b
     arrow = to_arrow_type(table_type)
     if pa.types.is_timestamp(arrow):
         return bool(pa.types.is_timestamp(file_type))
+    # Texts and bytes, which have several types in Arrow, are never narrowed.
     return bool(file_type.equals(arrow)) or not (pa.types.is_primitive(file_type) or pa.types.is_decimal(file_type))

@@ -27,7 +27,7 @@ from delta_py.optimize.optimize import LocalBinWriters
 from delta_py.optimize.optimize_bins import Compaction, OptimizeRequest, batches_of
 from delta_py.optimize.optimize_metrics import counts, history_metrics
 from delta_py.protocol.actions import DomainMetadata
-from delta_py.protocol.clustering import by_own_names, clustering_leaves
+from delta_py.protocol.clustering import clustering_leaves, with_logical_names
 from delta_py.protocol.column_mapping import MODE_PROPERTY
 from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.new_columns import INVALID_CHARACTERS, names_needing_mapping
@@ -108,7 +108,7 @@ class _AllFiles(Compaction):
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
     domain = snapshot.clustering_domain()
-    return () if domain is None else (by_own_names(snapshot.schema, domain),)
+    return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 
 
 def _indexes(snapshot: Snapshot) -> Iterator[DomainMetadata]:

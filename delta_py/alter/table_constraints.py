@@ -131,7 +131,10 @@ def _constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
-    """Raises InvalidOptionError as add_constraint."""
+    """Raises InvalidOptionError as add_constraint.
+
+    A condition that this library cannot evaluate is accepted if its type is boolean and a Spark session may evaluate it.
+    """
     existing_constraint = _constraint(config, rule.name)
     if existing_constraint is not None:
         raise InvalidOptionError(
@@ -150,20 +153,20 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
         )
     try:
         RowCheck(rule, config.schema, Clock(0, time_zone))
-        return
+        return  # this library can evaluate it
     except DeltaError as error:
         why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
         if _is_condition(rule, config.schema, time_zone):
-            rule_column(rule, config.schema, config.partition_columns)  # when a Spark session saves rows, Spark computes it
-            return
+            rule_column(rule, config.schema, config.partition_columns)
+            return  # Spark can evaluate it when a session saves rows
     except DeltaError as error:
         raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
     raise _no_condition(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
 
 
 def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
-    """Whether it may be a condition: SQL that cannot be parsed here is left to Spark."""
+    """Whether the rule may be boolean. True for SQL that cannot be parsed here: Spark may be able to parse it."""
     try:
         parsed = parse_expression(rule.sql, schema, session_timezone=time_zone)
         return resolve(parsed, schema, time_zone).data_type == BOOLEAN

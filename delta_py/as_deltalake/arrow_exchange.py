@@ -88,6 +88,7 @@ def large_types(schema: pa.Schema) -> pa.Schema:
 
 
 def _large(data_type: pa.DataType) -> pa.DataType:
+    """The type with 64-bit offsets, at any depth."""
     data_type = plain_type(data_type)
     if pa.types.is_string(data_type):
         return pa.large_string()

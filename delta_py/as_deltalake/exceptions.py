@@ -68,6 +68,7 @@ def _translated(error: DeltaError) -> DeltaError | None:
 
 
 def _class_of(error: DeltaError) -> type[DeltaError]:
+    """The class that deltalake raises in place of this error."""
     if isinstance(error, DeltaConcurrentModificationException) or error.error_class == _APPEND_ONLY:
         return CommitFailedError
     if isinstance(error, UnsupportedTableFeatureError | InvariantViolationError | CorruptTableError):

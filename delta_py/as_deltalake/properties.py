@@ -121,6 +121,7 @@ class WriterProperties:
         )
 
     def _column_options(self, columns: Sequence[str]) -> dict[str, Any]:
+        """The arguments of pyarrow's ParquetWriter for columns; none if no column has properties."""
         default = self.default_column_properties or ColumnProperties()
         chosen = {name: default for name in columns}
         chosen |= {name: value for name, value in (self.column_properties or {}).items() if name in chosen}
@@ -147,6 +148,7 @@ def _bloom(properties: BloomFilterProperties) -> dict[str, int | float]:
 
 
 def _with_level(compression: str | None, level: int | None) -> str | None:
+    """The compression as a table property writes it, such as `ZSTD(3)`."""
     if compression is None:
         if level is not None:
             raise ValueError("A compression level needs a compression: give it too.")

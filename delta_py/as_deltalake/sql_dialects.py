@@ -27,6 +27,7 @@ def spark_sql(sql: str) -> str:
 
 
 def _for_spark(match: re.Match[str]) -> str:
+    """A name or constant of the other dialect, as Spark writes it. `DATE '2024-01-31'` becomes a cast."""
     if match["name"] is not None:
         return quoted(_inner(match["name"]))
     if match["text"] is None:

@@ -140,6 +140,7 @@ def _resolve(
     *,
     allow_out_of_range: bool,
 ) -> _Bounds:
+    """The range as versions, times included. If no commit is in it, it ends at first - 1."""
     _check_bounds(first, last, first_ms, last_ms)
     latest = Snapshot.load(store)
     if first is None:
@@ -174,6 +175,7 @@ def _resolve(
 
 
 def _check_bounds(first: int | None, last: int | None, first_ms: int | None, last_ms: int | None) -> None:
+    """Raise unless there is one start and at most one end."""
     if first is None and first_ms is None:
         raise ChangeDataFeedError(
             "A change data feed read needs a start: give startingVersion or startingTimestamp.",
@@ -209,6 +211,7 @@ def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, 
 
 
 def _with_schema(store: ObjectStore, first: int, last: int, requested_last: int, latest: Snapshot) -> _Bounds:
+    """The bounds with the schema of the rows: that of the last version if columns are mapped, and otherwise the newest."""
     def at(version: int) -> Snapshot:
         return latest if version == latest.version else Snapshot.load(store, version)
 
@@ -340,6 +343,7 @@ class ChangePruner:
 
 
 def _pruned(pruner: FilePruner, changed: pa.Table) -> pa.Table:
+    """The changed files that may have matching rows, by their statistics."""
     batches = []
     for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
         stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None

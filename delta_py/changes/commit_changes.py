@@ -124,7 +124,8 @@ class _Parsed:
 
 
 def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[ChangeActions]:
-    """The files in their order. Raises CorruptTableError, LogFileNotFoundError."""
+    """The files in their order. Small commits are converted to Arrow together, because each conversion has a fixed cost. A commit
+    that is large, or changes protocol or metadata, is converted alone. Raises CorruptTableError, LogFileNotFoundError."""
     waiting: list[_Parsed] = []
     count = 0
     for file in files:
@@ -173,6 +174,9 @@ _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, Ty
 
 
 def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
+    """Add the action of a line to the actions of its commit, or to the facts about it. Files that are only rearranged are left
+    out.
+    """
     if not line.strip():
         return
     action = orjson.loads(line)
@@ -202,6 +206,7 @@ def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
 
 
 def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    """The changes of the commits as one batch."""
     try:
         return _columns([line for parsed in commits for line in parsed.lines], commits)
     except _MALFORMED as error:
@@ -213,6 +218,7 @@ def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
 
 
 def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBatch:
+    """The actions as _ACTIONS. Raises ValueError if an action lacks a value that the protocol requires."""
     kinds, bodies = pa.array([kind for kind, _ in lines], pa.int8()), [body for _, body in lines]
     sizes, times = (longs([body.get(name) for body in bodies]) for name in ("size", "modificationTime"))
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
@@ -284,9 +290,9 @@ class CommitChanges:
             old, new = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
             adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
             if new.num_rows:
-                went, came_back = self._differences(old, new)
-                yield self._checked(old.filter(went)), "delete", new["deletion_vector"].filter(went)
-                yield new.filter(came_back), "insert", old["deletion_vector"].filter(came_back)
+                has_deletes, has_restores = self._differences(old, new)
+                yield self._checked(old.filter(has_deletes)), "delete", new["deletion_vector"].filter(has_deletes)
+                yield new.filter(has_restores), "insert", old["deletion_vector"].filter(has_restores)
         yield self._checked(removes), "delete", None
         yield adds, "insert", None
 
@@ -344,7 +350,8 @@ class CommitChanges:
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
-        """delta-spark leaves null partition values out of removes. This is not done for a commit that changes the columns."""
+        """The removes with null for each partition column that they leave out, because delta-spark omits null values. Not for a
+        commit that changes the partition columns: there a missing value may mean another column."""
         values, names = _in_one_piece(removes["partition_values"]), sorted(self.partitions)
         is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
         if not names or not pc.any(is_fillable).as_py():
@@ -413,7 +420,8 @@ class CommitChanges:
 
         columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
         sides = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
-        return pa.array([went for went, _ in sides], pa.bool_()), pa.array([came for _, came in sides], pa.bool_())
+        deletes, restores = [deletes for deletes, _ in sides], [restores for _, restores in sides]
+        return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
         try:
@@ -475,6 +483,7 @@ def _last_of_each(files: pa.Table) -> pa.Table:
     """The last action of each kind on each file in each commit; all change files."""
     kinds = files[_KIND].to_numpy()
     keys = _keys(files) * 2 + (kinds == _REMOVE)
+    # np.unique tells the first place of each key, which in the reversed keys is the last one.
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
     if len(distinct) == len(keys):
         return files

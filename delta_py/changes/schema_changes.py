@@ -101,6 +101,7 @@ def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ())
 
 
 def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
+    """Why rows of the old struct cannot be read with the new one, or None."""
     new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         where = (*path, f.name)
@@ -116,6 +117,7 @@ def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str
 
 
 def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
+    """Why values of the old type cannot be read with the new one, or None. widening: type widening is allowed."""
     match old, new:
         case StructType(), StructType():
             return _struct(old, new, path, widening)

@@ -104,6 +104,7 @@ def as_rows(values: Iterable[Mapping[str, Any]], kind: pa.StructType) -> pa.Stru
 
 
 def _row(value: Mapping[str, Any], kind: pa.StructType) -> dict[str, Any]:
+    """The row of a JSON object. Objects become structs, or lists of pairs for maps."""
     row: dict[str, Any] = {}
     for field in kind:
         item = value.get(field.name)

@@ -100,6 +100,7 @@ class _Contents:
 
 
 def _read_contents(reader: CheckpointReader) -> _Contents:
+    """Read the whole checkpoint."""
     file_count, size_bytes, state = 0, 0, StateWithoutFiles()
     for raw in reader.files(RequestedStats()):
         file_count += raw.files.num_rows
@@ -114,6 +115,7 @@ def _read_contents(reader: CheckpointReader) -> _Contents:
 
 
 def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | None:
+    """How the checkpoint contradicts the version checksum; None if it does not."""
     assert contents.state.protocol is not None and contents.state.metadata is not None
     fault = checksum.files_fault(contents.file_count, contents.size_bytes)
     fault = fault or checksum.state_fault(contents.state.protocol, contents.state.metadata)
@@ -130,6 +132,9 @@ def _fault_by_checksum(contents: _Contents, checksum: VersionChecksum) -> str | 
 def _fault_by_log(
     store: ObjectStore, reader: CheckpointReader, state: StateWithoutFiles, listing: Listing, clock: Callable[[], float]
 ) -> str | None:
+    """How the checkpoint contradicts the log before it; None if it does not, or if there is no such log. The log may begin
+    with an older checkpoint; if that one cannot be read, the next older one is used.
+    """
     deadline, unusable = clock() + COMPARE_SECONDS, frozenset(file.path for file in reader.checkpoint.files)
     batches = [file_keys(pa.Table.from_batches([raw.files])) for raw in reader.files(RequestedStats())]
     checkpoint_keys = pa.chunked_array(batches, pa.large_string())
@@ -179,8 +184,9 @@ class _Log:
         self._older = None if older is None else open_checkpoint(store, older, self._commits)
 
     def fault_of_files(self, checkpoint_keys: pa.ChunkedArray) -> str | None:
-        """Raises CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a
-        commit cannot be read."""
+        """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
+        CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a commit
+        cannot be read."""
         live: set[str] = set()
         seen: set[str] = set()
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):

@@ -104,6 +104,7 @@ def _counted(written: WrittenCheckpoint, batches: Iterable[pa.StructArray]) -> I
 
 
 def _is_reusable(part: ParquetPart, state: FileState, shape: RowShape) -> bool:
+    """Whether the new checkpoint can name this sidecar again instead of writing its files."""
     if not part.path.startswith(f"{SIDECAR_DIRECTORY}/"):
         return False
     if part.row_count < REUSED_ROWS or not _holds_only_adds(part) or not _has_form(part, shape):

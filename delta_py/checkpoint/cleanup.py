@@ -40,7 +40,7 @@ from delta_py.storage.store import ObjectInfo, ObjectStore
 _log = logging.getLogger("delta_py")
 
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
-_STAGED_KEPT_MS = 7 * _DAY_MS  # a transaction that ends later than this writes its staged commits again
+_STAGED_RETENTION_MS = 7 * _DAY_MS  # a transaction that ends later than this writes its staged commits again
 # How long one cleanup may delete; the next cleanup deletes the remaining files.
 BUDGET_SECONDS = 5.0
 
@@ -60,21 +60,22 @@ def clean_log(
     *,
     now_ms: int,
     clock: Callable[[], float] = time.monotonic,
-    kept_ms: int | None = None,
+    retention_override_ms: int | None = None,
 ) -> CleanedLog:
-    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS. kept_ms: retain
-    versions for this time, rounded to the minute, and ignore the table's properties; None uses the properties.
+    """Delete the expired files of the log. config: of the newest version. clock: seconds, for BUDGET_SECONDS.
+    retention_override_ms: retain versions for this time, rounded to the minute, and ignore the table's properties; None uses
+    the properties.
 
     Raises OSError and CorruptTableError. Files that were deleted before the error were not needed.
     """
     if is_forbidden(store, Maintenance.LOG_CLEANUP):
         return CleanedLog()
     _delete_stale_staged(store, now_ms)
-    if kept_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
+    if retention_override_ms is None and not config.properties.boolean("delta.enableExpiredLogCleanup", default=True):
         return CleanedLog()
     cutoff_ms = _midnight(now_ms - retention_ms(config.properties, LOG_RETENTION))
-    if kept_ms is not None:
-        cutoff_ms = (now_ms - kept_ms) // _MINUTE_MS * _MINUTE_MS
+    if retention_override_ms is not None:
+        cutoff_ms = (now_ms - retention_override_ms) // _MINUTE_MS * _MINUTE_MS
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
     checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
     if checkpoint is None or checkpoint.version < config.properties.integer(PROTECTED_BEFORE, 0):
@@ -88,6 +89,7 @@ def clean_log(
         writer.delete(info.path)
         count += 1
         sidecars_may_be_free |= kind in (LogKind.CHECKPOINT_V2, LogKind.CHECKPOINT_CLASSIC)
+    # A new sidecar may belong to a checkpoint that is still being written.
     if sidecars_may_be_free and config.feature("v2Checkpoint"):
         count += _delete_free_sidecars(store, writer, min(cutoff_ms, _midnight(now_ms - _DAY_MS)))
     return CleanedLog(checkpoint.version, count)
@@ -101,7 +103,7 @@ def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
     tail = coordinated.tail()
     waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
     for info in list(store.list_from(STAGED_DIRECTORY)):
-        if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_KEPT_MS:
+        if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_RETENTION_MS:
             store.delete(info.path)
 
 

@@ -199,6 +199,7 @@ class HeldLease:
             self._lease.end()
 
     def _keep(self, wait_seconds: float) -> None:
+        """Write the lease again and again, so that it does not expire."""
         while not self._ended.wait(wait_seconds):
             wait_seconds = self._lease.pause_seconds
             with self._lock:
@@ -206,6 +207,7 @@ class HeldLease:
                     self._write()
 
     def _write(self) -> None:
+        """Write the lease with the version that is read now. The earlier file is removed only when the new one exists."""
         current, moved = self._lease, replace(self._lease, version=self._version)
         if moved.put():
             self._lease, was_written, self._is_written = moved, self._is_written, True

@@ -51,10 +51,10 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
     if snapshot is None or not versions:
         return
     previous_versions = snapshot.config.iceberg_versions
-    files_are = previous_versions if restored is None else restored.config.iceberg_versions
-    if files_are != versions:
+    versions_of_files = previous_versions if restored is None else restored.config.iceberg_versions
+    if versions_of_files != versions:
         remaining = snapshot.num_files - len(written.removes) if restored is None else restored.num_files
-        check_files(files_are, versions, partitioned=bool(config.partition_columns), files=remaining)
+        check_files(versions_of_files, versions, partitioned=bool(config.partition_columns), files=remaining)
     if is_written_by_iceberg(frozenset(config.features), config.properties):
         check_map_keys(snapshot.schema, config.schema)
     names = [table.partition_columns for table in (snapshot.config, config)]

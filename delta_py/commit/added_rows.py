@@ -73,6 +73,7 @@ class ReadRows:
         return self._answers[key]
 
     def _read(self, add: AddFile) -> bool:
+        """Whether the file has rows that the transaction would have read; true if this cannot be found out."""
         assert self.state is not None
         file = ScanFile(
             add.path, add.size_bytes, add.modification_time_ms, add.partition_values, deletion_vector=add.deletion_vector

@@ -41,7 +41,7 @@ _log = logging.getLogger("delta_py")
 _CONTENDED_ROUNDS = 2  # each round lasts as long as the ledger keeps trying
 _CONTENDED_SECONDS = 60.0  # how long leaders take turns at the table after a lost race
 _THREADS, _NAME = 8, "delta_py-committer"
-_KEPT_WINNERS, _KEPT_FILES = 256, 64
+_MOST_CACHED_WINNERS, _MOST_FILES_OF_CACHED_WINNER = 256, 64
 
 
 def commit_prepared(
@@ -127,6 +127,7 @@ class _Committer:
         self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
     def ratify_with_others(self, waiting: _Waiting) -> None:
+        """Wait until the commit is settled. Whoever has the turn settles those of all that wait."""
         with self._changing:
             self._waiting.append(waiting)
         try:
@@ -149,8 +150,9 @@ class _Committer:
             self._try_once()
 
     def _look(self, coordinated: CoordinatedStore) -> None:
-        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not answer,
-        it is asked again when it ratifies."""
+        """Ask the ledger for the newest version, so that no commit is staged after an older one. If the ledger does not
+        answer, the leader asks it again when it ratifies.
+        """
         try:
             tail = coordinated.tail()
         except CoordinatorUnavailableError as error:
@@ -159,6 +161,7 @@ class _Committer:
             self._newest = max(self._newest, -1 if tail is None else tail.version)
 
     def _try_once(self) -> None:
+        """Prepare the first commits that wait, stage them, and have the ledger ratify them in one request."""
         unsettled = [waiting for waiting in self._waiting if not waiting.is_settled]
         batch = unsettled[: unsettled[0].coordinated.commits_per_request]
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
@@ -187,6 +190,7 @@ class _Committer:
         return False
 
     def _winner(self, waiting: _Waiting, version: int) -> WinningCommit:
+        """The commit of the version, parsed once for all that wait."""
         winner = self._winners.get(version)
         if winner is None:
             winner = winning_commit(waiting.attempts.store, version)
@@ -194,12 +198,16 @@ class _Committer:
         return winner
 
     def _remember(self, winners: Sequence[WinningCommit]) -> None:
-        small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _KEPT_FILES)
+        """Cache winning commits with few files: later rounds of the commits that wait check against them again."""
+        small = (winner for winner in winners if len(winner.adds) + len(winner.removes) <= _MOST_FILES_OF_CACHED_WINNER)
         self._winners |= {winner.version: winner for winner in small}
-        while len(self._winners) > _KEPT_WINNERS:
+        while len(self._winners) > _MOST_CACHED_WINNERS:
             del self._winners[min(self._winners)]
 
     def _placed(self, batch: Sequence[_Waiting]) -> list[_Placed]:
+        """Rebase each commit on those before it in the batch. A commit that conflicts with one of them waits for the next
+        round.
+        """
         placed: list[_Placed] = []
         round_commits: list[WinningCommit] = []  # commits of this round
         for waiting in batch:
@@ -258,6 +266,9 @@ class _Committer:
         self._newest = placed[-1].prepared.version
 
     def _lose(self, placed: Sequence[_Placed], error: VersionTakenError | CoordinatorContendedError) -> None:
+        """None of the commits was ratified: drop the staged files, and learn the newest version. The commits wait for the next
+        round, unless the ledger no longer knows the table.
+        """
         for placed_commit in placed:
             placed_commit.drop()
         if isinstance(error, CoordinatorContendedError):

@@ -90,6 +90,9 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
 
 
 def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
+    """Raise the conflict with a winner that changed the table's definition, or that came before a commit which must be the
+    next.
+    """
     if ours.next_version_only and ours.read_version != NEW_TABLE:
         raise _conflict(ConcurrentWriteException, ours, winner, "took the version that this one names")
     if ours.read_version == NEW_TABLE:
@@ -107,6 +110,8 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
 
 
 def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
+    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application.
+    """
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
@@ -214,7 +219,7 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
     A winner changes a vector by removing the file with its current vector, and adding it with the new one.
     Protocol: Action Reconciliation; Deletion Vectors.
     """
-    if not ours.reads.only_taken_rows:
+    if not ours.reads.only_deleted_rows:
         return {}
     removed = {remove.path: remove for remove in ours.removes}
     added = {add.path: add for add in ours.adds if add.deletion_vector is not None}
@@ -226,8 +231,11 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
         for remove in (remove for remove in winner.removes if remove.path in watched):
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
             live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
-            stays = theirs is not None and theirs.deletion_vector is not None and remove.key == live_file.key != theirs.key
-            if theirs is None or not stays or (path in removed and path not in added):
+            # The winner replaces the file's current vector, and not another one, by a new vector.
+            new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None
+            stays = new_key is not None and remove.key == live_file.key != new_key
+            we_remove_file = path in removed and path not in added
+            if theirs is None or not stays or we_remove_file:
                 removed_paths.add(path)
             else:
                 vector_before = remove.deletion_vector if shared_file is None else shared_file.before

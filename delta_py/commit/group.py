@@ -84,6 +84,7 @@ class _Tried:
 
     @classmethod
     def of(cls, table: GroupTable, proposed: Sequence[Proposed]) -> _Tried:
+        """The proposals on their base version."""
         if not proposed:
             return cls(table)
         base = Snapshot.load(table.store, version=table.base)

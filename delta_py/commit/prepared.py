@@ -87,7 +87,7 @@ class ReadSet:
 
     predicates: SQL of the rows that were read, for messages. may_match: for added files, whether each may hold such a row; None
     if no rows were read. paths: data files that were read. app_ids: application ids whose transaction versions were read.
-    only_taken_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
+    only_deleted_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
     read, in whatever file. all_files: the commit replaces every file of the table, and everything that metadata domains say about
     the files; it conflicts with any other file. timezones: for each predicate, the time zone in which partition values of
     timestamps were read. partitions: whose rows were read, in addition to those of the predicates.
@@ -97,7 +97,7 @@ class ReadSet:
     may_match: MayMatch | None = None
     paths: frozenset[str] = frozenset()
     app_ids: frozenset[str] = frozenset()
-    only_taken_rows: bool = False
+    only_deleted_rows: bool = False
     all_rows: bool = False
     all_files: bool = False
     timezones: tuple[str, ...] = ()
@@ -166,6 +166,7 @@ class PreparedCommit:
         return [self._commit_info(now_ms), *settled, *domains, *self.transactions, *self.removes, *adds, *self.cdc]
 
     def _commit_info(self, now_ms: int) -> CommitInfo:
+        """The commitInfo action. Its in-commit timestamp is later than that of the commit before, even if the clock is not."""
         times = {"timestamp": now_ms}
         if self.in_commit_timestamps:
             previous = self.previous_timestamp_ms
@@ -369,12 +370,12 @@ def _with_metrics_of(
     changed."""
     change: Counter[str] = Counter()
     for file in files:
-        first, last = file.before is None, vectors[file.path] is None
-        change["DeletionVectorsAdded"] -= last
-        change["DeletionVectorsUpdated"] += first - last
-        change["DeletionVectorsRemoved"] += first  # an updated vector counts as added and as removed too
-        change["FilesRemoved"] += last
-        change["BytesRemoved"] += file.theirs.size_bytes * last
+        had_no_vector, is_removed = file.before is None, vectors[file.path] is None  # is_removed: no row remains
+        change["DeletionVectorsAdded"] -= is_removed
+        change["DeletionVectorsUpdated"] += had_no_vector - is_removed
+        change["DeletionVectorsRemoved"] += had_no_vector  # an updated vector counts as added and as removed too
+        change["FilesRemoved"] += is_removed
+        change["BytesRemoved"] += file.theirs.size_bytes * is_removed
     metrics = dict(commit_info.get("operationMetrics") or {})
     if commit_info.get("operation") == "UPDATE":
         del change["FilesRemoved"]  # it counts each file from which it deletes rows

@@ -74,7 +74,7 @@ def _described(reads: ReadSet) -> dict[str, Any]:
         "partitions": [{"values": each.values, "timezone": each.timezone} for each in reads.partitions],
         "paths": sorted(reads.paths),
         "appIds": sorted(reads.app_ids),
-        "onlyTakenRows": reads.only_taken_rows,
+        "onlyTakenRows": reads.only_deleted_rows,
         "allRows": reads.all_rows,
         "allFiles": reads.all_files,
     }
@@ -130,6 +130,7 @@ def _parsed(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> P
 
 
 def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> ReadSet:
+    """The read set that the transaction has described."""
     predicates = tuple(value["predicates"])
     rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
     partitions = [_partitions(each, config) for each in value.get("partitions", ())]

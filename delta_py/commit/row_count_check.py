@@ -35,6 +35,7 @@ def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: boo
 
 
 def _counted(store: ObjectStore, adds: Sequence[AddFile], uncounted_adds: Sequence[AddFile]) -> tuple[AddFile, ...]:
+    """The adds; those in uncounted_adds get the row counts of their footers."""
     if not uncounted_adds:
         return tuple(adds)
     row_counts = in_threads([partial(_row_count, store, add) for add in uncounted_adds], _AT_ONCE, "delta_py-footers")

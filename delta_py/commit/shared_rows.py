@@ -42,6 +42,9 @@ def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[Pr
 
 
 def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> BitMap64:
+    """The positions of the rows that either side deleted. Raises a DeltaConcurrentModificationException as
+    merge_shared_vectors.
+    """
     ours = None if file.ours is None else file.ours.deletion_vector
     try:
         rows_before, theirs, our_rows = (

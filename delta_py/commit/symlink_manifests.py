@@ -100,6 +100,7 @@ def _directories_of(files: Sequence[AddFile | RemoveFile], columns: Sequence[str
 
 
 def _write(snapshot: Snapshot, directories: frozenset[str] | None) -> Manifests:
+    """Write the manifests of these directories, and delete those of directories without files. directories: None for all."""
     store = snapshot.store
     rows = _rows(snapshot, directories)
     texts = dict(_texts(rows))

@@ -150,7 +150,7 @@ class Transaction:
         self._reads.all_files = True
         return self.read_files(paths)
 
-    def only_taken_rows_matter(self) -> Self:
+    def only_deleted_rows_matter(self) -> Self:
         """Declare that in the files that were read, only the rows that this commit deletes matter: if other rows of these files
         had been missing, the commit would be the same. Then another writer may delete such other rows from the same files in the
         meantime, by deletion vectors, and both commits stand.
@@ -158,7 +158,7 @@ class Transaction:
         This is true for a DELETE or UPDATE whose condition depends on the row alone. It is not true for a condition with a
         subquery on this table, nor if a row is not inserted because of an existing row.
         """
-        self._reads.only_taken_rows = True
+        self._reads.only_deleted_rows = True
         return self
 
     def must_be_next(self) -> Self:
@@ -280,7 +280,7 @@ class Transaction:
         coordinated = coordination_of(self._store)
         if coordinated is not None and coordinated.transaction is not None and not self.reads.is_empty:
             reads = self.reads
-            if reads.only_taken_rows:  # this commit deletes no rows, so deletions by others from the same files do not matter
+            if reads.only_deleted_rows:  # this commit deletes no rows, so deletions by others from the same files do not matter
                 reads = replace(reads, paths=frozenset())
             coordinated.ledger.hold_reads(coordinated.transaction, coordinated.place, reads_to_json(reads))
 
@@ -430,7 +430,7 @@ class _Reads:
         self._store = store
         self.paths: set[str] = set()
         self.app_ids: set[str] = set()
-        self.only_taken_rows = self.all_rows = self.all_files = False
+        self.only_deleted_rows = self.all_rows = self.all_files = False
         self._predicates: list[str] = []
         self._timezones: list[str] = []
         self._rows: list[ReadRows] = []
@@ -451,7 +451,7 @@ class _Reads:
             any_match([*(rows.may_match for rows in self._rows), *(partitions.may_match for partitions in self._partitions)]),
             frozenset(self.paths),
             frozenset(self.app_ids),
-            self.only_taken_rows,
+            self.only_deleted_rows,
             self.all_rows,
             self.all_files,
             tuple(self._timezones),

@@ -103,6 +103,7 @@ def is_derived(property_name: str) -> bool:
 
 
 def _metadata_updates(metadata: Mapping[str, Any], present: CatalogTable) -> Iterator[dict[str, Any]]:
+    """The updates that give the catalog's table the columns, properties and comment of a metaData action."""
     columns = catalog_type(parse_json(metadata["schemaString"]))
     if columns != present.columns:
         yield {"action": "set-columns", "columns": columns}
@@ -125,6 +126,7 @@ def _protocol_update(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _domain_updates(domains: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The updates for domains that the catalog knows."""
     known = [domain for domain in domains if domain["domain"] in _DOMAIN_FIELDS]
     updates = {domain["domain"]: _configuration(domain) for domain in known if not domain.get("removed")}
     if updates:

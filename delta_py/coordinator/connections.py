@@ -44,6 +44,9 @@ class Connections:
 
     @contextlib.contextmanager
     def _checked_out(self) -> Iterator[Any]:
+        """A free connection, or a new one. After an error of the database it is closed; after an error of the ledger it is
+        used again.
+        """
         try:
             connection = self._free.pop()
         except IndexError:

@@ -66,7 +66,7 @@ class DynamoDbItems:
         self._retry_seconds = seconds["retry_timeout"]
         shown_parameters = "&".join(f"{name}={_without_user(parameters[name])}" for name in _SHOWN if name in parameters)
         self.shown = f"dynamodb://{self._name}{'?' if shown_parameters else ''}{shown_parameters}"
-        self._made: tuple[int, Any] | None = None
+        self._client_of_process: tuple[int, Any] | None = None
 
     # ------------------------------------------------------------ requests
 
@@ -88,15 +88,16 @@ class DynamoDbItems:
         try:
             yield
         except CoordinatorUnavailableError as error:
-            _log.warning("%s: what is not needed any more is still there: %s", self.shown, error)
+            _log.warning("%s: items that are not needed any more could not be deleted: %s", self.shown, error)
 
     def _run(self, call: Callable[[Any], Any]) -> Any:
         """One request that may be repeated. Raises CoordinatorUnavailableError, TransactionCancelled."""
         where = f"the DynamoDB table {self._name}"
         try:
-            if self._made is None or self._made[0] != os.getpid():  # a forked process shares sockets with its parent
-                self._made = (os.getpid(), aws_client("dynamodb", self._access))
-            client = self._made[1]
+            # A forked process would share sockets with its parent, so it makes its own client.
+            if self._client_of_process is None or self._client_of_process[0] != os.getpid():
+                self._client_of_process = (os.getpid(), aws_client("dynamodb", self._access))
+            client = self._client_of_process[1]
             setting = "retry_timeout in the coordinator's URL"
             return until_answered(
                 f"ask {where}",
@@ -115,10 +116,10 @@ class DynamoDbItems:
         else:
             self._check_count(len(keys))
             gets = [{"Get": {"TableName": self._name, "Key": _typed_key(key)}} for key in keys]
-            answers = self._got(gets)
+            answers = self._get_together(gets)
         return [_plain(answer["Item"]) if answer.get("Item") else None for answer in answers]
 
-    def _got(self, gets: list[Item]) -> list[Item]:
+    def _get_together(self, gets: list[Item]) -> list[Item]:
         for _ in self.tries():
             try:
                 responses: list[Item] = self._run(lambda client: client.transact_get_items(TransactItems=gets))["Responses"]
@@ -192,8 +193,8 @@ class DynamoDbItems:
     def _check_count(self, count: int) -> None:
         if count > _MOST_ITEMS:
             raise UnsupportedOperationError(
-                f"The coordinator {self.shown} cannot decide {count} items at once: DynamoDB takes {_MOST_ITEMS} at once, "
-                "and each table and each commit is one or two. Nothing was done. Give fewer tables and commits at once, or use a "
+                f"The coordinator {self.shown} cannot change {count} items in one request: DynamoDB allows {_MOST_ITEMS}. "
+                "Each table and each commit takes one or two items. Nothing was done. Commit to fewer tables at once, or use a "
                 "coordinator in PostgreSQL.",
                 items=count,
             )
@@ -201,8 +202,8 @@ class DynamoDbItems:
     def check_length(self, what: str, text: str, limit_bytes: int) -> None:
         if (length := len(text.encode())) > limit_bytes:
             raise UnsupportedOperationError(
-                f"The coordinator {self.shown} cannot have the {what} {shown(text[:100])}..., which has {length} bytes: in "
-                f"DynamoDB it may have {limit_bytes}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
+                f"The coordinator {self.shown} cannot store the {what} {shown(text[:100])}...: it has {length} bytes, "
+                f"and DynamoDB allows {limit_bytes}. Nothing was done. Use a shorter one, or a coordinator in PostgreSQL.",
                 bytes=length,
             )
 
@@ -216,6 +217,7 @@ class DynamoDbItems:
         return {"Put": item | {"ConditionExpression": f"attribute_not_exists({HASH})"}}
 
     def update(self, key: Key, changes: Item, same: Item) -> Item:
+        """An action that sets the attributes `changes` if those of `same` still have these values."""
         conditions = _conditions(same)
         names = {f"#u{number}": name for number, name in enumerate(changes)}
         values = {f":u{number}": value for number, value in enumerate(changes.values())}
@@ -267,6 +269,7 @@ def _without_user(endpoint: str) -> str:
 
 
 def _number(name: str, text: str | None, default: float) -> float:
+    """The number of seconds in a parameter of the URL."""
     try:
         number = default if text is None else float(text)
     except ValueError:

@@ -21,11 +21,11 @@ from delta_py.coordinator import dynamodb_items
 from delta_py.coordinator.dynamodb_items import LOOK, RANGE, DynamoDbItems, Item
 from delta_py.coordinator.dynamodb_keys import (
     COMMITTED,
-    KEPT_TOKENS_MS,
     LEDGER,
     LONGEST_HASH_BYTES,
     LONGEST_RANGE_BYTES,
     OPEN,
+    TOKEN_RETENTION_MS,
     commit_values,
     now_ms,
     padded,
@@ -44,11 +44,11 @@ from delta_py.coordinator.ledger import (
     contended,
     known_at_other_place,
     not_remembered,
-    taken,
+    version_taken,
 )
 
-_KEPT_VERSIONS = 10_000  # for each table, before its newest published version
-_KEPT_MOMENTS = 100_000
+_RETAINED_VERSIONS = 10_000  # for each table, before its newest published version
+_RETAINED_MOMENTS = 100_000
 _TRIMMED_AT_ONCE = 100
 _FIRST_LOOKED_AT = 16  # number of newest commits that are read first to find the version at a moment
 _STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
@@ -86,6 +86,9 @@ class DynamoDbLedger(DynamoDbTransactions):
                 return
 
     def _is_known(self, table: str, table_id: str, table_item: Item | None, id_item: Item | None) -> bool:
+        """Whether the table is registered with this id. Raises UnsupportedOperationError if its place or its id is registered
+        otherwise.
+        """
         if table_item is not None and table_item["table_id"] != table_id:
             raise known_at_other_place(self.shown, table, table)
         if id_item is not None and id_item["place"] != table:
@@ -115,7 +118,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             if [commit.version for commit in table.commits] != list(
                 range(table.published + 1, table.published + 1 + len(table.commits))
             ):
-                raise taken(table.table, table.commits[0].version, table.published)
+                raise version_taken(table.table, table.commits[0].version, table.published)
         _check_different(self.shown, tables)
         commits = [commit for table in tables for commit in table.commits]
         for _ in self.items.tries():
@@ -129,7 +132,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             for table, table_item, id_item in zip(tables, present_items[::2], present_items[1::2], strict=True):
                 if self._is_known(table.table, table.table_id, table_item, id_item):
                     assert table_item is not None
-                    raise taken(table.table, table.published, table_item["version"])
+                    raise version_taken(table.table, table.published, table_item["version"])
             moment, now = ledger["moment"] + bool(commits), max(now_ms(), ledger["time_ms"])
             changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
@@ -173,6 +176,9 @@ class DynamoDbLedger(DynamoDbTransactions):
         return None if item_and_tail is None else item_and_tail[1]
 
     def _known_with_tail(self, table: str) -> tuple[Item, Tail] | None:
+        """The table's item, and its commits that are not published, read in one consistent state; None if the table is not
+        known.
+        """
         if _is_too_long(table):
             return None
         for _ in self.items.tries():
@@ -240,7 +246,7 @@ class DynamoDbLedger(DynamoDbTransactions):
             for table, version in expected_versions.items():
                 newest = None if (item := table_items[table]) is None else item["version"]
                 if newest != version:
-                    raise taken(table, version, newest)
+                    raise version_taken(table, version, newest)
             moment, now = ledger["moment"] + 1, max(now_ms(), ledger["time_ms"])
             actions = [self._step(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
             for table, group in groups.items():
@@ -285,28 +291,32 @@ class DynamoDbLedger(DynamoDbTransactions):
                 (commit,) = self.items.get((f"commits {item['epoch']}", padded(group[0].version)))
                 if commit is not None and commit["call"] == call:
                     return int(commit["moment"])
-            break
+            break  # a call commits to all tables or to none, so one of them tells
         return None
 
     def _appended(self, table: str, commits: list[Ratified], table_item: Item | None, moment: int, call: str) -> list[Item]:
+        """The actions that append commits to a table. Raises VersionTakenError unless they are the versions after the newest.
+        """
         newest = None if table_item is None else table_item["version"]
         versions = [commit.version for commit in commits]
         if table_item is None or versions != list(range(table_item["version"] + 1, table_item["version"] + 1 + len(commits))):
-            raise taken(table, commits[0].version, newest)
+            raise version_taken(table, commits[0].version, newest)
         same = {"version": table_item["version"], "epoch": table_item["epoch"]}
         update = self.items.update(("tables", table), {"version": commits[-1].version}, same)
         return [update, *(self._commit_item(table_item["epoch"], commit, moment, call) for commit in commits)]
 
     def _used_token(self, token: str, token_item: Item | None, moment: int, call: str) -> Item:
+        """The action that records the token. Raises TokenUsedError."""
         now = now_ms()
-        if token_item is not None and token_item["time_ms"] >= now - KEPT_TOKENS_MS:
+        if token_item is not None and token_item["time_ms"] >= now - TOKEN_RETENTION_MS:
             what = f"The call with the token {token} was already carried out; nothing was done again."
             raise TokenUsedError(what, moment=token_item["moment"])
-        values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + KEPT_TOKENS_MS) // 1000}
+        values = {"moment": moment, "time_ms": now, "call": call, "expireTime": (now + TOKEN_RETENTION_MS) // 1000}
         return self.items.put(token_key(token), values, same={} if token_item is None else {"call": token_item["call"]})
 
     def turn(self, tables: Iterable[str]) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # a lock item would have to be polled, and to be removed if its owner dies
+        # a lock item would have to be polled, and to be deleted if the process that holds it dies
+        return contextlib.nullcontext()
 
     def acknowledge(self, table: str, version: int) -> None:
         for _ in self.items.tries():
@@ -316,8 +326,8 @@ class DynamoDbLedger(DynamoDbTransactions):
             same = {"published": table_item["published"], "epoch": table_item["epoch"]}
             if self.items.write([self.items.update(("tables", table), {"published": version}, same)]):
                 break
-        if table_item is not None and version > _KEPT_VERSIONS:
-            below = ("", padded(version - _KEPT_VERSIONS - 1))
+        if table_item is not None and version > _RETAINED_VERSIONS:
+            below = ("", padded(version - _RETAINED_VERSIONS - 1))
             with self.items.clean_up():
                 old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
                 self.items.remove(itertools.islice(old_commits, _TRIMMED_AT_ONCE))
@@ -350,15 +360,16 @@ class DynamoDbLedger(DynamoDbTransactions):
             if item["moment"] <= moment:
                 return oldest, True
         (item_after,) = self.items.get(("tables", table))
+        # Older commits than the oldest that is kept are not known, unless it is the first one.
         reaches_back = table_item["first_moment"] <= moment and oldest in (None, table_item["first_version"] + 1)
         return (int(table_item["first_version"]) if reaches_back else None), item_after is not None and item_after[
             "epoch"
         ] == table_item["epoch"]
 
     def _trim_moments(self, moment: int) -> None:
-        if moment > _KEPT_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
+        if moment > _RETAINED_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
             old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
-            self.items.remove(item for item in old_moments if item["moment"] < moment - _KEPT_MOMENTS)
+            self.items.remove(item for item in old_moments if item["moment"] < moment - _RETAINED_MOMENTS)
 
     def moment_of(self, token: str) -> int | None:
         self.items.check_length("token", token, LONGEST_HASH_BYTES)
@@ -388,7 +399,7 @@ def _check_different(ledger: str, tables: Sequence[Restored]) -> None:
     for table in tables:
         same_place = places.get(table.table)
         if same_place is not None and same_place.table_id == table.table_id:
-            raise taken(table.table, table.published, same_place.published)
+            raise version_taken(table.table, table.published, same_place.published)
         if same_place is not None or ids.get(table.table_id, table.table) != table.table:
             raise known_at_other_place(ledger, table.table, ids.get(table.table_id, table.table))
         ids[table.table_id], places[table.table] = table.table, table

@@ -14,10 +14,10 @@ from delta_py.coordinator.dynamodb_items import HASH, RANGE, DynamoDbItems, Item
 from delta_py.coordinator.dynamodb_keys import (
     ABORTED,
     COMMITTED,
-    KEPT_TOKENS_MS,
     LEDGER,
     LONGEST_RANGE_BYTES,
     OPEN,
+    TOKEN_RETENTION_MS,
     commit_values,
     listed_key,
     now_ms,
@@ -25,7 +25,7 @@ from delta_py.coordinator.dynamodb_keys import (
     ratified_of,
     transaction_key,
 )
-from delta_py.coordinator.ledger import KEPT_COMMITTED_MS, Begun, Proposed, ended, taken, unavailable
+from delta_py.coordinator.ledger import COMMITTED_RETENTION_MS, Begun, Proposed, ended, unavailable, version_taken
 
 _PART_BYTES = 300_000  # an item has at most 400 KB
 
@@ -49,17 +49,17 @@ class DynamoDbTransactions:
             if self.items.write([self.items.put(transaction_key(identity), values), listed]):
                 break
             if self.items.get(transaction_key(identity))[0] is not None:
-                break
+                break  # an earlier attempt succeeded, but its reply was lost
         return Begun(identity, moment)
 
     def _give_up(self, listed: Item, now: int) -> None:
         """Delete the remaining items of a transaction whose time is over. The record that a transaction was committed stays for
-        KEPT_COMMITTED_MS; the transaction is listed again for that time."""
+        COMMITTED_RETENTION_MS; the transaction is listed again for that time."""
         transaction = listed["transaction"]
         key = transaction_key(transaction)
         (item,) = self.items.get(key)
-        if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - KEPT_COMMITTED_MS:
-            later = listed_key(item["ends_ms"] + KEPT_COMMITTED_MS, transaction)
+        if item is not None and item["state"] == COMMITTED and item["ends_ms"] >= now - COMMITTED_RETENTION_MS:
+            later = listed_key(item["ends_ms"] + COMMITTED_RETENTION_MS, transaction)
             self.items.put_alone(keyed(later) | {"transaction": transaction})
         elif item is not None and not self.items.write([self.items.delete(key, {"state": item["state"]})]):
             return  # it has ended in the meantime: the next call deletes it
@@ -77,7 +77,7 @@ class DynamoDbTransactions:
         parts = self._put_parts(transaction, call, described)
         values = commit_values(commit) | {"place": commit.table, "call": call, "parts": parts}
         if not self._put_in(transaction, key, values):
-            raise taken(commit.table, commit.version, commit.version)
+            raise version_taken(commit.table, commit.version, commit.version)
 
     def _put_parts(self, transaction: str, call: str, data: bytes) -> int:
         """Write the data in parts; returns their number. Readers find them through an item with the same `call`."""
@@ -85,7 +85,7 @@ class DynamoDbTransactions:
         (transaction_item,) = self.items.get(key)
         check_open(transaction, transaction_item)
         assert transaction_item is not None
-        expires = (transaction_item["ends_ms"] + KEPT_TOKENS_MS) // 1000  # for parts written after the transaction's end
+        expires = (transaction_item["ends_ms"] + TOKEN_RETENTION_MS) // 1000  # for parts written after the transaction's end
         pieces = [data[begin : begin + _PART_BYTES] for begin in range(0, len(data), _PART_BYTES)]
         for number, piece in enumerate(pieces):
             self.items.put_alone({HASH: key[0], RANGE: f"part {call} {padded(number)}", "bytes": piece, "expireTime": expires})
@@ -134,7 +134,7 @@ class DynamoDbTransactions:
         if self.state_of(transaction) != OPEN:
             return []
         if len(complete_items) != len(headers):
-            raise unavailable(self.shown, f"parts of what the transaction {transaction} has proposed or read were deleted")
+            raise unavailable(self.shown, f"some of the stored commits or reads of the transaction {transaction} were deleted")
         return complete_items
 
     def _complete_items(self, transaction: str, headers: list[Item]) -> list[tuple[Item, bytes]]:

@@ -25,7 +25,7 @@ from delta_py.errors import (
     shown,
 )
 
-KEPT_COMMITTED_MS = 24 * 3600 * 1000
+COMMITTED_RETENTION_MS = 24 * 3600 * 1000
 """The minimum time for which a ledger remembers a committed transaction after the end of the transaction's time."""
 
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
@@ -228,7 +228,7 @@ class Ledger(Protocol):
 
     def begin(self, seconds: float) -> Begun:
         """Begin a transaction that is given up if it has not ended after this time. This also gives up other
-        transactions whose time is over. Committed transactions are remembered for KEPT_COMMITTED_MS after their time."""
+        transactions whose time is over. Committed transactions are remembered for COMMITTED_RETENTION_MS after their time."""
 
     def find(self, transaction: str) -> Begun:
         """An open transaction. Raises TransactionEndedError."""
@@ -263,7 +263,7 @@ class Ledger(Protocol):
         """The moment of the `ratify` call that used a token; None if no call has used it, or if that was long ago."""
 
 
-def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
+def version_taken(table: str, version: int, newest: int | None) -> VersionTakenError:
     have = "the coordinator does not know the table" if newest is None else f"its newest version is {newest}"
     return VersionTakenError(
         f"Version {version} of the table at {table} was not ratified: {have}. Nothing of this operation was committed. "
@@ -275,7 +275,7 @@ def taken(table: str, version: int, newest: int | None) -> VersionTakenError:
 
 def contended(ledger: str, seconds: float) -> CoordinatorContendedError:
     return CoordinatorContendedError(
-        f"The coordinator {ledger} was asked to ratify commits for {seconds:.0f} s, and others changed its items each time. "
+        f"The coordinator {ledger} could not ratify commits for {seconds:.0f} s, because others changed the same items. "
         "Nothing was ratified. Run the operation again when fewer writers are at work, or use a coordinator in PostgreSQL.",
         coordinator=ledger,
     )

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
-    KEPT_COMMITTED_MS,
+    COMMITTED_RETENTION_MS,
     Begun,
     Inventory,
     Proposed,
@@ -31,7 +31,7 @@ from delta_py.coordinator.ledger import (
     ended,
     known_at_other_place,
     not_remembered,
-    taken,
+    version_taken,
 )
 
 _SCHEMA = (
@@ -50,9 +50,9 @@ _SCHEMA = (
     "described TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
-_KEPT_VERSIONS = 10_000  # for each table, before its newest published version
-_KEPT_MOMENTS = 100_000
-_KEPT_TOKENS_MS = 24 * 3600 * 1000
+_RETAINED_VERSIONS = 10_000  # for each table, before its newest published version
+_RETAINED_MOMENTS = 100_000
+_TOKEN_RETENTION_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _OF_TRANSACTIONS = ("proposals", "held_reads")  # rows that exist only while transactions are open
 
@@ -118,7 +118,7 @@ class SqlLedger:
                 sql.do("UPDATE ledger SET identity = ?", identity)
             for table in tables:
                 if not self._add(sql, table.table, table.published, table.table_id):
-                    raise taken(table.table, table.published, _versions(sql, {table.table}).get(table.table))
+                    raise version_taken(table.table, table.published, _versions(sql, {table.table}).get(table.table))
             commits = [commit for table in tables for commit in table.commits]
             if commits:
                 _ratify(sql, commits, {table.table: table.published for table in tables}, _now_ms())
@@ -171,7 +171,7 @@ class SqlLedger:
             newest = _versions(sql, {commit.table for commit in commits}.union(expected or ()))
             for table, version in (expected or {}).items():
                 if newest.get(table) != version:
-                    raise taken(table, version, newest.get(table))
+                    raise version_taken(table, version, newest.get(table))
             now = _now_ms()
             moment = _ratify(sql, commits, newest, now)
             if token is not None:
@@ -182,7 +182,7 @@ class SqlLedger:
         with self._transaction(writes=True) as sql:
             where = "WHERE place = ? AND published < ? AND version >= ?"
             sql.do(f"UPDATE tables SET published = ? {where}", version, table, version, version)
-            sql.do("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _KEPT_VERSIONS)
+            sql.do("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _RETAINED_VERSIONS)
 
     # ------------------------------------------------------------ moments
 
@@ -204,7 +204,7 @@ class SqlLedger:
             for name in _OF_TRANSACTIONS:
                 sql.do(f"DELETE FROM {name} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
             is_old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
-            sql.do(f"DELETE FROM transactions WHERE {is_old}", _COMMITTED, now - KEPT_COMMITTED_MS, now)
+            sql.do(f"DELETE FROM transactions WHERE {is_old}", _COMMITTED, now - COMMITTED_RETENTION_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
             sql.do("INSERT INTO transactions VALUES (?, ?, ?, ?)", identity, moment, _OPEN, now + round(seconds * 1000))
         return Begun(identity, moment)
@@ -219,7 +219,7 @@ class SqlLedger:
             _begun(sql, transaction)
             key = (transaction, commit.table, commit.version)
             if sql.run("SELECT 1 FROM proposals WHERE transaction_id = ? AND place = ? AND version = ?", *key):
-                raise taken(commit.table, commit.version, commit.version)
+                raise version_taken(commit.table, commit.version, commit.version)
             values = (*key, commit.name, commit.size_bytes, commit.time_ms, proposed.described.decode())
             sql.do("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
@@ -260,6 +260,7 @@ def _identity(sql: Statements) -> str:
 
 
 def _tail(sql: Statements, table: str) -> Tail | None:
+    """The newest version, and the commits that are not published; None if the table is not known."""
     rows = sql.run(
         "SELECT t.version, c.version, c.name, c.size_bytes, c.time_ms, t.table_id FROM tables t LEFT JOIN commits c "
         "ON c.place = t.place AND c.version > t.published WHERE t.place = ? ORDER BY c.version",
@@ -271,6 +272,9 @@ def _tail(sql: Statements, table: str) -> Tail | None:
 
 
 def _version_at(sql: Statements, table: str, moment: int) -> int | None:
+    """The newest version that was ratified up to the moment; None if the table was registered later, or the ledger no longer
+    knows.
+    """
     first = sql.run("SELECT first_version, first_moment FROM tables WHERE place = ?", table)
     if not first:
         return None
@@ -311,7 +315,7 @@ def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Prop
 
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
-    sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _KEPT_TOKENS_MS)
+    sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _TOKEN_RETENTION_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
         raise TokenUsedError(
@@ -333,7 +337,7 @@ def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, i
     versions = dict(newest)
     for commit in commits:
         if commit.version - 1 != versions.get(commit.table):
-            raise taken(commit.table, commit.version, newest.get(commit.table))
+            raise version_taken(commit.table, commit.version, newest.get(commit.table))
         versions[commit.table] = commit.version
     ((moment,),) = sql.run("UPDATE ledger SET moment = moment + 1 RETURNING moment")
     for commit in commits:
@@ -342,5 +346,5 @@ def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, i
     for table in {commit.table for commit in commits}:
         sql.do("UPDATE tables SET version = ? WHERE place = ?", versions[table], table)
     sql.do("INSERT INTO moments VALUES (?, ?)", moment, now)
-    sql.do("DELETE FROM moments WHERE moment < ?", moment - _KEPT_MOMENTS)
+    sql.do("DELETE FROM moments WHERE moment < ?", moment - _RETAINED_MOMENTS)
     return int(moment)

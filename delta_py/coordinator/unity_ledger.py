@@ -22,7 +22,7 @@ from delta_py.coordinator.ledger import (
     Restored,
     Tail,
     TooManyUnpublishedError,
-    taken,
+    version_taken,
 )
 from delta_py.errors import DeltaError, TableNotFoundError, UnsupportedOperationError
 from delta_py.unity.catalog_answers import CatalogTable
@@ -92,7 +92,7 @@ class UnityLedger:
 
     def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
         if error.kind == _VERSION_TAKEN:
-            raise taken(commit.table, commit.version, self._load().newest_version) from error
+            raise version_taken(commit.table, commit.version, self._load().newest_version) from error
         if error.kind == _OTHER_TABLE:
             raise self._replaced() from error
         if error.kind == _LIMIT_REACHED:

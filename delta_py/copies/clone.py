@@ -218,6 +218,7 @@ def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protoc
 def _state(
     source: CloneSource, target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
+    """The clone's protocol and metadata. present: the table that it replaces, which keeps its id, name and description."""
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
@@ -235,6 +236,7 @@ def _state(
     metadata = replace(metadata, configuration=with_id_columns(metadata.configuration))
     _check_iceberg(source, Properties(metadata.configuration))
     features_of_source = set(source.config.features)
+    # The clone has its own log, so it does not get the features of the source's log.
     log_features = features_of_source & _of_the_log(target)
     if present is not None:
         return with_features(present.protocol, features_of_source - log_features | needed_features), metadata

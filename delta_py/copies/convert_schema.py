@@ -74,6 +74,7 @@ class _FileMerge(SchemaMerge):
             ) from error
 
     def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
+        """The wider of two types. Raises SchemaMismatchError if neither holds all values of the other."""
         if table in STORED_AS_INT32 and data in STORED_AS_INT32:
             return max(table, data, key=STORED_AS_INT32.index)
         for narrow, wide in ((table, data), (data, table)):

@@ -219,6 +219,7 @@ def _commit(store: ObjectStore, request: ConvertRequest, table: ParquetTable) ->
 
 
 def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
+    """An add action for each file. values: the partition values of the files, as texts."""
     texts: Sequence[Mapping[str, str | None]] = values.to_pylist() if values.num_columns else [{}] * footers.num_rows
     columns = (footers[name].to_pylist() for name in ("path", "size", "modification_time", "stats"))
     for *file, stats, partition in zip(*columns, texts, strict=True):

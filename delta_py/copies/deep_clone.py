@@ -167,6 +167,7 @@ class DeepClone:
         return pc.fill_null(is_right, False)
 
     def _live_paths(self) -> pa.Array:
+        """The paths of all files of the table that the clone replaces, deletion vectors included."""
         if self.present is None:
             return pa.array([], pa.string())
         paths: set[str | None] = set()

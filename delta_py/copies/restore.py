@@ -293,6 +293,7 @@ def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
 
 
 def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+    """The domains that differ from the past ones, as they were then. Domains that did not exist are removed."""
     for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
         if name not in past:
             yield replace(present[name], removed=True)

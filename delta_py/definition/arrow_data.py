@@ -36,6 +36,7 @@ def arrow_stream(data: Any) -> pa.RecordBatchReader:
 
 
 def _arrow_stream(data: Any) -> pa.RecordBatchReader:
+    """The data as a reader of batches, without a copy if possible."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if _is_of(data, "pandas") and hasattr(data, "columns"):

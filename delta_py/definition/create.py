@@ -233,6 +233,7 @@ def check_schema(
     """The partition columns in the schema's spelling, after all checks. present: the current schema of the table."""
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
+    # With column mapping by name, names are not checked for characters that need it.
     check_new_schema(schema, "name" if _has_known_names(schema, present) else mode, present)
     check_new_identities(schema, [find_path(schema, (name,))[0].name for name in partition_by])
     if properties.boolean("delta.enableChangeDataFeed"):

@@ -66,6 +66,7 @@ def changed_definition(snapshot: Snapshot, data_schema: StructType, request: Wri
 def _changed_metadata(
     snapshot: Snapshot, data_schema: StructType, request: WriteRequest
 ) -> tuple[Metadata | None, Protocol | None]:
+    """The metadata and the protocol after the write; None for each that does not change."""
     config = snapshot.config
     if not _overwrites_schema(request) and not request.merge_schema:
         return None, None

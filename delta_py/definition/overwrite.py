@@ -21,7 +21,7 @@ from delta_py.scan.partition_set import PartitionSet
 from delta_py.scan.planning import ScanOptions
 from delta_py.scan.scan_state import ScanFile
 from delta_py.write.data_files import WrittenFiles
-from delta_py.write.rewrite import Rewrite, TakenOut, matched_rows, removed, row_count_of, row_index_columns, take_out
+from delta_py.write.rewrite import RemovedRows, Rewrite, matched_rows, remove_rows, removed, row_count_of, row_index_columns
 
 
 class Overwrites(Enum):
@@ -56,7 +56,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
     return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
 
 
-def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> TakenOut:
+def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> RemovedRows:
     """The actions that remove the rows which `written` replaces; the transaction records what was read for it.
 
     Files in which only some rows are replaced get a deletion vector, or are rewritten without them. Rows are counted if a
@@ -64,11 +64,11 @@ def replaced_files(transaction: Transaction, overwrites: Overwrites, state: Writ
     """
     match overwrites:
         case Overwrites.NOTHING:
-            return TakenOut()
+            return RemovedRows()
         case Overwrites.TABLE:
-            return TakenOut(_all_of(transaction, state))
+            return RemovedRows(_all_of(transaction, state))
         case Overwrites.PARTITIONS:
-            return TakenOut(_partitions_of(transaction, state, written))
+            return RemovedRows(_partitions_of(transaction, state, written))
         case Overwrites.MATCHING_ROWS:
             return _matching_rows(transaction, state)
 
@@ -96,21 +96,22 @@ def _removed(files: Iterable[ScanFile], state: WriteState) -> WrittenFiles:
     return WrittenFiles(removes=tuple(removed(file, now_ms=now_ms, data_change=state.data_change) for file in files))
 
 
-def _matching_rows(transaction: Transaction, state: WriteState) -> TakenOut:
+def _matching_rows(transaction: Transaction, state: WriteState) -> RemovedRows:
+    """Remove the rows for which replace_where is true. Files with only such rows are removed without being read."""
     assert state.replace_where is not None
     config = transaction.config
     predicate = parse_predicate(state.replace_where, config.schema, session_timezone=state.time_zone)
     options = ScanOptions(row_address=True, drop_rows=True, timezone=state.time_zone, keep_all=True)
-    scan = transaction.only_taken_rows_matter().scan(predicate, row_index_columns(), options)
+    scan = transaction.only_deleted_rows_matter().scan(predicate, row_index_columns(), options)
     if scan.state.predicate is None:  # all rows of the files
         files = list(scan.scan_files())
         removes = tuple(removed(file, data_change=state.data_change) for file in files)
-        return TakenOut(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
+        return RemovedRows(WrittenFiles(removes=removes), deleted=row_count_of(files) or 0)
     touched = (matched_rows(file, scan.state) for file in scan.scan_files())
-    return take_out((file for file in touched if file is not None), Rewrite.of(config, state))
+    return remove_rows((file for file in touched if file is not None), Rewrite.of(config, state))
 
 
-def replace_metrics(written: WrittenFiles, replaced: TakenOut) -> dict[str, int]:
+def replace_metrics(written: WrittenFiles, replaced: RemovedRows) -> dict[str, int]:
     """Metrics of an overwrite of the rows of a predicate, under delta-spark's names and counted as delta-spark counts: a file
     with a larger vector counts as written with its remaining rows, and not as removed. Row counts that statistics do not give are
     left out, and all row counts if the written files have no rows.

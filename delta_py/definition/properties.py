@@ -68,6 +68,7 @@ def _boolean(value: str) -> str | None:
 
 
 def _whole_number(least: int | None = None) -> Check:
+    """A check that returns what is expected of a value; None if the value is fine."""
     def check(value: str) -> str | None:
         if not re.fullmatch(r"-?[0-9]{1,18}", value):
             return "a whole number"

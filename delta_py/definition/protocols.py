@@ -88,7 +88,9 @@ def _with_lists(names: Set[str], more_readers: Set[str] = frozenset(), *, has_re
 
 
 def _legacy(names: Set[str], *, may_have_others: bool = False) -> Protocol | None:
-    """The lowest versions that stand for these features, and for no others unless they may; None if there are none."""
+    """The lowest versions that stand for exactly these features; with may_have_others, for these and possibly others. None if
+    there are no such versions.
+    """
     for versions in _LEGACY_VERSIONS:
         protocol = Protocol(*versions, None, None)
         supported = supported_features(protocol)

@@ -82,7 +82,7 @@ def build_table(store: ObjectStore, mode: str, definition: TableDefinition, *, j
     return replace_table(snapshot, definition, OPERATIONS[mode])
 
 
-def is_taken(store: ObjectStore) -> bool:
+def has_table(store: ObjectStore) -> bool:
     """Whether a readable table exists."""
     try:
         Snapshot.load(store)
@@ -145,7 +145,7 @@ class Replacement:
     def of(cls, snapshot: Snapshot, definition: TableDefinition) -> Replacement:
         """Raises UnsupportedTableFeatureError for a table that could not be written afterwards."""
         protocol = with_features(snapshot.protocol, definition.config.features)
-        metadata, at_ms = on_log_of(snapshot, protocol, _taken_over(snapshot, definition.metadata))
+        metadata, at_ms = on_log_of(snapshot, protocol, _with_new_column_ids(snapshot, definition.metadata))
         domains = tuple(_domains(snapshot, metadata, definition))
         return cls(definition, metadata, None if protocol == snapshot.protocol else protocol, domains, at_ms)
 
@@ -174,7 +174,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
     return transaction.commit(operation, create_parameters(definition))
 
 
-def _taken_over(snapshot: Snapshot, metadata: Metadata) -> Metadata:
+def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     """The definition's metadata. New columns never get an id that a former column had."""
     config = TableConfig(snapshot.protocol, metadata)
     demanded = demanded_properties(snapshot.store, snapshot.config)

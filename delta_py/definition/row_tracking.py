@@ -57,8 +57,9 @@ def take_row_ids(store: ObjectStore) -> bool:
 
 
 def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
-    """Return whether any file was changed. Raises an error if another writer enables or suspends ids during this, as no further
-    round could succeed.
+    """Add files again with row ids (gives) or without, some in each commit, until no such file remains. Returns whether there
+    were any. Raises an error if another writer enables or suspends row ids in the meantime: then no further commit could
+    succeed.
     """
     operation = "ROW TRACKING BACKFILL" if gives else "ROW TRACKING UNBACKFILL"
     batch, conflict_count = 0, 0

@@ -138,6 +138,7 @@ def _is_bounded(column: StructField) -> bool:
 
 
 def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:
+    """Append what the statistics say of a column to the facts about each file."""
     path = (column.name,)
     unknown = pa.nulls(stats.file_count, pa.int64())
     minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)

@@ -30,6 +30,7 @@ def partition_condition(schema: StructType, partition_columns: Sequence[str], fi
 
 
 def _condition(schema: StructType, partition_columns: Sequence[str], each: Sequence[Any]) -> str:
+    """One filter (column, operator, value) as SQL. Its empty text means null, as with deltalake."""
     if len(each) != 3:
         raise _invalid(each)
     column, operator, value = each

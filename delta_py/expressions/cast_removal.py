@@ -28,6 +28,7 @@ def narrowed(left: Node, right: Node) -> tuple[Node, Node]:
 
 
 def narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
+    """The node without casts, as long as the narrower type holds every literal; and the literals in that type."""
     while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
         inner = node.children[0]
         narrow = [_narrow(literal, inner.data_type) for literal in literals]
@@ -65,6 +66,7 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
 
 
 def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
+    """The number as a constant of the decimal type; None if it does not fit exactly."""
     number = decimal.Decimal(value)
     rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
     if rounded != number or number.copy_abs() >= 10 ** (target.precision - target.scale):
@@ -73,6 +75,7 @@ def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:
 
 
 def _narrow_to_integral(value: Any, target: DataType) -> Literal | None:
+    """The number as a constant of the integral type; None if it does not fit exactly."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     low, high = INTEGRAL_RANGE[target]

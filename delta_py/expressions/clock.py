@@ -26,7 +26,7 @@ def is_deterministic(expression: Expression) -> bool:
 def at_time(expression: Expression, now: datetime.datetime, session_timezone: str = "UTC") -> Expression:
     """The expression with the clock's functions replaced by their values at `now`, a datetime with a time zone.
 
-    Dates and wall clocks are those of session_timezone. Called once per write, so every row gets the same time.
+    Dates and wall clocks are those of session_timezone. A write calls this once, so every row gets the same time.
     """
     if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
         return _value(expression.name, now.astimezone(datetime.UTC), session_timezone)
@@ -34,6 +34,7 @@ def at_time(expression: Expression, now: datetime.datetime, session_timezone: st
 
 
 def _value(name: str, now: datetime.datetime, zone: str) -> Literal:
+    """The constant that stands for a function of the clock in one statement."""
     if name == "current_timezone":
         return Literal(zone, STRING)
     if name == "current_timestamp":

@@ -124,6 +124,7 @@ def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
 
 
 def _common_number(first: DataType, second: DataType) -> DataType:
+    """The common type of two numbers of different types, as in Spark."""
     if is_fractional(first) or is_fractional(second):
         return DOUBLE  # two floats have equal types and are handled before
     if is_integral(first) and is_integral(second):
@@ -214,5 +215,5 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
     """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, down to 6."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
-    kept_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
-    return DecimalType(MAX_PRECISION, kept_scale)
+    reduced_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))
+    return DecimalType(MAX_PRECISION, reduced_scale)

@@ -91,6 +91,7 @@ def can_evaluate(expression: Expression, schema: StructType) -> bool:
 
 
 def _is_evaluable(node: Node) -> bool:
+    """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
         function = FUNCTIONS.get(node.expression.name)
         if function is not None and function.run is None:
@@ -158,7 +159,7 @@ class _Plan:
             return _extreme(name, [self.value(child, batch) for child in node.children], node.data_type)
         arguments = self._strict(node, batch) if name in _STRICT else [self.value(child, batch) for child in node.children]
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
-        return _on_arrays(lambda *given: call_values(name, given, literals, node.data_type), arguments)
+        return _on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 
     def _in(self, node: Node, batch: pa.RecordBatch) -> Any:
         options, has_null = self._constants[id(node)]
@@ -244,6 +245,7 @@ class _Plan:
 
 
 def _constants(node: Node) -> Any:
+    """The values of literals and of the lists of IN, by the id of their node: made once, for all batches."""
     if isinstance(node.expression, Literal):
         yield id(node), literal_scalar(node.expression)
     elif isinstance(node.expression, In):
@@ -326,6 +328,7 @@ def _field_of(column: pa.Field) -> Any:
 
 
 def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -> Any:
+    """The column or field at the path, in the type that the expression was resolved for."""
     values = batch.column(path[0])
     for name in path[1:]:
         values = pc.struct_field(values, [name])

@@ -139,6 +139,7 @@ class FileBounds:
     # ------------------------------------------------------------ operations that keep order
 
     def _cast(self, operand: Node, target: DataType) -> Bounds:
+        """The bounds of a cast; unknown unless the cast keeps the order of values."""
         inner, source = self.of(operand), operand.data_type
         # Only NaN and infinities become null in a cast, and only in a cast to decimals.
         nulls = self.yes if is_fractional(source) and isinstance(target, DecimalType) else inner.may_be_null
@@ -154,6 +155,7 @@ class FileBounds:
         return carried if is_fractional(target) or not inner.hidden_nan else replace(carried, upper=None)
 
     def _call(self, name: str, node: Node) -> Bounds:
+        """The bounds of a call that increases with its only argument that is no constant; otherwise unknown."""
         varying = [place for place, child in enumerate(node.children) if not isinstance(child.expression, Literal)]
         if len(varying) != 1:
             return self.unknown()
@@ -169,6 +171,7 @@ class FileBounds:
         return self._through(node, varying[0], inner) or self.unknown()
 
     def _through(self, node: Node, varying: int, inner: Bounds) -> Bounds | None:
+        """The function's values for both bounds of that argument. varying: its position. None if a constant is null."""
         assert isinstance(node.expression, Call)
         name = node.expression.name
         literals = [child.expression if isinstance(child.expression, Literal) else None for child in node.children]
@@ -210,6 +213,7 @@ def _apply(inner: Bounds, change: Any) -> Bounds | None:
 
 
 def _becomes_null(before: Any, after: Any) -> bool:
+    """Whether a value that was there before is null afterwards."""
     if before is None:
         return False
     if isinstance(before, pa.Scalar):

@@ -71,6 +71,7 @@ class Resolution:
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
     def condition(self, node: Node, what: str) -> Node:
+        """The node as a boolean: text is cast, as in Spark."""
         if node.data_type == BOOLEAN:
             return node
         if node.data_type in (VOID, STRING):
@@ -91,6 +92,7 @@ class Resolution:
         return self.computed(self._in_zone(node, target), strict=not explicit)
 
     def _in_zone(self, node: Node, target: DataType) -> Node:
+        """A cast in the session's time zone, made of UTC casts and conversions between UTC and the zone."""
         source = node.data_type
         if not self.in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
             what = f"A cast of times inside of {type_name(source)} in the time zone {self.zone}"
@@ -229,6 +231,7 @@ class Resolution:
         unit = unit_of(constant_value(children[0]))
         if unit in ("second", "millisecond", "microsecond", None):
             return call_node(name, result, children)
+        # In a region, an hour of the wall clock can occur twice, so the truncated time would be ambiguous.
         if unit in ("hour", "minute") and offset_seconds(self.zone) is None:
             raise not_supported(f"date_trunc to {unit} in the time zone {self.zone}", "Use a session in UTC or a fixed offset.")
         local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))

@@ -67,6 +67,7 @@ def columns_with_stats(predicate: Expression) -> frozenset[Path]:
 
 
 def _paths_with_stats(expression: Expression) -> Iterator[Path]:
+    """The columns outside of functions whose results have no bounds."""
     match expression:
         case Column(path):
             yield path
@@ -107,10 +108,11 @@ class _Files:
         self._schema = StructType(tuple(self._fields(stats)))
 
     def _fields(self, stats: FileStats) -> Iterator[StructField]:
-        for path, flat in self._flat.items():
+        """The columns by their flat names, in the types of their values or bounds; none for a column without any."""
+        for path, (flat_name,) in self._flat.items():
             known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
             if known_values is not None:
-                yield StructField(flat[0], from_arrow_type(known_values.type))
+                yield StructField(flat_name, from_arrow_type(known_values.type))
 
     # ------------------------------------------------------------ logic
 
@@ -176,6 +178,7 @@ class _Files:
     # ------------------------------------------------------------ conditions
 
     def _node(self, node: Node, outcome: bool) -> pa.BooleanArray:
+        """Files in which the node may have the value `outcome` for some row."""
         match node.expression:
             case Not():
                 return self._node(node.children[0], not outcome)
@@ -200,6 +203,7 @@ class _Files:
         return self._bounds.of(_unflattened(node, self._paths))
 
     def _compared(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
+        """Files in which the comparison may have the value `outcome` for some row."""
         left, right = (self._of(child) for child in node.children)
         if op in ("=", "<=>"):
             if outcome:
@@ -210,6 +214,7 @@ class _Files:
         op = op if outcome else _NEGATED[op]
         if op in _FLIPPED:
             op, left, right = _FLIPPED[op], right, left
+        # left < right is true for no row if even the least value on the left is not below the greatest on the right.
         beyond = pc.greater_equal if op == "<" else pc.greater
         return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
 
@@ -245,6 +250,7 @@ class _Files:
     # ------------------------------------------------------------ IN
 
     def _in(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
+        """Files in which IN may have the value `outcome` for some row."""
         bounds = self._of(node.children[0])
         values = [option.value for option in options if option.value is not None]
         if not outcome and len(values) < len(options):

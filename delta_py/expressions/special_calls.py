@@ -163,6 +163,8 @@ def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) ->
 
 
 def _moment(resolution: Resolution, name: str, first: Node, pattern: list[Node]) -> Node:
+    """to_timestamp and try_to_timestamp: a cast without a pattern, and otherwise a wall clock that is parsed and moved to UTC.
+    """
     if not pattern or first.data_type != STRING:
         if name.startswith("try_"):
             return _try_cast(resolution, first, TIMESTAMP)
@@ -174,6 +176,7 @@ def _moment(resolution: Resolution, name: str, first: Node, pattern: list[Node])
 
 
 def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """`+` and `-` of numbers, or of a date and a number of days."""
     types = [argument.data_type for argument in arguments]
     if not any(t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) for t in types):
         return resolution.function(name, arguments)

@@ -56,10 +56,11 @@ def _refuse_unlike(pattern: str, stripped: Any, texts: Any, target: DataType) ->
 
 
 def to_integral(texts: Any, target: DataType) -> Any:
+    """The whole numbers in texts. Raises CAST_INVALID_INPUT for other texts, and for numbers out of the type's range."""
     stripped = trimmed(texts)
     _refuse_unlike(_INTEGER, stripped, texts, target)
     digits = pc.replace_substring_regex(stripped, r"^\+?(-?)0*([0-9])", r"\1\2")
-    _refuse(pc.greater(pc.utf8_length(digits), _MAX_LONG_DIGITS + 1), texts, target)
+    _refuse(pc.greater(pc.utf8_length(digits), _MAX_LONG_DIGITS + 1), texts, target)  # one more for the sign
     wide = digits.cast(pa.decimal128(_MAX_LONG_DIGITS + 1, 0))
     low, high = pa.array(INTEGRAL_RANGE[target], pa.int64()).cast(wide.type)
     _refuse(pc.or_(pc.less(wide, low), pc.greater(wide, high)), texts, target)

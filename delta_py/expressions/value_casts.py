@@ -149,7 +149,7 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
 
 def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
     """TRY_CAST(values AS target): null if the cast would raise."""
-    return without_failures(lambda given: cast_values(given, source, target), values)
+    return without_failures(lambda array: cast_values(array, source, target), values)
 
 
 def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
@@ -244,6 +244,7 @@ def fit_decimal(values: Any, target: DecimalType) -> Any:
 
 
 def _raise_outside(wide: Any, target: DecimalType) -> None:
+    """Raises the overflow for the first value with too many digits; for the largest if such a limit is no decimal of Arrow."""
     whole_digits = target.precision - target.scale
     if whole_digits + wide.type.scale < 76:
         limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)
@@ -328,6 +329,7 @@ def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _seconds_to_instant(values: Any, source: DataType, target: DataType) -> Any:
+    """The instants; the first or the last one for seconds out of range, as in Spark."""
     seconds = values.cast(pa.int64()).fill_null(0).to_numpy()
     limit = INTEGRAL_RANGE[INTEGRAL[-1]][1] // _MICROS
     micros = np.clip(seconds, -limit, limit) * _MICROS

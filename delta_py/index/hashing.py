@@ -92,6 +92,7 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def _of_texts(array: pa.Array) -> Hashes:
+    """The hash of each value's length and of its bytes: at most _END_BYTES at the beginning, and as many at the end."""
     large = array.cast(pa.large_binary())
     if not len(large):
         return np.zeros(0, np.uint64)

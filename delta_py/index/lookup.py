@@ -86,6 +86,7 @@ class IndexLookup:
         return mask
 
     def _keeps(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
+        """Which files may have one of the values: candidates of a segment, and all files that no segment covers."""
         with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
             results = list(pool.map(lambda segment: self._ask(definition, segment, value_hashes), definition.segments))
         answers = [answer for answer in results if answer is not None]
@@ -131,6 +132,7 @@ def warn_once(root: str, what: str, reason: str) -> None:
 
 
 def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
+    """The constants with which the predicate compares a column for equality, for each such part of it."""
     for part in conjuncts(predicate):
         match part:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(

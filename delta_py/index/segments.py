@@ -135,6 +135,7 @@ class OpenSegment:
 
     def candidates(self, value_hashes: Hashes) -> Any:
         """The numbers of the files that have one of the hashes (sorted, distinct). Raises UnusableSegmentError."""
+        # A hash may be in the row group before the first that begins with it, and in all that begin with it.
         first = np.searchsorted(self._starts, value_hashes, side="left") - 1
         last = np.searchsorted(self._starts, value_hashes, side="right") - 1
         spans = (range(max(0, low), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True))
@@ -186,6 +187,7 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
 
 
 def _opened(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
+    """The segment's footer. Raises UnusableSegmentError if it is missing, damaged or not the one that the log describes."""
     try:
         with store.open_input(segment.path, segment.bytes) as file:
             size = file.size()

@@ -118,6 +118,7 @@ class IndexBuild:
         self._new: list[Segment] = []
 
     def run(self) -> BuiltIndex:
+        """Write the new segments, and return the index with them. The index is not committed."""
         live = live_files(self._snapshot)
         opened = list(open_segments(self._snapshot, self._definition))
         try:
@@ -129,9 +130,10 @@ class IndexBuild:
             covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
             self._cover(self._bounded(live.filter(pc.invert(covers(covered, live)))))
             self._flush()
-        except BaseException as error:
-            if isinstance(error, Exception):
-                delete_files(self._snapshot.store, [segment.path for segment in self._new])
+        except Exception:
+            # An interrupt stops the process at once, without these requests. `refresh` deletes such segments when they are a
+            # day old.
+            delete_files(self._snapshot.store, [segment.path for segment in self._new])
             raise
         definition = self._definition
         segments = tuple(segment for segment in definition.segments if segment not in replaced)
@@ -144,7 +146,11 @@ class IndexBuild:
     # ------------------------------------------------------------ existing segments
 
     def _merge(self, live: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
-        """Rewrite the small segments if there are many, and those that mostly cover removed files. Returns these."""
+        """Rewrite the small segments if there are many, and the segments that mostly cover removed files. Returns the segments
+        that are rewritten.
+
+        `self._merged_files` gets the live files of these segments, whose hashes are not computed again.
+        """
         self._merged_files: list[pa.Table] = []
         usable = [
             (segment, opened_segment, covers(live, opened_segment.files))
@@ -154,7 +160,7 @@ class IndexBuild:
         small = [segment for segment, *_ in usable if segment.rows < self._limits.small_rows]
         covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
         covered_count = pc.sum(covers(covered_files, live)).as_py() or 0
-        adds_segment = covered_count < live.num_rows  # there will be a segment of the new files
+        adds_segment = covered_count < live.num_rows  # `run` adds a segment for the files that are not covered
         merged = set(small) if small and len(small) + adds_segment >= self._limits.merge_count else set()
         merged |= {segment for segment, _, is_live in usable if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
         merged |= {segment for segment, *_ in usable if segment.files == 0}
@@ -163,25 +169,27 @@ class IndexBuild:
                 continue
             try:
                 segment_hashes, numbers = opened_segment.rows()
-            except UnusableSegmentError:  # its files are read again
+            except UnusableSegmentError:  # `run` reads the data files of this segment again
                 continue
-            alive = is_live.to_numpy(zero_copy_only=False)
-            places = np.cumsum(alive) - 1
-            is_kept = alive[numbers]
+            is_live_file = is_live.to_numpy(zero_copy_only=False)
+            new_numbers = np.cumsum(is_live_file) - 1  # of each live file, among the live files
+            is_live_row = is_live_file[numbers]
             files = opened_segment.files.filter(is_live)
-            self._add(files, segment_hashes[is_kept], places[numbers[is_kept]])
+            self._add(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
             self._merged_files.append(files)
         return merged
 
     # ------------------------------------------------------------ new files
 
     def _bounded(self, files: pa.Table) -> pa.Table:
+        """The first files, with at most most_bytes bytes; at least one file."""
         if self._limits.most_bytes is None or not files.num_rows:
             return files
         ends = np.cumsum(files["size"].to_numpy())
         return files.slice(0, max(1, int(np.searchsorted(ends, self._limits.most_bytes, side="right"))))
 
     def _cover(self, files: pa.Table) -> None:
+        """Read the indexed column of the files in threads, and add its hashes to segments."""
         if not files.num_rows:
             return
         state, path = self._column_scan()
@@ -203,7 +211,7 @@ class IndexBuild:
         if not self._builder.file_count:
             return
         data, segment = self._builder.take()
-        self._new.append(segment)  # also if the reply is lost
+        self._new.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
         self._snapshot.store.put_if_absent(segment.path, data)
 
     def _column_scan(self) -> tuple[ScanState, Path]:

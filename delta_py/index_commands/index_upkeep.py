@@ -71,6 +71,7 @@ def index_clone(store: ObjectStore, config: TableConfig, version: int) -> None:
 
 
 def _may_be_due(key: str, version: int, added: int) -> bool:
+    """Whether an index may lack _DUE_FILES files. Unknown counts are looked up, and at every LOOK_EVERY versions all are."""
     if key not in _uncovered or version % LOOK_EVERY == 0:
         return True
     count = _uncovered.add(key, added)

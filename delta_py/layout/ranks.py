@@ -32,7 +32,8 @@ class ColumnRanks:
 
     @classmethod
     def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> ColumnRanks:
-        """sample: of any type that has an order; at least one row."""
+        """sample: of any type that has an order; at least one row. The first ranks are for the share of its rows that are null,
+        the others for its values."""
         values = _comparable(sample)
         count, cells = len(sample), 1 << bits
         nulls = round(sample.null_count * cells / count)

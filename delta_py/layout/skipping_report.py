@@ -107,6 +107,7 @@ def bounded_columns(config: TableConfig) -> list[Path]:
 
 
 def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
+    """The column's row of the report: how many files have bounds, and the shares of files that queries would read."""
     count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
     bounded_count = 0
@@ -129,8 +130,8 @@ def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -
 
 
 def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
-    """The shares for a point, and for a range of a tenth of all values that begins at one. unknown: files that every query
-    reads."""
+    """The shares of files that a query reads: for one value, and for a range of a tenth of all values. Queries look for values as
+    often as rows have them, evenly spread within a file. unknown: the number of files without bounds, which every query reads."""
     count = len(low)
     at = places(pa.chunked_array([low, high]).combine_chunks())
     begins, ends = at[:count], at[count:]
@@ -140,6 +141,8 @@ def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.
     width = (at.max() - at.min()) * _RANGE
 
     def read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+        """The share of the files that overlap a range, from each point to `until`: those that begin before its end, without those
+        that end before its start."""
         overlapping = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
         return float((np.average(overlapping, weights=weights) + unknown) / (count + unknown))
 

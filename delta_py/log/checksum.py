@@ -208,6 +208,8 @@ T = TypeVar("T", SetTransaction, DomainMetadata)
 
 
 def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tuple[T, ...] | None:
+    """The previous items with those replaced that have a newer one of the same key. None if the previous ones are not known.
+    """
     if previous is None:
         return None
     by_key = {getattr(item, key): item for item in previous}
@@ -227,6 +229,7 @@ def _count(value: Mapping[str, Any], name: str) -> int:
 
 
 def _all(value: Mapping[str, Any], name: str, action: Any) -> tuple[Any, ...] | None:
+    """The actions of a list in the checksum; None if it has no such list."""
     actions = value.get(name)
     if actions is None:
         return None

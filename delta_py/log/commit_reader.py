@@ -160,6 +160,9 @@ class CommitReader:
             yield actions.rows()
 
     def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
+        """The file actions of each piece of a commit; a compaction is one piece. A compaction that names a file twice gives a
+        warning, a commit that does so an error.
+        """
         before: set[str] = set()
         actions = _FileActionLines(file, keep_removes)
         is_compaction = file.end_version > file.version
@@ -266,6 +269,7 @@ class CommitReader:
         return data
 
     def _stream(self, file: LogFile) -> Iterator[tuple[int, list[bytes]]]:
+        """The complete lines of each piece of the file, with the number of the first."""
         number, partial_line, limit = 1, b"", limit_bytes()
         with _or_missing(file, self.objects.open_input) as source:
             while chunk := source.read(_PIECE_BYTES):

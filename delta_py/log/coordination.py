@@ -177,6 +177,8 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
 
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
+    """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether it has.
+    """
     if tail.version != version:
         return False  # an earlier version, from before the table had its coordinator
     coordinated.publish()

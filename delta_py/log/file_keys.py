@@ -141,4 +141,6 @@ class EachOnce:
 
 def both(first: pa.BooleanArray | None, second: pa.BooleanArray | None) -> pa.BooleanArray | None:
     """Combine two masks. None is a mask that keeps all rows."""
-    return (second if first is None else first) if first is None or second is None else pc.and_(first, second)
+    if first is None or second is None:
+        return second if first is None else first
+    return pc.and_(first, second)

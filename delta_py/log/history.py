@@ -116,6 +116,7 @@ def _long_property(config: TableConfig, name: str) -> int | None:
 
 
 def _increasing(commits: Iterable[LogFile]) -> list[CommitTime]:
+    """The times of the commits, each at least 1 ms after the one before."""
     times: list[CommitTime] = []
     for commit in commits:
         earliest_ms = times[-1].timestamp_ms + 1 if times else commit.modification_time_ms
@@ -202,6 +203,7 @@ def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_m
     plain = [commit for commit in commits if commit.version < first]
     stamped = commits[len(plain) :]
     enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
+    # The two kinds of times may overlap, so the time from which commits have timestamps decides.
     if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
         reader = CommitReader(store)
         return _last_at_or_before(stamped, lambda commit: _in_commit_timestamp(reader, commit), timestamp_ms)

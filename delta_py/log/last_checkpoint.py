@@ -109,6 +109,7 @@ def canonical_json(value: Mapping[str, Any]) -> str:
 
 
 def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The (path, text) of each value in the JSON, in the form that checksums are computed from."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _canonical_leaves(f"{path}+{_quoted(name)}", item)

@@ -28,9 +28,11 @@ def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] 
     """The first and last commit to compact after a commit, or None. A compaction is due halfway to the next checkpoint, and every
     ten commits if checkpoints are rare."""
     position, step = version % checkpoint_interval, min(_MOST_COMMITS, checkpoint_interval // 2)
-    if step < 2 or position == 0 or position % step or checkpoint_interval - position < 2:
+    if step < 2:
         return None
-    return version - step + 1, version
+    is_due = position > 0 and position % step == 0
+    has_checkpoint_soon = checkpoint_interval - position < 2
+    return (version - step + 1, version) if is_due and not has_checkpoint_soon else None
 
 
 def compact(store: ObjectStore, start: int, end: int) -> bytes | None:

@@ -168,6 +168,7 @@ class LogWriter:
     # ------------------------------------------------------------ who wrote a commit
 
     def _look(self, path: str, txn_id: str | None) -> Outcome:
+        """WON if the commit at the path has the txnId, LOST if it has another one, UNKNOWN if that cannot be said."""
         holds = self._holds(path, txn_id)
         if holds is None or (holds is False and txn_id is None):
             return Outcome.UNKNOWN

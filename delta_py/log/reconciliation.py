@@ -104,6 +104,7 @@ def commit_files(
 
 
 def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> Iterator[pa.RecordBatch]:
+    """The adds that no newer action undoes, newest commit first. seen: the keys of newer actions; this adds its own."""
     for _, pieces in replay(segment, commits, commits.file_actions):
         commit_keys: set[str] = set()
         for piece in pieces:
@@ -160,6 +161,7 @@ class CheckpointFiles:
             yield parsed.batch
 
     def _keep(self, raw: RawFiles, parsed: FileStats) -> None:
+        """Remember parsed statistics for later snapshots, if there is a cache for them."""
         if raw.cache_entry is None:
             return
         raw.cache_entry.remember(parsed)
@@ -221,6 +223,7 @@ class SeenKeys:
         waiting = pa.nulls(0, pa.bool_())
 
         def take(files: pa.RecordBatch) -> pa.BooleanArray:
+            """The next values of the mask, as many as there are files. Groups of values do not end where batches end."""
             nonlocal waiting
             while len(waiting) < files.num_rows:
                 waiting = pa.concat_arrays([waiting, next(groups)])

@@ -203,6 +203,7 @@ def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
 
 
 def _has_gap(listing: Listing, end: int | None) -> bool:
+    """Whether the listing lacks versions between the oldest and the newest."""
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
@@ -214,6 +215,7 @@ def _has_gap(listing: Listing, end: int | None) -> bool:
 
 
 def _listed(store: ObjectStore, start: int, end: int | None) -> Listing:
+    """The log files of the versions from start to end. A checkpoint in parts counts only if all its parts are there."""
     listing = Listing(first_listed=start, begun_at=time.monotonic())
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for info in store.list_from(LOG_DIRECTORY, version_prefix(start)):
@@ -239,6 +241,7 @@ def log_file(info: ObjectInfo, name: LogName) -> LogFile:
 
 
 def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
+    """Put the file to its kind in the listing. parts: collects checkpoints in parts, by version and number of parts."""
     match name.kind:
         case LogKind.COMMIT:
             listing.commits[file.version] = file
@@ -267,6 +270,7 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
 def _choose_checkpoint(
     listing: Listing, version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> Checkpoint | None:
+    """The newest usable checkpoint up to the version; checkpoints are sorted by preference."""
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue
@@ -286,13 +290,8 @@ def _make_segment(
     if version > newest or version < 0:
         raise _version_not_found(store, version)
     checkpoint = _choose_checkpoint(listing, version, unusable, hint)
-    if (
-        checkpoint is None
-        and listing.earliest() is not None
-        and requested_version is not None
-        and not unusable
-        and 0 not in listing.commits
-    ):
+    is_cleaned_up = checkpoint is None and listing.earliest() is not None and 0 not in listing.commits and not unusable
+    if is_cleaned_up and requested_version is not None:  # only later versions can still be loaded
         raise _version_not_found(store, version)
     _warn_of_incomplete(store, listing, checkpoint, version)
     start = -1 if checkpoint is None else checkpoint.version

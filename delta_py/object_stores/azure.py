@@ -216,6 +216,7 @@ def _endpoint(account: str, options: StorageOptions) -> str:
 
 
 def _credential(account: str, options: StorageOptions) -> Any:
+    """What Azure's client takes as credential: by the options, or else the environment's own; None for public containers."""
     key, token, secret = (options.get(f"azure.{name}") for name in ("account_key", "sas_token", "client_secret"))
     if options.flag("azure.anonymous"):
         return None

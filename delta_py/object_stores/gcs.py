@@ -87,6 +87,7 @@ class GcsClient:
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
         end = None if length is None else start + length - 1
         try:
+            # Checksums are of whole objects.
             part = {"start": start, "end": end, "checksum": None, **self._settings}
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**part)), may_miss=True)
         except BeyondTheEnd:
@@ -304,6 +305,7 @@ class _ResumableUpload:
 
     def _send(self, content: bytes, total: int | None) -> None:
         """content: from `_sent` on. total: the object's size in bytes if this is the last content, otherwise None."""
+        # If it is not known whether an earlier request was carried out, the store is asked how much it has.
         stored: int | None = self._put(b"", self._sent, total) if self._in_doubt else self._sent
         while stored is not None and (total is not None or stored < self._sent + len(content)):
             self._in_doubt = True

@@ -53,6 +53,7 @@ class RemoteInput(io.RawIOBase):
     def __init__(
         self, connection: Connection, address: Address, name: str, size_bytes: int | None, *, is_sure: bool = False
     ) -> None:
+        """size_bytes: the size according to the log; None if it is not known. is_sure: the size need not be checked."""
         super().__init__()
         self._connection, self._address, self._name = connection, address, name
         self._position = 0
@@ -116,6 +117,7 @@ class RemoteInput(io.RawIOBase):
         self._stretches.sort(key=lambda stretch: (stretch.start, stretch.end))
 
     def _begin(self, start: int, end: int) -> _Stretch:
+        """Start to fetch a range in the background, in requests of limited size."""
         view, parts = _room(end - start), []
         for place, length in as_requests((start, end - start)):
             target = view[place - start : place - start + length]
@@ -140,6 +142,7 @@ class RemoteInput(io.RawIOBase):
         return sorted([*self._stretches, *tail], key=lambda stretch: (stretch.start, stretch.end))
 
     def _forget(self, keep: Callable[[_Stretch], bool]) -> None:
+        """Forget stretches that are not kept, and cancel the requests for them that have not begun."""
         for stretch in self._stretches:
             if not keep(stretch):
                 for _, _, future in stretch.parts:
@@ -147,6 +150,7 @@ class RemoteInput(io.RawIOBase):
         self._stretches = [stretch for stretch in self._stretches if keep(stretch)]
 
     def _read(self, start: int, length: int) -> bytes | memoryview:
+        """The bytes of a range: from stretches that are being fetched, and otherwise by requests of its own."""
         parts, place, end = list[bytes | memoryview](), start, start + length
         for stretch in self._available_stretches():
             if stretch.end <= place or stretch.start >= end:
@@ -286,6 +290,7 @@ class RemoteOutput(io.RawIOBase):
         self._under_way.append(connection.submit(lambda: connection.run(what, lambda: upload.put_part(number, data))))
 
     def _finish(self) -> None:
+        """Write a small file in one request; for a large one wait for its parts, and then join them."""
         client, address, connection = self._connection.client, self._address, self._connection
         if self._upload is None:
             data = b"".join(self._waiting)

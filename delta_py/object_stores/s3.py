@@ -49,7 +49,7 @@ class S3Client:
         self._s3 = aws_client("s3", self._access, s3={"addressing_style": addressing}, **checksums)
         self._endpoint: str = self._s3.meta.endpoint_url  # also one from a profile
         self._payer = {"RequestPayer": "requester"} if options.flag("s3.requester_pays") else {}
-        self._condition = _Condition(is_kept=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
+        self._condition = _Condition(is_respected=(urlsplit(self._endpoint).hostname or "").endswith(_AMAZON))
 
     def _ask(self, where: str, request: Callable[[], T]) -> T:
         return call_aws(where, self._access, request)
@@ -202,13 +202,13 @@ class _MultipartUpload:
 class _Condition:
     """Whether the endpoint respects `If-None-Match: *`. Once that is known, it is not tested again."""
 
-    def __init__(self, *, is_kept: bool) -> None:
-        self._is_kept, self._lock = is_kept, threading.Lock()
+    def __init__(self, *, is_respected: bool) -> None:
+        self._is_respected, self._lock = is_respected, threading.Lock()
 
     def check(self, probe: Callable[[], None]) -> None:
-        if self._is_kept:
+        if self._is_respected:
             return
         with self._lock:
-            if not self._is_kept:
+            if not self._is_respected:
                 probe()
-                self._is_kept = True
+                self._is_respected = True

@@ -200,6 +200,7 @@ class DynamoDbStore(RemoteStore):
     # ------------------------------------------------------------ complete commits of other writers
 
     def _finish_newest(self) -> None:
+        """Put the newest commit to its place if its writer did not."""
         newest = self._run("look for", self._commits.newest)
         if newest is None or newest.is_complete:
             return

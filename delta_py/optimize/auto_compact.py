@@ -64,27 +64,30 @@ def _is_due(store: ObjectStore, config: TableConfig, version: int, written: Writ
     """Whether some partition may have enough small files."""
     key, added = table_key(store, config), sum(add.size_bytes < settings.min_file_bytes for add in written.adds)
     small_count, offset = _small_files.add(key, added), _small_count_offsets.add(key, added - len(written.adds))
-    if small_count is None:
+    if small_count is None:  # this process has not listed the files yet
         small_count = added
         _small_files.put(key, added)
+    # Files of other processes are not counted, so look at the table from time to time.
     if small_count < settings.min_files and version % LOOK_EVERY:
         return False
     checksum = read_checksum_of(store, version)
+    # The table's number of files bounds the number of small files, which the offset makes tighter.
     if offset is None or small_count >= settings.min_files:
         return checksum is None or checksum.file_count >= settings.min_files
     return checksum is not None and checksum.file_count + offset >= settings.min_files
 
 
 def _compact(store: ObjectStore, settings: AutoCompact) -> int | None:
+    """Compact one batch of bins, and note how many small files remain. Returns the version; None if nothing was committed."""
     snapshot = Snapshot.load(store)
     request = OptimizeRequest(target_file_bytes=settings.max_file_bytes, min_file_bytes=settings.min_file_bytes)
     compaction = AutoCompaction.of(snapshot, request).wanting(settings.min_files)
     chosen = compaction.choose()
     key, bin_count = table_key(store, snapshot.config), len(pc.unique(chosen.bins["bin"]))
-    _small_files.put(key, 0 if bin_count else compaction.largest)
-    _small_count_offsets.put(
-        key, (0 if bin_count else compaction.largest) - (chosen.considered - chosen.bins.num_rows + bin_count)
-    )
+    small_count = 0 if bin_count else compaction.largest  # of the partition with most small files, after this compaction
+    file_count = chosen.considered - chosen.bins.num_rows + bin_count
+    _small_files.put(key, small_count)
+    _small_count_offsets.put(key, small_count - file_count)
     bins = next(batches_of(chosen.bins, _MOST_BYTES), None)
     if bins is None:
         return None
@@ -110,6 +113,7 @@ class AutoCompaction(Compaction):
         return self
 
     def choose(self) -> ChosenBins:
+        """The bins of small files that are not clustered, in partitions with enough of them."""
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         considered = files.num_rows
         is_small = pc.less(files["size"], self.request.min_file_bytes)

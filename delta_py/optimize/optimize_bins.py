@@ -139,7 +139,8 @@ class Compaction:
         return cls(snapshot, request, predicate, for_compaction(Rewrite.of(config, state, change_data=False)))
 
     def for_batch(self) -> Self:
-        """A copy with its own file names: after a failure they identify the files of this batch, and no committed ones."""
+        """A copy with a new write id, which is part of the names of its files. After a failure, the id shows which files to
+        delete, without those that other batches have committed."""
         batch = copy(self)
         batch.rewrite = replace(self.rewrite, state=replace(self.rewrite.state, write_id=new_write_id()))
         return batch
@@ -291,7 +292,7 @@ class Compaction:
         removes = tuple(removed(file, data_change=False) for file in live)
         if len(deleted_rows) >= written.row_count:
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
-        (add,) = adds
+        (add,) = adds  # rows are left, and a bin becomes one file
         data, (vector,) = dv_file_bytes([deleted_rows], vector_file_id(self.rewrite.state.write_id))
         assert vector.path is not None
         store.put_if_absent(vector.path, data)
@@ -359,14 +360,14 @@ def packed(
 def batches_of(chosen: pa.Table, batch_bytes: int | None) -> Iterator[list[Bin]]:
     """The bins, as values, in batches of about batch_bytes, at least one bin each."""
     batch: list[Bin] = []
-    held_bytes = 0
+    batch_size_bytes = 0
     for files in _bins(chosen):
         size = sum(file.size_bytes for file in files)
-        if batch and batch_bytes is not None and held_bytes + size > batch_bytes:
+        if batch and batch_bytes is not None and batch_size_bytes + size > batch_bytes:
             yield batch
-            batch, held_bytes = [], 0
+            batch, batch_size_bytes = [], 0
         batch.append(files)
-        held_bytes += size
+        batch_size_bytes += size
     if batch:
         yield batch
 

@@ -14,7 +14,7 @@ from delta_py.write.data_files import WrittenFiles
 
 
 def counts(parts: Sequence[WrittenFiles]) -> dict[str, Any]:
-    """Plain values, so that tasks can return them."""
+    """What the parts of an OPTIMIZE removed and added, as plain values that a Spark task can return."""
     all_files = WrittenFiles.of_all(parts)
     vectors = [remove.deletion_vector for remove in all_files.removes if remove.deletion_vector is not None]
     return {

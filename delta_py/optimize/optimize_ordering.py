@@ -96,6 +96,7 @@ class Ordering(Compaction):
         return Arrangement.of(self.snapshot.config, self.rewrite, self.paths, self.target_bytes)
 
     def write(self, writers: BinWriters, bins: Sequence[Bin]) -> list[WrittenFiles]:
+        """Sample the rows of each bin to find an order for it, and write all rows of the bin in this order."""
         arrangement = self.arrangement
         with share(_SAMPLING):
             samples = writers.sample(arrangement, [SampledBin(files, self._every(files, len(bins))) for files in bins])
@@ -117,6 +118,9 @@ class Ordering(Compaction):
         return max(1, about_rows(files) // sample_rows)
 
     def _settled(self, old_files: Bin, written: WrittenFiles, live: Bin | None) -> WrittenFiles | None:
+        """The new files of a bin, ready to commit; None if another writer has changed one of the old files. live: the old
+        files as they are now.
+        """
         mismatch = wrong_row_count(old_files, written.row_count)
         if mismatch is not None:
             raise mismatch
@@ -247,11 +251,12 @@ class Clustering(Ordering):
         cubes = pc.if_else(columns.is_valid(), cubes, None)
         is_ours = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
         is_other = pc.fill_null(pc.not_equal(columns, self._columns_text), False)
+        # Files that we clustered by the present columns, and files in no cube, may join a larger cube.
         can_go_on = np.asarray(pc.and_(is_ours, pc.invert(pc.and_(is_other, cubes.is_valid()))))
         numbers, sizes = _cube_numbers(cubes), files["size"].to_numpy()
         cube_sizes = np.bincount(numbers[can_go_on], sizes[can_go_on], minlength=int(numbers.max(initial=0)) + 1)
         is_small = (numbers == 0) | (cube_sizes[numbers] < request.min_cube_bytes)
-        chosen = can_go_on & is_small
+        chosen = can_go_on & is_small  # number 0 stands for files in no cube
         if request.full:
             chosen |= ~can_go_on
         chosen_cubes = np.unique(numbers[chosen])

@@ -43,7 +43,7 @@ _BUFFERS_BYTES = 16 * 1024 * 1024
 # At most this many bytes of a remote file are fetched in addition to the row group being decoded. The limit is large, because
 # each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
-_MANY_ROWS_KEPT = 0.8
+_MOST_MATCHING_SHARE = 0.8
 _RECENT_PLANS = 8
 
 
@@ -127,6 +127,9 @@ class ScanReader:
         return _DataFile(source, stack.enter_context(parquet))
 
     def _read_rows(self, file: ScanFile, data: _DataFile) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of an open file: choose row groups, decode them, drop deleted rows. A column whose values are only
+        counted is not decoded if it has no nulls.
+        """
         parquet = data.parquet
         footer = parquet.metadata
         if footer.num_rows == 0:
@@ -159,6 +162,7 @@ class ScanReader:
                         yield batch
 
     def _plan(self, parquet: pq.ParquetFile) -> FilePlan:
+        """The plan for files like this one: recent plans are tried first, because files of a table are mostly alike."""
         calendar = legacy_calendar(parquet.metadata.metadata, self._state.timezone)
         for plan in self._plans:
             if plan.suits(parquet, calendar):
@@ -168,6 +172,9 @@ class ScanReader:
         return plan
 
     def _decode(self, data: _DataFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        """Decode a run in parts. Without columns to decode there are only row counts. Arrow decodes nested dictionaries one
+        row group at a time.
+        """
         if not plan.leaves:
             for start in range(0, run.row_count, self._state.batch_rows):
                 yield BatchRows(run.first_row + start, min(self._state.batch_rows, run.row_count - start), None)
@@ -231,8 +238,9 @@ class ScanReader:
             remaining_count = len(rows) if mask is None else int(mask.sum())
             if remaining_count == 0:
                 return None
+            # Dropping a few rows costs more than it saves, so rows that do not match are left to the caller if it allows that.
             if mask is not None and (
-                remaining_count < len(rows) * _MANY_ROWS_KEPT or (remaining_count < len(rows) and self._row_filter.must_drop)
+                remaining_count < len(rows) * _MOST_MATCHING_SHARE or (remaining_count < len(rows) and self._row_filter.must_drop)
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))

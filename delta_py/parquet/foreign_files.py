@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_py.errors import DeltaError, UnsupportedOperationError
-from delta_py.parquet.foreign_schema import FoundColumns, NoDeltaType, read_columns
+from delta_py.parquet.foreign_schema import ForeignColumns, NoDeltaType, read_columns
 from delta_py.statistics.footer_stats import footer_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path, StructType, schema_to_json
@@ -72,7 +72,7 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
         return None, None, str(error), None
 
 
-def _stats(file: pq.ParquetFile, file_columns: FoundColumns, reading: FooterReading) -> str:
+def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
     """The statistics under the table's names."""
     assert reading.stats_columns is not None
     spelled = {_folded(path): path for path in file_columns.leaves}

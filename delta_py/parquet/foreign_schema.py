@@ -66,21 +66,21 @@ class NoDeltaType(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundColumns:
+class ForeignColumns:
     """leaves: the Parquet column of each leaf outside of lists and maps, by its path of names."""
 
     schema: StructType
     leaves: dict[Path, int] = field(default_factory=dict)
 
 
-def read_columns(file: pq.ParquetFile) -> FoundColumns:
+def read_columns(file: pq.ParquetFile) -> ForeignColumns:
     """Raises NoDeltaType for a type that Delta does not have."""
     file_schema = read_file_schema(file)
     _refuse_durations(file.schema_arrow, ())
     leaves: dict[Path, int] = {}
     schema = StructType(tuple(_column(f, file_schema.parquet, (f.name,), leaves) for f in file_schema.fields))
     spark = _spark_schema(file.metadata.metadata)
-    return FoundColumns(schema if spark is None else _described(schema, spark, ()), leaves)
+    return ForeignColumns(schema if spark is None else _described(schema, spark, ()), leaves)
 
 
 def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> StructField:
@@ -105,6 +105,7 @@ def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None
 
 
 def _leaf_type(column: Any, path: Path) -> DataType:
+    """The type of a column of a file that no Delta writer wrote. Raises NoDeltaType if Delta has no such type."""
     kind = column.logical_type.type
     if kind == "NONE":
         return _PHYSICAL[column.physical_type]
@@ -167,6 +168,9 @@ def _described(schema: StructType, spark: StructType, path: Path) -> StructType:
 
 
 def _with_notes(f: StructField, spark_field: StructField | None, path: Path) -> StructField:
+    """The field with what Spark's schema in the footer adds: comments. A variant has the form of a struct in the file, so it
+    is refused.
+    """
     if spark_field is None:
         return f
     inner = f.data_type

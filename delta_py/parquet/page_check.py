@@ -41,8 +41,11 @@ def page_fault(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int
 
 
 def _read_all(source: pa.NativeFile, size_bytes: int, count_rows: Callable[[int, int], None] | None) -> None:
-    """Reads no column chunk's metadata from the footer in advance: if it is damaged, pyarrow ends the process, but its reader
-    raises."""
+    """Read all pages. Raises the errors of pyarrow's reader for damaged ones.
+
+    The footer's metadata of column chunks is left to the reader: it raises if the metadata is damaged, and pyarrow's access to
+    such metadata ends the process.
+    """
     buffer_size = _BUFFER_BYTES if size_bytes > _WHOLE_CHUNKS_BYTES and not is_prefetching(source) else 0
     sizer = BatchSizer(_BATCH_ROWS, _BATCH_BYTES)
     with pq.ParquetFile(

@@ -81,6 +81,7 @@ def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | N
 
 
 def _middle(group: Any) -> int:
+    """The file position of a row group's middle: a task reads the row groups whose middle is in its part of the file."""
     columns = [group.column(index) for index in range(group.num_columns)]
     first = columns[0]
     start = int(first.data_page_offset)
@@ -127,6 +128,7 @@ class GroupFilter:
         return result
 
     def _stats(self, footer: Any, file: FileSide, matches: Mapping[Path, Match]) -> FileStats | None:
+        """The row groups' statistics of these columns. A column that the file lacks is null in every row."""
         indexes = {path: match.source.first_leaf for path, match in matches.items() if match.source and file.is_telling(match)}
         absent = [path for path, match in matches.items() if match.source is None]
         if not indexes and not absent:
@@ -161,6 +163,7 @@ def _only_counts(footer: Any) -> FileStats:
 
 
 def _descend(match: Match | None, inner: Sequence[int]) -> Match | None:
+    """The match of a field inside of a struct. If the file lacks a struct around it, the match of that struct."""
     for position in inner:
         if match is None:
             return None
@@ -178,7 +181,7 @@ def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupF
     renamed: dict[Path, Path] = {}
     for path in columns_of(state.predicate):
         leaf = find_leaf(columns, path)
-        # A path that no file has stands for an unknown value; the empty name keeps it apart from the physical ones.
+        # Stands for an unknown value, because no file has this path: physical names are never empty.
         renamed[path] = ("", *path)
         if leaf is not None and not is_char(columns[leaf[0]].logical, path[1:]):
             place, inner = leaf
@@ -206,6 +209,7 @@ def _same(name: str, expected_name: str, exact: bool) -> bool:
 
 
 def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
+    """The positions of the fields along the path; None if there is no such field."""
     if not path:
         return ()
     if not isinstance(data_type, StructType):
@@ -218,6 +222,7 @@ def _positions(data_type: DataType, path: Path) -> tuple[int, ...] | None:
 
 
 def _physical_path(column: ScanColumn, inner: Sequence[int]) -> tuple[Path, DataType]:
+    """The names in the file, and the type, of a field. inner: its positions in the column's structs."""
     logical, physical = column.logical, column.physical
     path = [physical.name]
     for position in inner:

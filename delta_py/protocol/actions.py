@@ -184,7 +184,7 @@ class AddFile:
         ).checked()
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         check_text(self.path, "add.path")
         check_map(self.partition_values, "add.partitionValues")
         check_int(self.size_bytes, "add.size", 0)
@@ -273,7 +273,7 @@ class RemoveFile:
         )
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         check_text(self.path, "remove.path")
         check_bool(self.data_change, "remove.dataChange")
         if self.extended_file_metadata is not None:
@@ -334,7 +334,7 @@ class AddCDCFile:
         ).checked()
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         check_text(self.path, "cdc.path")
         check_map(self.partition_values, "cdc.partitionValues")
         check_int(self.size_bytes, "cdc.size", 0)
@@ -368,7 +368,7 @@ class SetTransaction:
         return cls(value.get("appId"), value.get("version"), value.get("lastUpdated")).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         check_text(self.app_id, "txn.appId")
         check_int(self.version, "txn.version")
         if self.last_updated_ms is not None:
@@ -395,7 +395,7 @@ class DomainMetadata:
         return cls(value.get("domain"), text, bool(value.get("removed", False))).checked()  # type: ignore[arg-type]
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         check_text(self.domain, "domainMetadata.domain")
         check_text(self.configuration, "domainMetadata.configuration")
         check_bool(self.removed, "domainMetadata.removed")
@@ -417,7 +417,7 @@ class CommitInfo:
         return cls(dict(value))
 
     def checked(self) -> Self:
-        """As of Protocol."""
+        """As Protocol.checked."""
         if self.values.get("inCommitTimestamp") is not None:
             check_int(self.values["inCommitTimestamp"], "commitInfo.inCommitTimestamp")
         return self

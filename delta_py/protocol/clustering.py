@@ -80,7 +80,7 @@ def _folded(path: Path) -> Path:
     return tuple(name.lower() for name in path)
 
 
-def by_own_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
+def with_logical_names(schema: StructType, domain: DomainMetadata) -> DomainMetadata:
     """The domain for the table without column mapping. schema: with column mapping. A path that leads to no column is kept
     unchanged."""
     return _domain([_logical(schema, path) or path for path in clustering_paths(domain)])

@@ -214,6 +214,7 @@ def _rename_struct(struct: StructType, mode: str) -> StructType:
 
 
 def _max_id(data_type: DataType) -> int:
+    """The greatest column id in the type, also of elements, keys and values; 0 if there is none."""
     match data_type:
         case StructType(fields):
             field_ids = (number for f in fields for number in (f.metadata.get(ID), *(f.metadata.get(NESTED_IDS) or {}).values()))

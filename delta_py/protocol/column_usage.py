@@ -24,7 +24,8 @@ FLAG = "delta.columnMapping.hasDroppedOrRenamed"
 
 
 def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
-    """The metadata with the correct flag. before: None for a new table; a clone has the flag of its source.
+    """The metadata in which FLAG says whether a column was ever dropped or renamed. before: None for a new table; a clone has
+    the flag of its source.
 
     Changes before tracking are unknown, so a table that gets the feature later, or has no flag, counts as changed.
     """

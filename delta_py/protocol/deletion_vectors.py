@@ -150,6 +150,9 @@ def row_indexes(bitmap: BitMap64) -> np.ndarray:
 
 
 def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescriptor) -> bytes:
+    """Read a vector from a file: its size, its bytes, its checksum. If it is near the beginning, the file's version is checked
+    too.
+    """
     offset = 1 if descriptor.offset is None else descriptor.offset
     framed_size = descriptor.size_in_bytes + _FRAME_BYTES
     start = 0 if offset <= _READ_FROM_START else offset

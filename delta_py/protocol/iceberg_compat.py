@@ -136,6 +136,7 @@ def check_map_keys(before: StructType, after: StructType) -> None:
 
 
 def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    """The paths of maps whose keys have structs, and the types of these keys."""
     match data_type:
         case StructType(fields):
             for f in fields:
@@ -194,6 +195,7 @@ def _check_types(version: int, schema: StructType) -> None:
 
 
 def _is_allowed(version: int, kind: DataType) -> bool:
+    """Whether a table with this version of IcebergCompat may have the type."""
     if isinstance(kind, ArrayType | MapType):
         return version > 1
     if isinstance(kind, GeospatialType):
@@ -215,6 +217,7 @@ def _check_type_changes(version: int, schema: StructType) -> None:
 
 
 def _iceberg_changes(old: str, new: str) -> bool:
+    """Whether Iceberg allows this change of a column's type."""
     if old in _WHOLE and new in _WHOLE:
         return _WHOLE.index(old) < _WHOLE.index(new)
     decimals = [_DECIMAL.fullmatch(text) for text in (old, new)]

@@ -64,7 +64,7 @@ class Identity:
         offset = value - self.start
         if offset * self.step < 0:
             return None
-        mark = self.start - (-offset // self.step) * self.step
+        mark = self.start - (-offset // self.step) * self.step  # offset / step, rounded up
         if mark not in _LONGS:
             raise self._used_up(mark)
         return mark

@@ -37,7 +37,7 @@ def parse_interval(text: str) -> int:
     units_text = text.strip().lower()
     units_text = units_text.removeprefix("interval ").strip() if units_text.startswith("interval ") else units_text
     micros, position = Fraction(0), 0
-    while position < len(units_text) or not units_text:
+    while position < len(units_text) or not units_text:  # the empty text is no interval either
         part = _PART.match(units_text, position)
         unit = None if part is None else _UNITS_MICROS.get(part[3].removesuffix("s"))
         if part is None or unit is None:

@@ -200,6 +200,7 @@ def _civil_days(parts: re.Match[str]) -> int | None:
     """Days since 1970 of the year, month and day in groups 1 to 3; None for a day that does not exist."""
     year, month, day = int(parts[1]), int(parts[2] or 1), int(parts[3] or 1)
     try:
+        # Years that Python's dates do not have are moved by cycles of 400 years, which have equal calendars.
         cycles = 0 if 1 <= year <= 9999 else (year - 2000) // _CYCLE_YEARS
         return date(year - _CYCLE_YEARS * cycles, month, day).toordinal() - _EPOCH_ORDINAL + _CYCLE_DAYS * cycles
     except ValueError:
@@ -207,6 +208,7 @@ def _civil_days(parts: re.Match[str]) -> int | None:
 
 
 def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
+    """Parsed by Arrow if all texts have the same form, and otherwise one by one."""
     bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
     if bulk is not None:
         return bulk
@@ -304,6 +306,7 @@ def format_partition_values(values: pa.Array, data_type: DataType) -> list[str |
 
 
 def _date_text(number: int) -> str:
+    """The day in ISO form. Years beyond those of Python's dates are moved by cycles, as in _civil_days."""
     ordinal = number + _EPOCH_ORDINAL
     cycles = 0 if date.min.toordinal() <= ordinal <= date.max.toordinal() else (ordinal - _EPOCH_ORDINAL) // _CYCLE_DAYS
     day = date.fromordinal(ordinal - _CYCLE_DAYS * cycles)

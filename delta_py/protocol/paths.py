@@ -107,6 +107,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         decoded = _percent_decode_array(decoded)
     if _any(pc.starts_with(decoded, "//")):
         decoded = pc.replace_substring_regex(decoded, "^//+", "/")
+    # A decoded name that looks like a URI gets "./", so that it is read as a path again.
     disguised = pc.and_(_find_uris(decoded), pc.invert(absolute))
     if _any(disguised):
         decoded = pc.if_else(disguised, pc.replace_substring_regex(decoded, "^", "./"), decoded)

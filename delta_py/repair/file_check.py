@@ -160,6 +160,7 @@ class _Look:
 
 
 def _of_files(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    """Faults of data files: missing, unreadable, or of another size than the log says."""
     store, rows = snapshot.store, []
     with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:
         looks = pool.map(lambda path, size: _look_at(store, path, size), files["path"].to_pylist(), files["size"].to_pylist())
@@ -194,6 +195,7 @@ def _with_quarantine(store: ObjectStore, faults: list[dict[str, Any]]) -> list[d
 
 
 def _of_vectors(snapshot: Snapshot, files: pa.Table) -> pa.RecordBatch:
+    """Faults of files with deletion vectors: a vector that is missing or damaged."""
     store, rows = snapshot.store, []
     listed = files.to_pylist()
     with ThreadPoolExecutor(_PROBES, "delta_py-look") as pool:

@@ -61,14 +61,14 @@ def fsck(store: ObjectStore, *, dry_run: bool = True, allow_data_loss: bool = Fa
             f"The table at {store.root} cannot be repaired, as its newest version cannot be rebuilt: {_reasons(of_log)}. Nothing "
             "was changed. Restore the files of the log from a backup."
         )
-    mendable = of_files.filter(of_files["can_repair"])
+    repairable = of_files.filter(of_files["can_repair"])
     if not allow_data_loss:
         _check_no_loss(store, faults.filter(faults["can_repair"]))
-    if mendable.num_rows:
+    if repairable.num_rows:
         check.snapshot.check_last_commit()  # the commit that removes them follows the last commit
     _repair_log(check, check.snapshot)
-    if mendable.num_rows:
-        _take_out(store, mendable["data_file"])
+    if repairable.num_rows:
+        _remove_files(store, repairable["data_file"])
     unrepaired = faults.filter(pc.invert(faults["can_repair"]))
     if unrepaired.num_rows:
         _log.warning("%s: %d faults cannot be repaired: %s", store.root, unrepaired.num_rows, _reasons(unrepaired))
@@ -124,7 +124,7 @@ def _repair_log(check: LogCheck, snapshot: Snapshot) -> None:
 # ---------------------------------------------------------------- the files
 
 
-def _take_out(store: ObjectStore, paths: pa.ChunkedArray) -> None:
+def _remove_files(store: ObjectStore, paths: pa.ChunkedArray) -> None:
     """Commit the removal of the files that are still missing or damaged in the newest version."""
     newest = Snapshot.load(store)
     faults = file_faults(newest, only=paths)

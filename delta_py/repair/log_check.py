@@ -63,6 +63,8 @@ class LogCheck:
     # ------------------------------------------------------------ commits
 
     def _commits(self) -> Iterator[dict[str, Any]]:
+        """Faults for gaps in the commits, and for commits of 0 bytes. Versions after a gap can be read from a checkpoint on.
+        """
         listing = self.listing
         checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken]
         for previous, following in pairwise(sorted(listing.commits)):
@@ -137,6 +139,7 @@ class LogCheck:
     # ------------------------------------------------------------ checksums
 
     def _checksum(self, snapshot: Snapshot, file: LogFile | None) -> Iterator[dict[str, Any]]:
+        """The fault of the version's checksum, if it has one."""
         version = snapshot.version
         path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
         why, is_sound = None, False
@@ -184,6 +187,7 @@ class LogCheck:
             if is_newest or recorded is not None:
                 rebuilt = self._rebuilt(version, checkpoint)
             if rebuilt is not None and self._proves(rebuilt):
+                # None: not compared. Empty: the checkpoint agrees with the log.
                 by_log = fault_by_log(self.store, checkpoint, self.listing, clock=lambda: 0.0) or ""
         except CorruptTableError as error:
             yield self._broken(checkpoint, error.message, can_repair=True)
@@ -228,6 +232,7 @@ class LogCheck:
     # ------------------------------------------------------------ _last_checkpoint
 
     def _hint(self) -> Iterator[dict[str, Any]]:
+        """The fault of _last_checkpoint, if it has one."""
         try:
             size = len(self.store.read_range(LAST_CHECKPOINT_PATH, 0, 1 << 20))
         except FileNotFoundError:

@@ -220,6 +220,8 @@ class Settlement:
     # ------------------------------------------------------------ facts from the start
 
     def _reject_drafts(self) -> None:
+        """Reject drafts. A transaction over tables stages drafts while it is open, and stages its commits again when it ends.
+        """
         in_groups = {commit.txn_id for commit in self._verdicts if commit.group is not None and not commit.is_draft}
         for commit in self._verdicts:
             if commit.is_draft or (commit.group is None and commit.txn_id is not None and commit.txn_id in in_groups):
@@ -239,6 +241,9 @@ class Settlement:
                 self._decide(commit, Standing.REJECTED, "the same commit is published as an earlier version")
 
     def _note_checksums(self, table: TableEvidence) -> None:
+        """A version checksum is written after ratification, so its version was ratified, and only a commit that agrees with it
+        can be that version.
+        """
         for version, checksum in table.checksums.items():
             self._raise_to(table.table_id, version, "its version checksum exists")
             for commit in self._possible(table.table_id, version):
@@ -253,6 +258,7 @@ class Settlement:
     # ------------------------------------------------------------ conclusions, until none is new
 
     def _settle(self) -> None:
+        """Apply all rules again until none decides anything more."""
         self._has_changed = True
         while self._has_changed:
             self._has_changed = False
@@ -310,7 +316,7 @@ class Settlement:
 
     def _settle_group(self, group: Group) -> None:
         """A transaction is ratified with all of its commits, or with none."""
-        verdicts = [self._told_by(group, table_id, version) for table_id, version in group.participants]
+        verdicts = [self._verdict_of(group, table_id, version) for table_id, version in group.participants]
         ratified = next((verdict.why for verdict in verdicts if verdict.standing is Standing.RATIFIED), None)
         rejected = next((verdict.why for verdict in verdicts if verdict.standing is Standing.REJECTED), None)
         if ratified is not None and rejected is not None:
@@ -327,7 +333,7 @@ class Settlement:
                 if len(group_commits) == 1:
                     self._decide(group_commits[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
 
-    def _told_by(self, group: Group, table_id: str, version: int) -> Verdict:
+    def _verdict_of(self, group: Group, table_id: str, version: int) -> Verdict:
         """The verdict of one participant on the transaction."""
         table = self._tables.get(table_id)
         if table is None or (version <= table.published and version not in table.groups):
@@ -348,6 +354,7 @@ class Settlement:
     # ------------------------------------------------------------ helpers
 
     def _decide(self, commit: StagedCommit, standing: Standing, why: str) -> None:
+        """Record the verdict. Raises CorruptTableError if it contradicts an earlier one."""
         present = self._verdicts[commit]
         if present.standing is standing:
             return

@@ -176,6 +176,7 @@ def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) ->
 
 
 def _look(path: str, options: StorageOptions) -> _Table:
+    """Look at the table, again if staged commits are published meanwhile."""
     store = open_store(path, options)
     for _ in range(_LOOKS - 1):
         with contextlib.suppress(FileNotFoundError):  # published since the listing, and not staged any more
@@ -257,6 +258,7 @@ def _checksum(store: ObjectStore, version: int) -> ChecksumEvidence:
 
 
 def _one_identity(tables: Sequence[_Table]) -> str:
+    """The identity of the one ledger of all tables. Raises if there are several, or if two paths have the same table."""
     by_identity: dict[str, list[str]] = {}
     for table in tables:
         by_identity.setdefault(table.identity, []).append(table.path)
@@ -289,6 +291,7 @@ def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
 def _evidence(
     tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
+    """What the files of each table show. If the new ledger already knows the table, only its newest version matters."""
     group_versions: dict[str, set[int]] = {}
     for table in tables:
         for commit in table.staged:

@@ -416,6 +416,7 @@ class TableFacts:
 
 
 def _of_json(value: Any) -> Any:
+    """The value without numbers that JSON's readers do not represent: they become floats."""
     if isinstance(value, dict):
         return {name: _of_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

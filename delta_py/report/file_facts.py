@@ -69,14 +69,14 @@ def _histogram(sizes: np.ndarray[Any, np.dtype[np.int64]], target: int | Unknown
     places = np.searchsorted(np.array(_EDGES), sizes, "right") - 1
     counts = np.bincount(places, minlength=len(_EDGES))
     totals = np.bincount(places, sizes, minlength=len(_EDGES))
-    met = np.flatnonzero(counts)
-    if not len(met):
+    filled = np.flatnonzero(counts)
+    if not len(filled):
         return ()
     aimed_at = 0 if isinstance(target, Unknown) else np.searchsorted(np.array(_EDGES), target, "right") - 1
     highs = (*_EDGES[1:], None)
     return tuple(
         SizeBin(_EDGES[place], highs[place], int(counts[place]), int(totals[place]))
-        for place in range(met[0], max(met[-1], aimed_at) + 1)
+        for place in range(filled[0], max(filled[-1], aimed_at) + 1)
     )
 
 

@@ -69,6 +69,7 @@ def log_facts(snapshot: Snapshot, *, check: bool) -> LogFacts:
 
 
 def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
+    """The version that _last_checkpoint names; None if there is no such file."""
     hint = read_last_checkpoint(snapshot.store)
     if hint is not None:
         return hint.version
@@ -109,10 +110,10 @@ def retention_facts(
     """live: the paths of the live files, None if they are not known. vacuum: run VACUUM as a dry run, which lists the
     table's directories."""
     properties = snapshot.config.properties
-    kept_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
+    deleted_file_ms = known(lambda: retention_ms(properties, DELETED_FILE_RETENTION))
     numbers: tuple[int | Unknown, ...] | Unknown = Unknown("the live files are not known")
     if live is not None:
-        numbers = known(lambda: _tombstones(snapshot, live, kept_ms, now_ms))
+        numbers = known(lambda: _tombstones(snapshot, live, deleted_file_ms, now_ms))
     count, size, without_size, without_time, expired, expired_size = [numbers] * 6 if isinstance(numbers, Unknown) else numbers
     last_vacuum: int | Unknown | None
     if isinstance(commits, Unknown):
@@ -123,7 +124,7 @@ def retention_facts(
         oldest = commits.commits[-1].version if commits.commits else snapshot.version
         last_vacuum = None if oldest == 0 else Unknown(f"no commit from {oldest} on is the end of a VACUUM")
     return RetentionFacts(
-        deleted_file_ms=kept_ms,
+        deleted_file_ms=deleted_file_ms,
         log_ms=known(lambda: retention_ms(properties, LOG_RETENTION)),
         tombstones=count,
         tombstone_bytes=size,
@@ -140,16 +141,18 @@ def retention_facts(
     )
 
 
-def _tombstones(snapshot: Snapshot, live: pa.ChunkedArray, kept_ms: int | Unknown, now_ms: int) -> tuple[int | Unknown, ...]:
+def _tombstones(
+    snapshot: Snapshot, live: pa.ChunkedArray, deleted_file_ms: int | Unknown, now_ms: int
+) -> tuple[int | Unknown, ...]:
     """Number, bytes, without size, without time, expired, their bytes."""
     removed = snapshot.tombstones()
     removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
     once = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])
     sizes, times = once["size_max"], once["deletion_timestamp_max"]
     first = (once.num_rows, _total(sizes), sizes.null_count, times.null_count)
-    if isinstance(kept_ms, Unknown):
-        return (*first, kept_ms, kept_ms)
-    expired = pc.fill_null(pc.less(times, now_ms - kept_ms), False)
+    if isinstance(deleted_file_ms, Unknown):
+        return (*first, deleted_file_ms, deleted_file_ms)
+    expired = pc.fill_null(pc.less(times, now_ms - deleted_file_ms), False)
     return (*first, pc.sum(expired).as_py() or 0, _total(sizes.filter(expired)))
 
 

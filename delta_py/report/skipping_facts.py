@@ -29,7 +29,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Mapping[Path, int]) -> list[Path]:
-    """At most MOST_COLUMNS: those of the clustering and the Z-order first, then those that queries compared, then the others."""
+    """At most MOST_COLUMNS columns: first those of the clustering and the Z-order, then those that queries compared, then the
+    others.
+    """
     bounded = bounded_columns(snapshot.config)
     roles = roles_of(snapshot, z_order)
     queries = FILTERED.of(snapshot)
@@ -79,6 +81,9 @@ def _sql_name(path: Path) -> str:
 def _map(
     paths: Sequence[Path], columns: Sequence[ColumnSkipping], roles: Mapping[Path, str], stats: FileStats
 ) -> FileMap | Unknown:
+    """The files over two columns: those that order the table, then those that queries use most, then those that separate files
+    best.
+    """
     usable = {path: column for path, column in zip(paths, columns, strict=True) if column.with_bounds}
     if len(usable) < 2:
         return Unknown("the map needs two columns with minima and maxima")

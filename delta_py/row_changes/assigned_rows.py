@@ -99,7 +99,7 @@ def assigned(scope: Scope, target: Side, updates: Mapping[str, str], action: str
     return values
 
 
-def given(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
+def assigned_constants(scope: Scope, target: Side, new_values: Mapping[str, Any], action: str) -> Values:
     """As `assigned`, for Python values. Timestamps without a zone are read in the session's zone."""
     values: dict[Path, Value] = {}
     paths = AssignedPaths(action)
@@ -147,12 +147,9 @@ class AssignedPaths:
         folded = tuple(name.lower() for name in path)
         starts = [folded[:length] for length in range(1, len(folded))]
         if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
-            assigned_paths = self._paths.items()
-            raise assigned_twice(
-                self._action,
-                next(path_in_clause for key, path_in_clause in assigned_paths if key[: len(folded)] == folded[: len(key)]),
-                path,
-            )
+            # The path that is the same, that begins with this one, or that this one begins with.
+            overlapping = next(other for key, other in self._paths.items() if key[: len(folded)] == folded[: len(key)])
+            raise assigned_twice(self._action, overlapping, path)
         self._paths[folded] = path
         self._parents.update(starts)
         return path
@@ -243,6 +240,7 @@ def updated_rows(target: Side, values: Values) -> NewRows:
 
 
 def _updated(column: StructField, name: str, inside: Mapping[Path, Value]) -> ArrayMaker:
+    """The column after the assignments to it or to fields in it. inside: by path in the column; () is the column itself."""
     if not inside:
         return lambda batch: batch.column(name)
     if () in inside:
@@ -271,6 +269,7 @@ def _field_updater(data_type: DataType, inside: Mapping[Path, Value]) -> _FieldU
 
 
 def _child_updater(f: StructField, inside: Mapping[Path, Value]) -> _FieldUpdater:
+    """As _updated, for a field of a struct."""
     if not inside:
         return lambda old, batch: old
     if () in inside:

@@ -5,7 +5,7 @@ the rows, the changes that go back to them, and the commit.
     candidates = dml.candidates(predicate)           # numbered files; recorded as read
     ... tasks: row_changes.write_changes(dml.change_state(), rows) -> TaskChanges
     files = dml.touched_files(changes)               # rows accounted for
-    ... tasks: rewrite.take_out(files, dml.rewrite) -> TakenOut
+    ... tasks: rewrite.remove_rows(files, dml.rewrite) -> RemovedRows
     version = dml.commit(parameters, changes, removals)
 
 The caller calls `abort` when anything before `commit` fails, and `close` after it.
@@ -45,11 +45,12 @@ from delta_py.snapshot import Snapshot
 from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of
-from delta_py.write.rewrite import Repeats, Rewrite, TakenOut, TouchedFile, removed, row_count_of
+from delta_py.write.rewrite import RemovedRows, Repeats, Rewrite, TouchedFile, removed, row_count_of
 from delta_py.write.row_ids import RowIdColumns
 from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
 _TASK_BYTES = 128 * 1024 * 1024
+_TASK_ROWS = 64 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
 
 
@@ -186,6 +187,7 @@ class Dml:
         return ScanOptions(timezone=self.state.time_zone, keep_all=True)
 
     def _are_whole(self, files: pa.Table, predicate: Expression | None) -> pa.Array:
+        """For each file, whether the predicate is true for all of its rows, by partition values and statistics."""
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
         remaining_parts = () if predicate is None else conjuncts(predicate)
         remaining_parts = tuple(part for part in remaining_parts if not is_exact_on_partitions(part, partitions))
@@ -210,9 +212,8 @@ class Dml:
 
     @property
     def writes_change_data(self) -> bool:
-        """Whether the table's change feed needs change data files from this operation. It does not for deletions by vectors and
-        for files
-        that hold only new rows: the feed reads those rows from the files themselves.
+        """Whether the table's change feed needs change data files from this operation. It does not for deletions by vectors,
+        nor for files that hold only new rows: the feed reads those rows from the files themselves.
         """
         if not self.config.enabled("changeDataFeed") or self.only_inserts:
             return False
@@ -260,8 +261,9 @@ class Dml:
         """Group the files for the tasks of the second job, with about equal work in each group."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
         works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
-        limit = _TASK_BYTES if reads_files else _TASK_BYTES // 2
+        limit = _TASK_BYTES if reads_files else _TASK_ROWS
         count = min(len(files), max(parallelism, -(-sum(works) // limit)))
+        # The largest file that is left goes to the group with the least work.
         loads = [(0, number) for number in range(count)]
         groups: list[list[TouchedFile]] = [[] for _ in loads]
         for work, file in sorted(zip(works, files, strict=True), key=lambda pair: pair[0], reverse=True):
@@ -271,7 +273,7 @@ class Dml:
         return groups
 
     def is_light(self, files: Sequence[TouchedFile]) -> bool:
-        """Whether the second job only writes small vectors, so that it is faster on the driver than as a job."""
+        """Whether the second job only writes small vectors, so that the driver does it faster than a job."""
         if self.writes_change_data or not self.config.enabled("deletionVectors") or len(files) > _LIGHT_FILES:
             return False
         sets = [set_ for file in files for set_ in (*file.deleted, *file.updated, file.file.deletion_vector) if set_ is not None]
@@ -283,7 +285,7 @@ class Dml:
         self,
         parameters: Mapping[str, Any],
         changes: Sequence[TaskChanges],
-        removals: TakenOut,
+        removals: RemovedRows,
         metrics: Mapping[str, int] | None = None,
         *,
         named: MetricNames | None = None,
@@ -319,7 +321,7 @@ class Dml:
     def _changes_table(self) -> bool:
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
 
-    def _check_rows(self, changes: Sequence[TaskChanges], removals: TakenOut) -> None:
+    def _check_rows(self, changes: Sequence[TaskChanges], removals: RemovedRows) -> None:
         touched = [rows for part in changes for rows in part.touched]
         updated = sum(rows.updated_count for rows in touched)
         deleted = sum(rows.deleted_count for rows in touched)
@@ -332,7 +334,7 @@ class Dml:
                 updated=updated,
             )
 
-    def _metrics(self, written: WrittenFiles, removals: TakenOut) -> dict[str, int]:
+    def _metrics(self, written: WrittenFiles, removals: RemovedRows) -> dict[str, int]:
         """Metrics under delta-spark's names, counted as delta-spark counts: an UPDATE "removes" each file from which it takes
         rows, though the file stays with a larger vector; an updated vector counts as one removed and one added. Unknown numbers
         of files that were removed as a whole are left out.

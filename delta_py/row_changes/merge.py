@@ -96,7 +96,7 @@ class TableMerger:
         self._source_times = TimeRules(time_zone, truncate_nanoseconds)
         self._aliases = (target_alias or "target", source_alias or "source")
         self._clauses: list[SqlClause] = []
-        self._held: _Held | None = None
+        self._source_rows: _SourceRows | None = None
         if self._aliases[0].lower() == self._aliases[1].lower():
             raise InvalidOptionError(f"The table and the source are both called {self._aliases[0]}.", option="source_alias")
 
@@ -128,37 +128,40 @@ class TableMerger:
     def execute(self) -> dict[str, int]:
         """Run the MERGE in one commit, or in none when nothing changes. Returns metrics by delta-spark's names.
 
-        It may be called again, for example after a conflict: the source stays in memory. Raises, before any row is read, what
-        Scope, `assigned` and check_order raise; UnsupportedOperationError
-        (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) when several rows of the source match one of the table, unless
-        the clauses only delete matched rows, or only insert; with allows_idle_matches when clauses apply to several of these
-        matches, unless a delete without a condition applies to all of them; what row_rules/conform.py raises for new rows;
-        conflicts as Transaction.commit. Nothing is changed then.
+        It may be called again, for example after a conflict: the source stays in memory.
+
+        Raises, before any row is read, the errors of Scope, `assigned` and check_order. Raises UnsupportedOperationError
+        (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one row of the table. This is
+        no error if the clauses only delete matched rows without a condition, or only insert. With allows_idle_matches, only
+        matches to which a clause applies count. Raises the errors of row_rules/conform.py for new rows, and conflicts as
+        Transaction.commit. After an error nothing is changed.
         """
         clauses = effective_clauses(self._clauses)
-        self._held = self._held or _Held.of(self._source, self._source_times)
+        self._source_rows = self._source_rows or _SourceRows.of(self._source, self._source_times)
         dml = self._begin(clauses)
         clock = Clock(dml.state.write_micros, self._time_zone)
         target = Side(dml.config.schema, self._aliases[0], TARGET)
-        source = Side(self._held.schema, self._aliases[1], SOURCE)
+        source = Side(self._source_rows.schema, self._aliases[1], SOURCE)
         scope = Scope((target, source), clock, "search condition")
         condition = JoinCondition.of(scope.predicate(self._predicate), scope.rows)
         resolved = resolved_clauses(clauses, target, source, clock)
-        merge = _Merge(dml, condition, resolved, self._held.rows, self._allows_idle_matches)
+        merge = _Merge(dml, condition, resolved, self._source_rows.rows, self._allows_idle_matches)
         metrics = merge.run(
             recorded_parameters(self._predicate, clauses, [clause.condition for clause in clauses]),
-            partial(_named, clauses, self._held.rows.num_rows, self._held.elapsed_ms),
+            partial(_named, clauses, self._source_rows.rows.num_rows, self._source_rows.elapsed_ms),
         )
         self.files_scanned, self.files_skipped = dml.files_scanned, dml.files_skipped
         return metrics
 
     def _begin(self, clauses: Sequence[SqlClause]) -> Dml:
         """The operation on the newest version, whose schema has the new columns of the source if they are merged."""
-        assert self._held is not None
+        assert self._source_rows is not None
         snapshot = Snapshot.load(self._store)
         changes = DefinitionChanges()
-        names = assigned_columns(clauses, self._held.schema) if self._merge_schema else frozenset()
-        new = tuple(f for f in self._held.schema.fields if f.name.lower() in names and snapshot.schema.find(f.name) is None)
+        names = assigned_columns(clauses, self._source_rows.schema) if self._merge_schema else frozenset()
+        new = tuple(
+            f for f in self._source_rows.schema.fields if f.name.lower() in names and snapshot.schema.find(f.name) is None
+        )
         if new:
             changes = changed_definition(snapshot, StructType(new), WriteRequest(mode="append", merge_schema=True))
         return Dml.on(snapshot, "MERGE", WriteRequest(time_zone=self._time_zone), changes)
@@ -178,7 +181,7 @@ def _named(
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _SourceRows:
     """The source in memory. schema: its columns as Delta types; rows: their values in these types, named with their prefix."""
 
     schema: StructType
@@ -186,7 +189,7 @@ class _Held:
     elapsed_ms: int
 
     @classmethod
-    def of(cls, source: Any, times: TimeRules) -> _Held:
+    def of(cls, source: Any, times: TimeRules) -> _SourceRows:
         """Raises TypeError for data without an Arrow stream; SchemaMismatchError for two columns with the same name;
         UnsupportedOperationError for column types that no table has, and for a column of more than 2 GiB of text.
         """
@@ -230,7 +233,7 @@ class _Merge:
         dml, inserts = self._dml, self._of_kind("not matched")
         dml.only_inserts = only_inserts(self._clauses)
         if changes_every_match(self._clauses) or not inserts:
-            dml.transaction.only_taken_rows_matter()  # otherwise an unchanged row may be the reason why another is not inserted
+            dml.transaction.only_deleted_rows_matter()  # otherwise an unchanged row may be the reason why another is not inserted
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self._clauses) else Repeats.AMBIGUOUS
         candidates = self._candidates()
         scan = None
@@ -264,7 +267,8 @@ class _Merge:
         restriction = self._condition.restriction(self._source)
         unmatched_conditions = [clause.condition for _, clause in self._of_kind("not matched by source")]
         if restriction is not None and unmatched_conditions:
-            conditions = [_by_own_names(condition) for condition in unmatched_conditions if condition is not None]
+            # A clause without a condition applies to any row that has no match.
+            conditions = [_without_prefix(condition) for condition in unmatched_conditions if condition is not None]
             alternatives = tuple(part for part in (restriction, *conditions) if part != FALSE)
             restriction = Or(alternatives) if len(conditions) == len(unmatched_conditions) else None
         if restriction == FALSE:
@@ -349,6 +353,7 @@ class _Merge:
                 yield number, clause, matching_rows
 
     def _change(self, number: int, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """What the clause does to the rows: their addresses, the change, and the new rows if it makes some."""
         code, count = _CODES[clause.action], rows.num_rows
         if code == INSERTED:
             columns = {FILE: pa.nulls(count, pa.int32()), ROW: pa.nulls(count, pa.int64())}
@@ -362,8 +367,12 @@ class _Merge:
 
 
 def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> Ndarray:
-    """Which of the matches change a row that is still unchanged. changes: of each row until now, and with these. rows: the
-    numbers of the rows that the clause changes. Raises UnsupportedOperationError as _changed_once."""
+    """The positions, in `rows`, of the matches that a clause may apply: for a row with several matches that is deleted, the
+    first.
+
+    rows: the row number of each match to which the clause applies. changes: how each row was changed so far; it is updated.
+    Raises UnsupportedOperationError as _changed_once.
+    """
     only_removes = clause.action == "delete" and clause.condition is None
     earlier = changes[rows]
     if only_removes:
@@ -381,7 +390,7 @@ def _first_changes(changes: Ndarray, rows: Ndarray, clause: ResolvedClause) -> N
     return np.sort(first)
 
 
-def _by_own_names(condition: Expression) -> Expression:
+def _without_prefix(condition: Expression) -> Expression:
     return transform_columns(condition, lambda path: ColumnName((path[0].removeprefix(TARGET), *path[1:])))
 
 

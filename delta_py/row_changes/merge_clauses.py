@@ -101,8 +101,8 @@ def check_order(clauses: Sequence[AnyClause]) -> None:
 
 
 def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
-    """The clauses, except updates of nothing without a condition at the end of their kind: rows that these match do not count as
-    changed.
+    """The clauses without those that change nothing: updates without assignments and condition that are the last of their
+    kind. The rows of such a clause do not count as changed.
 
     Raises as check_order. This includes an update of nothing before other clauses of its kind; delta-spark continues with these.
     """
@@ -167,11 +167,13 @@ class ResolvedClause:
 
 
 def assigned_columns(clauses: Sequence[SqlClause], source: StructType) -> frozenset[str]:
-    """The top-level columns that the clauses assign, in lower case: those of the source, if a clause takes all of them."""
+    """The top-level columns that the clauses assign, in lower case, and possibly other names. If a clause takes all columns of
+    the source, these."""
     names: set[str] = set()
     for clause in clauses:
         excluded = {split_name(name)[-1].lower() for name in clause.except_columns}
         if clause.assignments is not None:
+            # A name is `column.field` or `alias.column`: its first two parts are added, and one of them may be no column.
             names |= {part.lower() for name in clause.assignments for part in split_name(name)[:2]}
         elif clause.action != "delete":
             names |= {name.lower() for name in source.names} - excluded
@@ -200,6 +202,7 @@ def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> Ne
 
 
 def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
+    """The assignments of SET * and INSERT *: each column of the target gets the source's column of its name."""
     excluded_columns = {split_name(name)[-1].lower() for name in clause.except_columns}
     _check_known(excluded_columns, target, source, clause)
     assignments = {}

@@ -128,6 +128,7 @@ def _sides(expression: Expression) -> set[str]:
 
 
 def _compared(part: Expression, rows: StructType) -> Sided | None:
+    """The comparison with the table's side on the left; None if the part does not compare the two sides."""
     if not isinstance(part, Comparison):
         return None
     left, right = _sides(part.left), _sides(part.right)
@@ -150,6 +151,9 @@ def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
 
 
 def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
+    """Conditions that each row of the table fulfils if it matches a row of the source, by the least and greatest source
+    values.
+    """
     kind = sided.data_type
     if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
         return []
@@ -165,6 +169,7 @@ def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
 
 
 def _restricted(sided: Sided, known_values: pa.Array) -> Expression | None:
+    """The condition that the target's value must fulfil to match any known value of the source; None if all values may."""
     if not len(known_values):
         return FALSE
     kind = sided.data_type
@@ -199,6 +204,7 @@ class _Numbers:
         self.count = len(self._known) + 1
 
     def of(self, values: pa.Array) -> Ndarray:
+        """The number of each key; -1 for keys that match none."""
         if self._is_plain:
             numbers = _place(self._known, self._bits(values))
         else:
@@ -226,7 +232,7 @@ def _rows_at(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
 
 
 def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
-    """The positions of the values in the ordered ones; -1 for values that are not among them."""
+    """The positions of the values in the sorted array; -1 for values that it does not contain."""
     if not len(ordered):
         return np.full(len(values), -1, np.int64)
     places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -294,10 +300,11 @@ class SourceIndex:
             yield self._holding(rows, candidate_rows[row_of_pair], source)
 
     def _holding(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> tuple[Ndarray, Ndarray]:
-        rest = self._condition.other_parts
-        if not rest:
+        """The pairs of rows for which the parts of the condition that are no keys are true too."""
+        other_parts = self._condition.other_parts
+        if not other_parts:
             return target, source
-        is_match = _true(rest, paired_rows(rows, target, self._source, source, self._needed))
+        is_match = _true(other_parts, paired_rows(rows, target, self._source, source, self._needed))
         return target[is_match], source[is_match]
 
 

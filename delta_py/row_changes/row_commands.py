@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_py.errors import InvalidOptionError
 from delta_py.expressions.tree import columns_of
-from delta_py.row_changes.assigned_rows import assigned, given, updated_rows
+from delta_py.row_changes.assigned_rows import assigned, assigned_constants, updated_rows
 from delta_py.row_changes.dml import Dml
 from delta_py.row_changes.row_jobs import address, change_rows, target_rows
 from delta_py.row_changes.sql_scope import Scope, Side
@@ -36,7 +36,7 @@ def delete(store: ObjectStore, predicate: str | None = None, *, time_zone: str =
     """
     dml = Dml.begin(store, "DELETE", time_zone=time_zone)
     condition = None if predicate is None else _scope(dml, "DELETE").predicate(predicate)
-    dml.transaction.only_taken_rows_matter()
+    dml.transaction.only_deleted_rows_matter()
     dml.candidates(condition)
     partial_files = dml.take_whole_files(condition)
 
@@ -59,7 +59,8 @@ def update(
     """Assign new values to columns of the rows for which the predicate is true (None: of all rows). Returns metrics.
 
     updates: SQL by column, over the row's old values; fields of structs by their path; DEFAULT is the column's default.
-    new_values: Python values, instead of updates. Raises as `delete`; what `assigned`, `given` and the row checks raise.
+    new_values: Python values, instead of updates. Raises as `delete`; what `assigned`, `assigned_constants` and the row checks
+    raise.
     """
     if (updates is None) == (new_values is None):
         raise InvalidOptionError("Give updates (SQL expressions) or new_values (values), one of the two.", option="updates")
@@ -68,11 +69,11 @@ def update(
     condition = None if predicate is None else scope.predicate(predicate)
     target = scope.sides[0]
     if new_values is not None:
-        values = given(scope, target, new_values, "UPDATE")
+        values = assigned_constants(scope, target, new_values, "UPDATE")
     else:
         values = assigned(scope, target, updates or {}, "UPDATE")
     rows = updated_rows(target, values)
-    dml.transaction.only_taken_rows_matter()
+    dml.transaction.only_deleted_rows_matter()
     candidates = dml.candidates(condition) if updates or new_values else None
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

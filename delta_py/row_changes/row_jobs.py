@@ -25,7 +25,7 @@ from delta_py.row_changes.dml import Candidates, Dml, MetricNames
 from delta_py.scan.planning import ROW_ADDRESS, Scan, ScanOptions, plan_listed_files, row_address_column
 from delta_py.threads import in_threads
 from delta_py.types.schema import StructField, StructType
-from delta_py.write.rewrite import TakenOut, take_out
+from delta_py.write.rewrite import RemovedRows, remove_rows
 from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
 _THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
@@ -70,13 +70,13 @@ def change_rows(
     try:
         changes = _changed_rows(dml, scan, make, after)
         scan_end = time.monotonic()
-        taken_out = _removals(dml, changes)
+        removed_rows = _removals(dml, changes)
     except BaseException:
         dml.abort()
         raise
     times = {"scanTimeMs": round((scan_end - start) * 1000), "rewriteTimeMs": round((time.monotonic() - scan_end) * 1000)}
     try:
-        _, metrics = dml.commit(parameters, changes, taken_out, times, named=named)
+        _, metrics = dml.commit(parameters, changes, removed_rows, times, named=named)
     finally:
         dml.close(changes)
     return metrics
@@ -85,6 +85,7 @@ def change_rows(
 def _changed_rows(
     dml: Dml, scan: Scan | None, make: Callable[[Iterator[pa.RecordBatch]], Batches], after: Callable[[], Batches] | None
 ) -> list[TaskChanges]:
+    """Make the changes of the scan's rows in threads, and then the rows that come after them."""
     state = dml.change_state()
     changes: list[TaskChanges] = []
     if scan is not None:
@@ -101,11 +102,11 @@ def _changed_rows(
     return changes
 
 
-def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> TakenOut:
+def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> RemovedRows:
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files
         threads = min(_THREADS, 1 + sum(touched.file.size_bytes for touched in files) // _SHARE_BYTES)
     groups = [files] if files and dml.is_light(files) else dml.groups(files, threads)
-    steps = [partial(take_out, group, rewrite, task=task) for task, group in enumerate(groups)]
-    return TakenOut.of_all(in_threads(steps, _THREADS, _NAME))
+    steps = [partial(remove_rows, group, rewrite, task=task) for task, group in enumerate(groups)]
+    return RemovedRows.of_all(in_threads(steps, _THREADS, _NAME))

@@ -93,6 +93,7 @@ class Scope:
         return expression
 
     def _column(self, path: Path) -> Expression:
+        """The column that the path means. A qualified meaning takes precedence over a column with fields of the same names."""
         qualified = [(side, column_path) for side in self.sides if (column_path := side.without_alias(path)) is not None]
         matches = qualified or [(side, path) for side in self.sides if _has(side.schema, path)]
         if not matches:

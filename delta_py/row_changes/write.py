@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -31,13 +32,15 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.types.schema import StructType, from_arrow_schema
 from delta_py.write.data_files import WrittenFiles, delete_files, delete_files_of, write_files
-from delta_py.write.rewrite import TakenOut
+from delta_py.write.rewrite import RemovedRows
 
 # Spark kills the Python worker of a task 2 s after the task was cancelled (spark.python.task.killTimeout).
 _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 # A table may be deleted and created again at the same path while a write runs; loading it again detects this. On a remote store
 # that costs round trips, so a short write skips it.
 _FRESH_SECONDS = 10.0
+# Parameters of write_delta with the name of a field go into the WriteRequest.
+_REQUEST_FIELDS = frozenset(field.name for field in fields(WriteRequest))
 
 
 def write_delta(
@@ -82,36 +85,21 @@ def write_delta(
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. After an error no files remain, unless the outcome is unknown.
     """
+    options: dict[str, Any] = {name: value for name, value in locals().items() if name in _REQUEST_FIELDS}
     rules = NO_RULES
     if store is None:
         store, rules = open_or_stage(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
     _check_schema_mode(schema_mode)
-    request = WriteRequest(
-        mode=mode,
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        name=name,
-        description=description,
-        configuration=configuration,
-        cluster_by=cluster_by,
-        merge_schema=merge_schema or schema_mode == "merge",
-        overwrite_schema=overwrite_schema or schema_mode == "overwrite",
-        replace_where=_one_of(replace_where, predicate),
-        partition_overwrite_mode=partition_overwrite_mode,
-        txn_app_id=txn_app_id,
-        txn_version=txn_version,
-        user_metadata=user_metadata,
-        data_change=data_change,
-        max_records_per_file=max_records_per_file,
-        target_file_bytes=target_file_bytes,
-        compression=compression,
-        isolation_level=isolation_level,
-        time_zone=time_zone,
-        truncate_nanoseconds=truncate_nanoseconds,
-        tasks=1,
-    )
+    options |= {
+        "partition_by": [partition_by] if isinstance(partition_by, str) else partition_by,
+        "configuration": configuration,
+        "merge_schema": merge_schema or schema_mode == "merge",
+        "overwrite_schema": overwrite_schema or schema_mode == "overwrite",
+        "replace_where": _one_of(replace_where, predicate),
+    }
     with storage_failures(store.root):
-        return write_rows(store, reader, request.following(rules))
+        return write_rows(store, reader, WriteRequest(**options, tasks=1).following(rules))
 
 
 def _check_schema_mode(schema_mode: str | None) -> None:
@@ -188,9 +176,9 @@ def commit_write(
         app_id, txn_version = (batch.query_id, batch.batch_id) if batch is not None else (request.txn_app_id, request.txn_version)
         if app_id is not None and txn_version is not None:
             transaction.set_transaction(app_id, txn_version)
-        taken_out = TakenOut()
+        removed_rows = RemovedRows()
         if not transaction.is_recorded:
-            taken_out = replaced_files(transaction, plan.overwrites, plan.state, written)
+            removed_rows = replaced_files(transaction, plan.overwrites, plan.state, written)
     except (DeltaError, OSError) as error:
         delete_files(store, written.new_paths)
         if isinstance(error, DeltaError):
@@ -199,12 +187,12 @@ def commit_write(
             f"The files of the table at {store.root} that the write replaces could not be read or rewritten: {error}. "
             "Nothing was committed."
         ) from error
-    if _changes_nothing(transaction, plan, written, taken_out.written):
+    if _changes_nothing(transaction, plan, written, removed_rows.written):
         transaction.commit_nothing()
         return plan.state.read_version
     operation, parameters = _in_history(plan, batch)
-    transaction.add(written).add(taken_out.written)
-    metrics = _metrics(plan, written, taken_out, batch)
+    transaction.add(written).add(removed_rows.written)
+    metrics = _metrics(plan, written, removed_rows, batch)
     version = transaction.commit(operation, parameters, metrics=metrics, user_metadata=request.user_metadata)
     after_commit(store, transaction.config, version, written, request.auto_compact)
     return version
@@ -219,7 +207,7 @@ def _changes_nothing(transaction: Transaction, plan: WritePlan, *parts: WrittenF
     return not any(part.adds or part.removes for part in parts)
 
 
-def _metrics(plan: WritePlan, written: WrittenFiles, replaced: TakenOut, batch: StreamBatch | None) -> dict[str, int]:
+def _metrics(plan: WritePlan, written: WrittenFiles, replaced: RemovedRows, batch: StreamBatch | None) -> dict[str, int]:
     """Metrics under the names of delta-spark's histories."""
     of_rows = {"numOutputRows": written.row_count, "numOutputBytes": written.size_bytes}
     if batch is not None:

@@ -275,20 +275,20 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     return ChangePlan(request, state, changes, overwrites, snapshot.metadata.id)
 
 
-def has_own_value(f: StructField) -> bool:
+def is_filled_by_table(f: StructField) -> bool:
     """Whether the table has a value for the column if rows lack it."""
     return any(rule in f.metadata for rule in (GENERATION, DEFAULT, IDENTITY_START))
 
 
 def _check_partition_columns(config: TableConfig, data_schema: StructType) -> None:
     """The rows must have the partition columns, unless the table has a rule for their values: without this check a forgotten
-    column would put all rows into the partition of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND). Another
-    check reports columns that the table lacks first.
+    column would put all rows into the partition of null. Raises SchemaMismatchError (DELTA_PARTITION_COLUMN_NOT_FOUND).
+    Columns that the table lacks are reported first, by another check.
     """
     if any(config.schema.find(name) is None for name in data_schema.names):
         return
     for f in config.partition_fields:
-        if data_schema.find(f.name) is None and not has_own_value(f):
+        if data_schema.find(f.name) is None and not is_filled_by_table(f):
             raise SchemaMismatchError(
                 f"Partition column {f.name} is not among the columns of the data ({', '.join(data_schema.names)}). Nothing was "
                 "written. Add it; null in it puts a row into the partition of null.",

@@ -122,6 +122,7 @@ class Conformer:
         hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
         self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
         self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
+        # Rules are about the values that readers will see.
         if self._checks or self._hidden_checks or self._generated:
             self._columns = tuple(_as_read_again(column, state) for column in self._columns)
 
@@ -183,6 +184,9 @@ def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
 
 
 def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Clock, times: TimeRules) -> _Column:
+    """How the write fills a column: from the data's column at `place`, by its default, or with null, which a rule may replace
+    later.
+    """
     lengths = char_types(f, strict=True)
     if place is not None:
         convert = converter(data_schema.field(place).type, f.data_type, f.name, times)

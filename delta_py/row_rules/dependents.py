@@ -27,6 +27,7 @@ def rules_naming(table: TableConfig, path: Path) -> tuple[RowRule, ...]:
 
 
 def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
+    """The columns that a rule names; all columns if its SQL cannot be read."""
     try:
         return columns_of(parse_expression(sql, schema))
     except DeltaError:

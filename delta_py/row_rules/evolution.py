@@ -88,6 +88,8 @@ def check_same_types(table: StructType, data: StructType, path: Path = ()) -> No
 
 
 def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
+    """Raise unless the data has the type of the table, or void, or an integer type that files store in the same way and that
+    the table's is wider than."""
     match table, data:
         case StructType(), StructType():
             check_same_types(table, data, path)
@@ -144,6 +146,7 @@ def _nullable(data_type: DataType) -> DataType:
 
 
 def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
+    """The fresh fields; those with the name and type of a field of the table get its id and physical name."""
     fields = []
     for f in fresh.fields:
         table_field = table_schema.find(f.name)
@@ -201,6 +204,7 @@ class SchemaMerge:
         return StructType((*table_fields, *(_new_field(f) for f in data.fields if f.name.lower() not in table_names)))
 
     def _field(self, table: StructField, data: StructField | None, path: Path) -> StructField:
+        """The merged field, whose metadata records the type changes inside it."""
         if data is None:
             return table
         previous_count = len(self.retyped)

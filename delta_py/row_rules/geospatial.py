@@ -187,6 +187,7 @@ def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     head = data[starts[:-1, None] + np.arange(5)]
     order, number = head[:, 0], np.ascontiguousarray(head[:, 1:])
     shape = np.where(order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
+    # The shape's number is 1 to 7 for its kind, plus 0, 1000, 2000 or 3000 for its dimensions.
     lawful = (order <= 1) & (shape < _DIMENSIONS + 1000) & (shape % 1000 >= 1) & (shape % 1000 <= _KINDS)
     if not lawful.all():
         value = valid_values[int(np.argmin(lawful))].as_py()[:_SHORTEST_BYTES].hex()

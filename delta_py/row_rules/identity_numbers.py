@@ -67,26 +67,30 @@ class IdentityValues:
         return pa.array(np.concatenate(parts))
 
     def _runs_of_task(self) -> Iterator[tuple[int, int]]:
-        """The task's places in the sequence, as first places and lengths. If the number of tasks is known, this is one endless
-        run, whose places are `tasks` apart."""
+        """The positions in the column's sequence that belong to this task, as runs (first position, number of positions).
+
+        If the number of tasks is known, there is one endless run; its positions are `tasks` apart. Otherwise the runs are the
+        task's blocks, whose positions are adjacent.
+        """
         if self._tasks is not None:
             return iter([(self._task, 2**63)])
         return _blocks(self._task)
 
 
 def _blocks(task: int) -> Iterator[tuple[int, int]]:
-    """Block k of a task is on diagonal task + k, after the blocks with a smaller k; it has 2**k places, up to a limit."""
-    diagonal_start = sum(_places(diagonal + 1) for diagonal in range(task))
+    """The blocks of a task (first position, number of positions). Block k is on diagonal task + k, after the blocks with a
+    smaller k; it has 2**k positions, up to a limit."""
+    diagonal_start = sum(_position_count(diagonal + 1) for diagonal in range(task))
     for k in count():
-        yield diagonal_start + _places(k), _size(k)
-        diagonal_start += _places(task + k + 1)
+        yield diagonal_start + _position_count(k), _size(k)
+        diagonal_start += _position_count(task + k + 1)
 
 
 def _size(block: int) -> int:
     return 1 << min(block, _LARGEST_BLOCK_EXPONENT)
 
 
-def _places(blocks: int) -> int:
-    """How many places the first `blocks` blocks of a task have."""
+def _position_count(blocks: int) -> int:
+    """The number of positions of the first `blocks` blocks of a task."""
     growing = min(blocks, _LARGEST_BLOCK_EXPONENT)
     return (1 << growing) - 1 + (blocks - growing) * (1 << _LARGEST_BLOCK_EXPONENT)

@@ -173,6 +173,7 @@ class _Layout:
         return _text_lengths(array) if _is_text(kind) else np.full(len(array), _width(kind), np.int64)
 
     def _spanned_bytes(self, values: pa.Array, starts: Ndarray, sizes: Ndarray) -> Ndarray:
+        """The bytes of each row's values, which begin at `starts`. sizes: the number of each row's values."""
         spanned = np.zeros(len(sizes), np.int64)
         has_elements = sizes > 0
         if has_elements.any():

@@ -162,8 +162,9 @@ class RowCheck:
 def violation(
     rule: RowRule, sql: str, columns: Sequence[Path], batch: pa.RecordBatch, answers: pa.BooleanArray
 ) -> InvariantViolationError:
-    """The error for rows of which some break a rule. sql: the condition; columns: those that it names, whose values the message
-    shows; answers: the result of the condition for each row."""
+    """The error if some of the rows break a rule. sql: the condition; columns: those that it names, whose values the message
+    shows; answers: the result of the condition for each row.
+    """
     broken = pc.invert(answers.fill_null(False))
     first, count = broken.index(True).as_py(), broken.true_count
     values = {".".join(path): _shown(batch, path, first) for path in columns}
@@ -196,6 +197,7 @@ def condition_text(rule: RowRule) -> str:
 
 
 def in_schema_order(columns: Iterable[Path], schema: StructType) -> list[Path]:
+    """The columns in the order of the schema; those that it lacks come first."""
     def order(path: Path) -> tuple[int, Path]:
         position = schema.position(path[0])
         return -1 if position is None else position, path
@@ -218,6 +220,7 @@ def _what(rule: RowRule) -> str:
 
 
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
+    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null."""
     if rule.kind != "generated":
         parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
         return resolve_condition(parsed, schema).expression

@@ -107,6 +107,8 @@ def converter(source: pa.DataType, target: DataType, name: str, times: TimeRules
 
 
 def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) -> Converter | None:
+    """The conversion of values that are not nested: without loss to the source's type in Delta, and then cast to the target.
+    """
     source_type = _type_of(source, target)
     if source_type is None or not may_assign(source_type, target):
         raise _type_mismatch(source, target, name)
@@ -157,6 +159,7 @@ def _to_micros(plain: pa.DataType, target: DataType, name: str, *, truncates: bo
 
 
 def _cast(source_type: DataType, target: DataType, name: str, times: TimeRules) -> Converter:
+    """The conversion by CAST, with the errors of a write."""
     schema = StructType((StructField(_OPERAND, source_type),))
     try:
         expression = resolve(Cast(Column((_OPERAND,)), target), schema, times.time_zone).expression
@@ -241,8 +244,8 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
 
     def convert(array: pa.Array) -> pa.Array:
         # The values below a null struct do not count: a failing cast of them must not fail the write.
-        given = struct_children(array)
-        columns = [pa.nulls(len(array)) if place is None else given[place] for place in sources]
+        children_before = struct_children(array)
+        columns = [pa.nulls(len(array)) if place is None else children_before[place] for place in sources]
         children = [c if part is None else part(c) for c, part in zip(columns, parts, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
 

@@ -226,7 +226,7 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
         if GENERATION in f.metadata and hidden.find(generation_rule(f), schema, config.partition_columns) is None:
             GeneratedColumn(f, schema, clock)
         char_types(f, strict=True)
-    for path, (what, _, feature), text in _unkept_rules(schema):
+    for path, (what, _, feature), text in _unenforced_rules(schema):
         raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
     for path, part in types_with_paths(schema):
         if path and not _is_writable(part):
@@ -282,9 +282,9 @@ def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchEr
     )
 
 
-def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
+def _unenforced_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
     """Rules on fields that are not enforced here, because no rule is expected at this place."""
-    kept_paths: dict[str, set[Path]] = {
+    enforced_paths: dict[str, set[Path]] = {
         INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
         GENERATION: {(name,) for name in schema.names},
         IDENTITY_START: {(column.name,) for column in identity_columns(schema)},
@@ -292,7 +292,7 @@ def _unkept_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, st
     for path, nested_field in fields_with_paths(schema):
         for rule in _FIELD_RULES:
             mark = rule[1]
-            if mark in nested_field.metadata and path not in kept_paths.get(mark, set()):
+            if mark in nested_field.metadata and path not in enforced_paths.get(mark, set()):
                 yield path, rule, str(nested_field.metadata[mark])
 
 

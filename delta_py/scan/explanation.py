@@ -103,10 +103,11 @@ class _Condition:
         config = snapshot.config
         pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
-        return cls(to_sql(part), pruner, columns, row_predicate(config, part) is None)
+        is_exact = row_predicate(config, part) is None  # the files alone decide it
+        return cls(to_sql(part), pruner, columns, is_exact)
 
     def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
-        """Files that have neither a partition value nor a statistic for any of the columns."""
+        """Whether each file has neither a partition value nor a statistic for any of the columns."""
         nothing = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
         stats = batch.stats or unknown_stats(batch.files.num_rows)
         for path in self.pruner.stats_leaves:
@@ -147,6 +148,7 @@ class _Answer:
         return cls(all_true(count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
 
     def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
+        """Record which files the condition rules out, and by which part of their statistics. number: of the condition."""
         keeps = condition.pruner.keeps(batch)
         ruled_out = pc.and_not(self.is_read, keeps)
         self.is_read = pc.and_(self.is_read, keeps)
@@ -156,6 +158,7 @@ class _Answer:
             unknown = condition.says_nothing_of(batch)
             self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
             self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
+        # The first part of the statistics that rules a file out without the others is its reason.
         for reason, parts in _PARTS:
             if not ruled_out.true_count:
                 return
@@ -222,9 +225,9 @@ def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | Non
         return table
     is_read = table["is_read"].combine_chunks()
     files_to_read = table.filter(is_read)
-    is_kept = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
-    ruled_out = pc.and_not(is_read, is_kept)
-    changed = {"is_read": is_kept, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
+    may_match = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
+    ruled_out = pc.and_not(is_read, may_match)
+    changed = {"is_read": may_match, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
     changed["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
     paths = [joined_name(path) for path in sorted(columns_of(predicate))]
     columns = pa.chunked_array(

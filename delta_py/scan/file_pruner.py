@@ -176,7 +176,7 @@ def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructFi
 
 
 def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> CorruptTableError:
-    """The error for one such file."""
+    """The error for a file with a partition value that is invalid for its column's type."""
     for path, column in fields.items():
         texts = partition_texts(file, path[0])
         if malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():

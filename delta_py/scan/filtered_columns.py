@@ -33,6 +33,7 @@ class FilteredColumns:
         self._tables: OrderedDict[str, Counter[Path]] = OrderedDict()
 
     def note(self, snapshot: Snapshot, predicate: Expression) -> None:
+        """Count the columns that the filter compares. The least recently read tables are forgotten."""
         if _is_counted_elsewhere.get():
             return
         columns = set(_compared(predicate))
@@ -68,6 +69,7 @@ def _key(snapshot: Snapshot) -> str:
 
 
 def _compared(predicate: Expression) -> Iterator[Path]:
+    """The columns that the predicate compares. A test for null is no comparison."""
     waiting = [predicate]
     while waiting:
         match waiting.pop():

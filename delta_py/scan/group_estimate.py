@@ -70,11 +70,13 @@ def _are_few(columns: list[pa.Table]) -> bool:
         if not files.num_rows:
             continue
         low, high = (files[end].cast(pa.float64(), safe=False).to_numpy() for end in ("low", "high"))
-        together, apart = max(1.0, high.max() - low.min() + 1), np.maximum(high - low + 1, 1).sum()
-        if together <= _FEW_VALUES:
-            few_values *= together
-        elif files.num_rows >= _FILES_IN_A_ROW and apart <= _MOST_OVERLAP * together and rows_for_a_value is None:
-            rows_for_a_value = pc.sum(files["rows"]).as_py() / apart
+        values_of_all = max(1.0, high.max() - low.min() + 1)
+        sum_of_values = np.maximum(high - low + 1, 1).sum()  # close to values_of_all if files have different values
+        hardly_overlap = files.num_rows >= _FILES_IN_A_ROW and sum_of_values <= _MOST_OVERLAP * values_of_all
+        if values_of_all <= _FEW_VALUES:
+            few_values *= values_of_all
+        elif hardly_overlap and rows_for_a_value is None:
+            rows_for_a_value = pc.sum(files["rows"]).as_py() / sum_of_values
         else:
             return False
     return few_values <= (_FEW_VALUES if rows_for_a_value is None else rows_for_a_value / _ROWS_FOR_A_VALUE)

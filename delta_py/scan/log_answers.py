@@ -75,6 +75,7 @@ def answer_from_log(
 
 
 def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Table | None:
+    """The answer from the statistics of all files; None if a file has too few, or the groups are too many."""
     leaves = {**pruner.stats_leaves, **columns.leaves}
     parts = [columns.schema.empty_table()]
     for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):
@@ -175,6 +176,9 @@ class _Columns:
     def _valued(
         self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, has_exact_bounds: pa.Array, path: Path, column: StructField
     ) -> pa.Array | None:
+        """The number of rows of each file with a value in the column; None if it is unknown for a file. Null counts include
+        deleted rows, so they are exact only if no row is deleted, or if no row or every row is null.
+        """
         if path in self.partitions:
             values = typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
             return pc.if_else(values.is_valid(), rows, pa.scalar(0, pa.int64()))
@@ -196,6 +200,7 @@ class _Columns:
         *,
         smallest: bool,
     ) -> pa.Array | None:
+        """The minimum or maximum of the column in each file; None if it is not exact for a file."""
         if path in self.partitions:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
@@ -241,7 +246,7 @@ class _Columns:
 
 
 def _is_counted(data_type: DataType) -> bool:
-    """Whether null counts are of the column itself, and not of fields nested in it."""
+    """Whether null counts are of the column itself, not of fields nested in it."""
     match data_type:
         case PrimitiveType(name):
             return name not in ("void", "variant")

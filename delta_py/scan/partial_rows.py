@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError
 from delta_py.scan.summands import LONG_MAX, Numbers, Summand, pointed
 
-_MOST_HELD = 65_536
+_MOST_PENDING_GROUPS = 65_536
 _FEW = 1_024  # a batch with fewer rows is too small to estimate the number of groups
 
 
@@ -59,9 +59,10 @@ def partial_batches(batches: Iterable[pa.RecordBatch], aggregates: PartialRows, 
         groups = adding.grouped(rows)
         is_worth_it = rows.num_rows < _FEW or groups.num_rows <= rows.num_rows // 2
         pending_groups.append(groups)
-        if sum(part.num_rows for part in pending_groups) > _MOST_HELD or not is_worth_it:
+        if sum(part.num_rows for part in pending_groups) > _MOST_PENDING_GROUPS or not is_worth_it:
             pending_groups = [adding.together(pending_groups)]
-            if pending_groups[0].num_rows > _MOST_HELD // 2 or not is_worth_it:
+            # Groups that hardly became fewer are returned, so that adding them up again does not take ever more time.
+            if pending_groups[0].num_rows > _MOST_PENDING_GROUPS // 2 or not is_worth_it:
                 yield from adding.in_output_form(pending_groups.pop()).to_batches()
     if pending_groups:
         yield from adding.in_output_form(adding.together(pending_groups)).to_batches()
@@ -103,6 +104,7 @@ class _Adding:
         return [_as(column, kind) for column, kind in zip(columns, self._schema.types, strict=False)]
 
     def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
+        """One partial row for each row."""
         columns = self._other_columns(batch)
         for place, summand, number in zip(self._sums, self._aggregates.sums, numbers, strict=True):
             kind = self._output_schema.field(place).type
@@ -120,6 +122,7 @@ class _Adding:
         return self.grouped(rows) if len(parts) > 1 and self._fit(rows) else rows
 
     def _fit(self, rows: pa.Table) -> bool:
+        """Whether no sum of so many rows can overflow 64 bits."""
         for place in self._sums:
             ends = pc.min_max(rows.column(place)).as_py()
             if ends["min"] is not None and not _fits((ends["min"], ends["max"]), rows.num_rows):

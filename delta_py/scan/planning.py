@@ -184,6 +184,7 @@ def plan_scan(
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
     dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
+    # With rows that a predicate drops, or files that may be missing, nobody knows which files have enough rows.
     row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
     schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
@@ -256,8 +257,8 @@ class _SelectedFiles:
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         rows = pa.chunked_array(self._row_counts, pa.int64())
         if self._index is not None:
-            is_kept = self._index.keeps(table)
-            table, rows = table.filter(is_kept), rows.filter(is_kept)
+            may_match = self._index.keeps(table)
+            table, rows = table.filter(may_match), rows.filter(may_match)
         rows_kept = None if rows.null_count else pc.sum(rows).as_py() or 0
         report = ScanReport(self._files_total, self._bytes_total, table.num_rows, file_bytes(table), rows_kept)
         ruled_out = self._bytes_in_partitions - self._bytes_in_bounds
@@ -278,7 +279,7 @@ def make_state(
         columns_by_name[METADATA_COLUMN] = metadata_scan_column()
     if options.row_address:
         columns_by_name[ROW_ADDRESS] = row_address_column()
-    output_fields = _wanted_fields(config.schema, columns, columns_by_name)
+    output_fields = _requested_fields(config.schema, columns, columns_by_name)
     scan_columns = tuple(_scan_column(config, columns_by_name, f) for f in output_fields)
     remaining_predicate = row_predicate(config, predicate)
     to_write = options.to_write or options.row_address
@@ -318,7 +319,7 @@ def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
     return ScanColumn(column, column, ColumnSource.METADATA)
 
 
-def _wanted_fields(
+def _requested_fields(
     schema: StructType, columns: Sequence[str] | StructType | None, columns_by_name: Mapping[str, ScanColumn]
 ) -> list[StructField]:
     """The table's fields (with their metadata), reduced to the requested columns."""
@@ -358,6 +359,7 @@ def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
 
 
 def _scan_column(config: TableConfig, columns_by_name: Mapping[str, ScanColumn], column: StructField) -> ScanColumn:
+    """Where the values of a column come from: special columns, partition values or data."""
     special = columns_by_name.get(column.name)
     if special is not None:
         return ScanColumn(column, column, special.source)

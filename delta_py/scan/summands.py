@@ -40,6 +40,7 @@ class Numbers:
     bounds: _Bounds
 
     def scaled(self, scale: int) -> Numbers | None:
+        """The same numbers with more decimal places; None if they may not fit 64 bits."""
         factor = 10 ** (scale - self.scale)
         if factor == 1:
             return self
@@ -101,6 +102,7 @@ class Summand:
         return values.cast(kind)
 
     def _wide(self, batch: pa.RecordBatch) -> Any:
+        """The values as decimals with so many digits that no step overflows."""
         if self.column is not None:
             kind = batch[self.column].type
             return batch[self.column].cast(pa.decimal256(kind.precision, kind.scale))
@@ -112,6 +114,7 @@ class Summand:
 
 
 def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
+    """The result of the operation on two columns; None if it may exceed 64 bits."""
     compute, exact = _EXACT[operation]
     ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:

@@ -149,7 +149,8 @@ def _float_limits(side: int) -> Doubles:
 
 @cache
 def _decimal_limits(precision: int, scale: int, side: int) -> Doubles:
-    """Unscaled limits: of the value as an integer, of the integer that stores a decimal, and of shorter decimals."""
+    """The greatest unscaled values: of decimals with a whole number of a narrower type, of decimals stored in a narrower
+    integer, and of decimals with fewer digits."""
     integers = _integer_limits(_ALL_BITS, side)
     shorter = [10**digits - 1 for digits in range(_STORED_DIGITS, precision)]
     return _sorted([limit for limit in [*(i * 10**scale for i in integers), *integers, *shorter] if limit < 10**precision])

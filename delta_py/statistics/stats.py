@@ -381,11 +381,12 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
     raw = getattr(statistics, f"{side}_raw")
     match data_type:
         case PrimitiveType(name) if name in _INTEGERS:
-            bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]
+            bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]  # without the sign
             return raw if _is_plain_integer(statistics) and -(2**bits) <= raw < 2**bits else None
         case PrimitiveType(name) if name in _FLOATS:
-            exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
-            return float(raw) if exact and raw == raw else None
+            is_exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
+            is_nan = raw != raw
+            return float(raw) if is_exact and not is_nan else None
         case PrimitiveType("boolean"):
             return raw if type(raw) is bool else None
         case PrimitiveType("string"):
@@ -416,11 +417,12 @@ def _is_plain_integer(statistics: Any) -> bool:
 
 
 def _footer_micros(statistics: Any, raw: Any, side: str) -> int | None:
+    """The footer's number in microseconds, rounded outwards; None if it is no bound to trust. side: "min" or "max"."""
     if statistics.logical_type.type != "TIMESTAMP":
         return None
     unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
     if unit not in _TO_MICROS:
         return None
-    times, parts = _TO_MICROS[unit]
-    micros = raw * times // parts if side == "min" else -(-raw * times // parts)
+    factor, divisor = _TO_MICROS[unit]
+    micros = raw * factor // divisor if side == "min" else -(-raw * factor // divisor)
     return micros if _FIRST_SAFE_MICROS <= micros < 2**63 else None

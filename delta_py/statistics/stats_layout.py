@@ -100,9 +100,10 @@ class _Texts:
         return is_there
 
     def occurrences(self, needle: bytes) -> Places:
-        """Every place at which a text contains the needle. needle: three bytes or more."""
+        """Every place at which a text contains the needle, except within its first _WORD bytes, where `has` could not compare.
+        needle: three bytes or more."""
         begin, end = int(self.starts[0]), int(self.ends[-1])
-        last, candidates = len(needle) - 3, []
+        last, candidates = len(needle) - 3, []  # last: of the three bytes at the needle's end
         for start in range(begin + _WORD, end - last - 2, _BLOCK):
             stop = min(start + _BLOCK, end - last - 2)
             # Two bytes of the needle together are rarer than each byte alone, and the search for them is fast.
@@ -175,7 +176,7 @@ class _Sections:
 
 
 def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
-    """Where the null counts, which begin at `counts`, end; and the values of tightBounds."""
+    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds."""
     ends, is_tight = np.full(len(counts), -1), np.zeros(len(counts), np.bool_)
     missing = np.zeros(len(counts), np.bool_)
     for tail, tight in _TAILS:
@@ -204,6 +205,7 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
     """A member of one object of each text; null if the member is missing or null."""
     texts, values = sections.texts, _value_places(sections, leaf.name, starts, ends)
     is_there = values >= 0
+    # A value that begins as null does must be null.
     is_there[is_there] = texts.data[values[is_there]] != _NULL[0]
     rows = np.flatnonzero(is_there)
     is_null = (values >= 0) & ~is_there
@@ -212,6 +214,7 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
         return pa.nulls(len(starts), leaf.type)
     read = _texts if leaf.type == pa.string() else _integers if leaf.type == pa.int64() else _numbers
     array = read(texts, values[rows], ends[rows], leaf.type)
+    # The values in their rows, and null in the others.
     return array if len(rows) == len(starts) else array.take(from_numpy(np.cumsum(is_there) - 1, ~is_there))
 
 

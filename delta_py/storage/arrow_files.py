@@ -86,6 +86,7 @@ def as_stretches(ranges: Sequence[ByteRange]) -> list[ByteRange]:
     for offset, length in sorted(ranges):
         if length <= 0:
             continue
+        # The first range is merged with none: no offset lies within the gap after this end.
         start, end = merged[-1] if merged else (0, -1 - _GAP_BYTES)
         if offset < end or (offset <= end + _GAP_BYTES and offset + length - start <= _LONGEST_REQUEST_BYTES):
             merged[-1][1] = max(end, offset + length)

@@ -186,6 +186,7 @@ class CoordinatedStore:
             return self._read_commit(path, read)
 
     def _read_commit(self, path: str, read: Callable[[str], T]) -> T:
+        """Read the staged commit, or the published one if it was moved there in the meantime."""
         staged, name, base = self._staged_path(path), commit_name(path), None if self._tail is None else self._tail.base
         if staged is not None:
             try:
@@ -198,6 +199,7 @@ class CoordinatedStore:
     # ------------------------------------------------------------ commits
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
+        """Put an object. A commit is staged, and then ratified by the ledger."""
         name = commit_name(path)
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
@@ -258,8 +260,9 @@ class CoordinatedStore:
 
     def check_place(self, version: int) -> None:
         """Raises CorruptTableError if the place of a version that is not ratified is taken: by a writer that did not ask the
-        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a commit that
-        stands is not mistaken for a failed one, and before files are deleted which that commit may need."""
+        ledger, or by one that asked a newer state of the ledger. This runs before a commit is ratified, so that a successful
+        commit is not mistaken for a failed one. It also runs before files are deleted that such a commit may need.
+        """
         place = f"{LOG_DIRECTORY}/{commit_file_name(version)}"
         try:
             self._file_store.read_range(place, 0, 1)
@@ -311,9 +314,8 @@ class CoordinatedStore:
             _log.warning("%s: the staged commit %s is not needed and was not deleted: %s", self.root, staged.name, error)
 
     def publish(self) -> None:
-        """Copy ratified commits to their places, in order. They stand whatever happens here: the next call makes up for a
-        failure.
-        Protocol: Publishing Commits.
+        """Copy ratified commits to their places, in order. They are versions of the table even if this fails; then the next
+        call copies them. Protocol: Publishing Commits.
         """
         assert self.transaction is None, "what a transaction has proposed is not ratified"
         try:
@@ -331,6 +333,7 @@ class CoordinatedStore:
             self.drop_staged(commit)
 
     def _publish(self, commit: Ratified) -> None:
+        """Put a ratified commit to its place in the log, unless it is there already."""
         staged, place = f"{STAGED_DIRECTORY}/{commit.name}", f"{LOG_DIRECTORY}/{commit_file_name(commit.version)}"
         try:
             if not self._file_store.link(staged, place):

@@ -36,6 +36,7 @@ def linked_places(root: str) -> Iterator[LinkedPlace]:
 
 
 def _places(root: str, link: str) -> Iterator[LinkedPlace]:
+    """The places below the root that the link's steps pass; a link to a directory above the root reaches the root itself."""
     below = root.rstrip("/") + "/"
     for place in _steps(link):
         if place.startswith(below):

@@ -146,7 +146,7 @@ class LocalStore:
         """The entries of a directory; none if it is missing. A large directory is never in memory as a whole."""
         try:
             name = self._locate(directory)
-            with _missing_if_impossible(), os.scandir(name) as entries:
+            with _impossible_path_is_missing(), os.scandir(name) as entries:
                 yield from entries
         except FileNotFoundError:
             return
@@ -156,11 +156,11 @@ class LocalStore:
             raise StorageError(f"{name} is no directory, but a circle of links. Remove it, or restore the directory.") from error
 
     def read(self, path: str) -> bytes:
-        with _missing_if_impossible(), open_regular(self._locate(path)) as file:
+        with _impossible_path_is_missing(), open_regular(self._locate(path)) as file:
             return file.read(os.fstat(file.fileno()).st_size)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with _missing_if_impossible(), open_regular(self._locate(path)) as file:
+        with _impossible_path_is_missing(), open_regular(self._locate(path)) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(min(offset, size))
             return file.read(min(length, max(size - offset, 0)))  # read() allocates as much memory as its argument says
@@ -168,8 +168,8 @@ class LocalStore:
     def open_input(self, path: str, size_bytes: int | None = None, *, is_sure: bool = False) -> pa.NativeFile:
         # Not memory-mapped: if a mapped file is truncated, the process is killed with SIGBUS.
         name = self._locate(path)
-        with _missing_if_impossible():
-            open_regular(name).close()
+        with _impossible_path_is_missing():
+            open_regular(name).close()  # raises for a directory or a pipe, on which OSFile would block or fail later
             return pa.OSFile(name, "rb")
 
     # ------------------------------------------------------------ writing
@@ -272,7 +272,7 @@ def check_host(host: str, url: str) -> None:
 
 
 @contextlib.contextmanager
-def _missing_if_impossible() -> Iterator[None]:
+def _impossible_path_is_missing() -> Iterator[None]:
     """A name below a file, or a name that is too long, counts as missing, as in other stores."""
     try:
         yield

@@ -152,6 +152,7 @@ def renamed_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _targets(name: str, value: str) -> list[tuple[str, str]]:
+    """The options of this package, with values, that an option of deltalake stands for."""
     if name in _REFUSED or (name.endswith("conditional_put") and str(value).startswith("dynamo")):
         raise UnsupportedOperationError(
             f"pydelta has no equivalent of the storage option {name!r}. {_REFUSED.get(name, _USE_LOCK)}", option=name

@@ -40,6 +40,7 @@ class _Publisher:
         self._thread: threading.Thread | None = None
 
     def add(self, store: Publishing) -> None:
+        """Let the thread publish the store's commits; if it cannot be started, publish them now."""
         with self._changed:
             self._waiting[store.place] = store
             self._changed.notify_all()
@@ -48,8 +49,9 @@ class _Publisher:
             self._publish_waiting()
 
     def _start(self) -> bool:
-        """Returns whether there is a thread now. If none can be started, for example while the process ends, the commit stands
-        nevertheless."""
+        """Returns whether a thread runs now. If none can be started, for example while the process ends, the commit has still
+        succeeded.
+        """
         thread = threading.Thread(target=self._run, name="delta_py-publication", daemon=True)
         try:
             thread.start()

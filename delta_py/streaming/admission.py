@@ -40,7 +40,11 @@ class Admission:
         self._idle: _Idle | None = None
 
     def end_of_batch(self, start: StreamOffset, limits: Limits, last_version: int | None) -> StreamOffset:
-        """As StreamSource.admit, for a batch whose end does not follow from a schema change alone."""
+        """As StreamSource.admit, for a batch whose end does not follow from a schema change alone.
+
+        If only commits without rows follow, the end is `start`, so that Spark plans no batch, until there are _IDLE_COMMITS of
+        them or they span _IDLE_MS.
+        """
         budget, end, idle, last_change = Budget(limits), start, self._idle_since(start), start.last_change
         times_ms = [] if idle is None else [idle.since_ms]
         for version, commit, first, next_commits in self._versions_after(start, last_version):

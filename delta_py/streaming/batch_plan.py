@@ -86,7 +86,7 @@ class BatchPlanner:
             return []
         commits = self._log.commits_from(version, last)
         if not commits or commits[-1].version < last:
-            self._log.lost(commits[-1].version + 1 if commits else version, last + 1)
+            self._log.report_data_loss(commits[-1].version + 1 if commits else version, last + 1)
         return commits
 
 

@@ -194,9 +194,10 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
     if reason is None:
         return
     older, newer = (config, new_config) if version > read_state.version else (new_config, config)
-    modes = (older.column_mapping_mode, newer.column_mapping_mode)
-    mapping_ended = modes[0] != "none" == modes[1]
-    if mapping_ended or ("none" not in modes and why_incompatible(config.metadata, metadata, widening=True) is not None):
+    older_mode, newer_mode = older.column_mapping_mode, newer.column_mapping_mode
+    mapping_ended = older_mode != "none" and newer_mode == "none"
+    are_mapped = older_mode != "none" and newer_mode != "none"
+    if mapping_ended or (are_mapped and why_incompatible(config.metadata, metadata, widening=True) is not None):
         raise SchemaMismatchError(
             f"Version {version} of the table at {root} has another schema than version {read_state.version}, for which the "
             f"stream was made, and more differs than that columns were added or widened: {reason}. Rows from before and "

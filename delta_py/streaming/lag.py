@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from delta_py.streaming.files.initial_files import InitialFiles
-from delta_py.streaming.log import FILES_KEPT, StreamLog
+from delta_py.streaming.log import MOST_CACHED_FILES, StreamLog
 from delta_py.streaming.offset import StreamOffset
 
 # Limits for measuring the lag: commits to read after the offset, and files in them. The log can cache this many.
-_LAG_COMMITS, _LAG_FILES = 1_000, FILES_KEPT // 2
+_LAG_COMMITS, _LAG_FILES = 1_000, MOST_CACHED_FILES // 2
 
 
 @dataclass(frozen=True, slots=True)

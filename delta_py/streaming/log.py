@@ -19,8 +19,8 @@ from delta_py.streaming.commits import StreamCommit, check_table_id, read_commit
 _log = logging.getLogger("delta_py")
 
 # Limits of the cache for the next trigger.
-_COMMITS_KEPT = 4_096
-FILES_KEPT = 200_000
+_MOST_CACHED_COMMITS = 4_096
+MOST_CACHED_FILES = 200_000
 
 
 class StreamLog:
@@ -46,11 +46,11 @@ class StreamLog:
         expected = version
         for commit in commits:
             if commit.version != expected:
-                self.lost(expected, commit.version)
+                self.report_data_loss(expected, commit.version)
             expected = commit.version + 1
         newest = listing.newest()
         if last is None and newest is not None and newest >= expected:  # a checkpoint refers to a commit that does not exist
-            self.lost(expected, newest + 1)
+            self.report_data_loss(expected, newest + 1)
         return commits
 
     def _check_same_log(self, commits: dict[int, LogFile], version: int) -> None:
@@ -60,27 +60,25 @@ class StreamLog:
         if commits:
             self._newest = commits[max(commits)]
         elif version > 0 or known_commit is not None:
-            self._look_again(version - 1)
-        if (
-            known_commit is not None
-            and (current_commit := commits.get(known_commit.version)) is not None
-            and current_commit != known_commit
-        ):
+            self._look_again(version - 1)  # no commits: the table is unchanged, or gone
+        current_commit = None if known_commit is None else commits.get(known_commit.version)
+        if current_commit is not None and current_commit != known_commit:
             self._look_again(version - 1)
 
     def _look_again(self, version: int) -> None:
-        """Read the log again. Raises unless the table is the same and has the version."""
+        """Read the log again. Raises unless the table is the same and still has the version."""
         newest = Snapshot.load(self._store)
         check_table_id(self._snapshot.metadata.id, newest.metadata.id, self._store.root)
         if newest.version < version:
-            self.lost(version, newest.version)
+            self.report_data_loss(version, newest.version)
 
-    def lost(self, expected: int, found_version: int) -> None:
+    def report_data_loss(self, expected: int, found_version: int) -> None:
+        """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: the log continues with `found_version`."""
         if self._fail_on_data_loss:
             raise LogFileNotFoundError(
                 f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
                 f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
-                "rows cannot be told. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
+                "rows are not known. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
                 error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
                 sql_state="42K03",
                 expected=expected,
@@ -97,7 +95,7 @@ class StreamLog:
     def commit_at(self, version: int) -> StreamCommit:
         commits = self.commits_from(version, version)
         if not commits:
-            self.lost(version, version + 1)
+            self.report_data_loss(version, version + 1)
         return self.read(commits[0])
 
     def read(self, file: LogFile) -> StreamCommit:
@@ -114,7 +112,7 @@ class StreamLog:
         self._forget(commit.version)
         self._commits[commit.version] = commit
         self._cached_files += commit.files.num_rows
-        while len(self._commits) > 1 and (len(self._commits) > _COMMITS_KEPT or self._cached_files > FILES_KEPT):
+        while len(self._commits) > 1 and (len(self._commits) > _MOST_CACHED_COMMITS or self._cached_files > MOST_CACHED_FILES):
             self._forget(next(iter(self._commits)))
 
     def _forget(self, version: int) -> None:

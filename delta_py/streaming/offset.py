@@ -36,7 +36,7 @@ BEFORE_FIRST = -1
 SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE = -20, -19
 _FORM = 1
 # The form with one of these indexes; in this form the index before the first file is -100.
-_FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_OF_IT = 3, -100
+_FORM_WITH_SCHEMA_LOG, _BEFORE_FIRST_WITH_SCHEMA_LOG = 3, -100
 # With the field eventTimeColumn. delta-spark has no such order, and refuses the number.
 _FORM_BY_TIME = 100
 _LONGS = range(2**63)
@@ -88,16 +88,16 @@ class StreamOffset:
     def to_json(self) -> dict[str, Any]:
         form, order = (_FORM, {}) if self.order is None else (_FORM_BY_TIME, {"eventTimeColumn": self.order})
         form = _FORM_WITH_SCHEMA_LOG if self.is_schema_change else form
-        place, goes_on = (self.version, self.index), {}
+        position, continuation = (self.version, self.index), {}
         if self.last_change is not None and self.index == BEFORE_FIRST:
-            place, goes_on = self.last_change, {"goesOnWithVersion": self.version}
+            position, continuation = self.last_change, {"goesOnWithVersion": self.version}
         return {
             "sourceVersion": form,
             "reservoirId": self.table_id,
-            "reservoirVersion": place[0],
-            "index": place[1],
+            "reservoirVersion": position[0],
+            "index": position[1],
             "isStartingVersion": self.is_initial,
-            **goes_on,
+            **continuation,
             **order,
             **({"begins": True} if self.begins else {}),
             **({} if self.began is None else {"beganAtVersion": self.began[0], "beganWithSnapshot": self.began[1]}),
@@ -124,10 +124,11 @@ class StreamOffset:
         if types != [int, str, int, int, bool] or isinstance(order, str) != (form == _FORM_BY_TIME):
             raise _unreadable(value)
         offset = cls(*place, order=order, begins=value.get("begins") is True, began=_began(value))  # type: ignore[arg-type]
-        goes_on = value.get("goesOnWithVersion")
-        if type(goes_on) is int and goes_on > offset.version:
-            offset = replace(offset, version=goes_on, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
-        if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_OF_IT:
+        next_version = value.get("goesOnWithVersion")
+        if type(next_version) is int and next_version > offset.version:
+            # The JSON has the position of the feed's last change, as delta-spark expects it (see above).
+            offset = replace(offset, version=next_version, index=BEFORE_FIRST, last_change=(offset.version, offset.index))
+        if form == _FORM_WITH_SCHEMA_LOG and offset.index == _BEFORE_FIRST_WITH_SCHEMA_LOG:
             offset = replace(offset, index=BEFORE_FIRST)
         if not offset._is_possible():
             raise _unreadable(value)

@@ -147,6 +147,7 @@ def _columns(metadata: Metadata) -> dict[Path, _Column]:
 
 
 def _walk(data_type: DataType, mode: str, physical: Path, logical: Path) -> Iterator[tuple[Path, _Column]]:
+    """The columns and nested fields below a type, by physical path."""
     inner: list[tuple[str, str, DataType, bool, bool]] = []
     match data_type:
         case StructType(fields):
@@ -166,6 +167,7 @@ def _is_nested(data_type: DataType) -> bool:
 
 
 def _is_readable(was: DataType, now: DataType) -> bool:
+    """Whether rows with the old type can be read with the new one. The types inside nested ones are compared elsewhere."""
     if was == VOID:
         return True
     if _is_nested(was) or _is_nested(now):

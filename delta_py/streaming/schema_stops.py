@@ -30,11 +30,13 @@ class SchemaStops:
                 self._tracker.evolve(commit)
 
     def end_at_change(self, start: StreamOffset) -> StreamOffset | None:
-        """Where the batch after `start` ends, if that follows from a change of the schema alone. A log of schemas without
-        entries gets its first one."""
+        """Where the batch after `start` ends, if that follows from a change of the schema alone; None otherwise. If the log of
+        schemas is empty, it gets the schema of the rows that the stream has read last."""
         tracker = self._tracker
         if not tracker.is_on:
-            version = start.version - (start.index == BEFORE_FIRST and not start.is_initial and not start.begins)
+            # Before the first file of a version, the stream has only read the version before it.
+            has_read_version = start.index != BEFORE_FIRST or start.is_initial or start.begins
+            version = start.version if has_read_version else start.version - 1
             version = max(0, min(version, self._log.newest_version()))
             tracker.begin(self._log.state_at(version).config, version)
         elif start.begins and start.is_initial:
@@ -59,7 +61,9 @@ class SchemaStops:
         first = min(last, start.version)
         config = self._log.state_at(first).config
         states = [(first, config)]
-        for file in [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last):
+        # A batch within the initial snapshot reads no commits.
+        commits = [] if start.is_initial and end.is_initial else self._log.commits_from(first + 1, last)
+        for file in commits:
             commit = self._log.read(file)
             if commit.protocol is not None or commit.metadata is not None:
                 config = TableConfig(commit.protocol or config.protocol, commit.metadata or config.metadata)

@@ -80,6 +80,7 @@ class StreamSource:
         return replace(self._beginning(start), begins=True)
 
     def _beginning(self, start: StreamStart) -> StreamOffset:
+        """Where the stream starts: after the newest version, at a version or time, or with the whole current table."""
         table_id, store, version = self._config.metadata.id, self._snapshot.store, start.version
         if start.latest:
             return StreamOffset(table_id, self.newest_version() + 1)

@@ -130,6 +130,7 @@ def _with_texts(field: StructField) -> StructField:
 
 
 def _texts(data_type: DataType) -> DataType:
+    """The type with STRING in place of each char and varchar in it."""
     match data_type:
         case PrimitiveType(name):
             return STRING if _LEAF.fullmatch(name) else data_type

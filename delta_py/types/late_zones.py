@@ -99,5 +99,6 @@ def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
                 low, high = (middle, high) if offset_at(middle) == offsets[-1] else (low, middle)
             changes.append(high)
             offsets.append(offset_at(high))
+    # If the clocks go back, wall clocks that occur twice still have the old offset.
     thresholds = [change + max(offsets[n], offsets[n + 1]) for n, change in enumerate(changes)]
     return np.array(changes, np.int64), np.array(thresholds, np.int64), np.array(offsets, np.int64)

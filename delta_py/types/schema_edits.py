@@ -119,6 +119,7 @@ def placed(fields: Fields, field: StructField, after: str | None) -> Fields:
 
 
 def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
+    """The type with a change of the part at the path."""
     if not path:
         return change(data_type)
     name, *inner = path
@@ -137,6 +138,7 @@ def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataTy
 
 
 def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
+    """The error for a path of which only the first `depth` names exist. part: what they name."""
     name, where = ".".join(names), ".".join(names[:depth])
     match part:
         case StructType():

@@ -115,7 +115,7 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
     no request can contain, and for a part of the options of a client."""
     client = [options.get(option) for option in CLIENT_OPTIONS]
     text = options.get(TOKEN_OPTION)
-    if any(value is not None for value in client):
+    if any(value is not None for value in client):  # then all of them are needed, and no token
         uri, client_id, client_secret = client
         if uri is None or client_id is None or client_secret is None or text is not None:
             raise InvalidOptionError(

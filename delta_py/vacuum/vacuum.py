@@ -243,9 +243,12 @@ class Vacuum:
         return errors | for_each_file(self._store, unquarantined_paths, aside.take, "VACUUM could not move aside")
 
     def _listed(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
+        """List the table's directories, and choose the files that may be deleted. Files of tables inside are not among them.
+        """
         tables: set[str] = set()
 
         def batches() -> Iterator[pa.RecordBatch]:
+            """The listed files that are old enough. Notes the other tables that lie in the directory."""
             for batch in listed(self._store):
                 note_listed(batch.num_rows)
                 in_logs = batch["path"].filter(pc.match_substring(batch["path"], "/_delta_log/")).to_pylist()
@@ -270,6 +273,7 @@ class Vacuum:
         return self._outside(tables_around(self._store, candidates["path"], self._hidden), candidates)
 
     def _removed(self, needed: NeededFiles) -> pa.Table:
+        """The unneeded files among those that commits since the last VACUUM removed."""
         removed = RemovedFiles.begin(self._snapshot, self._cutoff_ms)
         parts = (batch.filter(are_plain(batch["path"])) for batch in removed.batches())
         candidates = _once(pa.Table.from_batches((self._free(part, needed) for part in parts), FOUND_SCHEMA))
@@ -378,9 +382,7 @@ class Vacuum:
         )
 
     def _fresh(self, tombstones: pa.Table) -> pa.Table:
-        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark
-        implementation.
-        """
+        """Return the tombstones after the cutoff. One without a time counts as removed long ago, as in delta-spark."""
         return tombstones.filter(pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff_ms), False))
 
     def _check_log_reaches_back(self) -> None:

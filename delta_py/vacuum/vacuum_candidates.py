@@ -150,7 +150,7 @@ class RemovedFiles:
 
     @classmethod
     def begin(cls, snapshot: Snapshot, cutoff_ms: int) -> RemovedFiles:
-        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) when commits are gone that it would have to read."""
+        """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if commits that it must read no longer exist."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
         vacuumed_version = read_last_vacuum(store)
         first = 0 if vacuumed_version is None or vacuumed_version > snapshot.version else vacuumed_version + 1

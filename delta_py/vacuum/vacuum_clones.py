@@ -144,6 +144,7 @@ class _CloneReader:
         if isinstance(note, UnreadableNote):
             self.unknown.append(UnknownClone(path, note.written_ms, None, note.reason))
             return True
+        # A young note stays in any case: its clone may not be committed yet.
         answer = self._answer(note.clone, note.source if source is None else source, depth)
         is_young = note.written_ms + _DAY_MS > self._now_ms
         reason = answer.failure
@@ -154,6 +155,7 @@ class _CloneReader:
         return answer.is_in_use or reason is not None or is_young
 
     def _note(self, holder: ObjectStore, info: ObjectInfo, depth: int) -> CloneNote | UnreadableNote | None:
+        """Read a note of a clone; None if it does not exist any more."""
         self._read += 1
         if self._read > _MOST_NOTES or depth > _MOST_DEPTH:
             return UnreadableNote(info.path, info.modification_time_ms, "there are too many notes to read them all")
@@ -169,6 +171,7 @@ class _CloneReader:
         return self._answers[root, source]
 
     def _ask(self, root: str, source: str, depth: int) -> _Answer:
+        """Look at the table at a place: if it is a clone of this table, record the files that it needs."""
         is_clone = False
 
         def foreign_files() -> Iterator[Paths]:
@@ -194,8 +197,8 @@ class _CloneReader:
         return _Answer(snapshot.version, is_clone or any(has_clones), store=store)
 
     def _tables(self, clone: Snapshot, leased_version: int | None) -> Iterator[pa.Table]:
-        """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if its log does not tell what readers
-        need.
+        """The files that a VACUUM of the clone would retain. Raises LogFileNotFoundError if the clone's log does not show what
+        readers need.
         """
         cutoff_ms = self._now_ms - retention_ms(clone.config.properties, DELETED_FILE_RETENTION)
         yield from (pa.Table.from_batches([batch.files]) for batch in clone.file_batches())

@@ -73,6 +73,7 @@ class NeededFiles:
         return bool(self._plain) or bool(self._odd_names)
 
     def _plain_of(self, parts: Iterable[Paths]) -> Iterator[Paths]:
+        """Only the paths that VACUUM can compare. The names of the other ones are noted."""
         for paths in parts:
             plain = are_plain(paths)
             odd = paths.filter(pc.invert(plain)).to_pylist()
@@ -129,7 +130,8 @@ class HiddenNames:
         return cls(tuple(f"{name}=" for name in sorted(names)))
 
     def hide(self, paths: Paths) -> Paths:
-        """Which of the names have a part that begins with `_` or `.`, and is neither of a partition nor change data's."""
+        """Whether each name has a part that begins with `_` or `.`, apart from directories of partitions and of change data.
+        """
         paths = pc.replace_substring_regex(paths, f"^{CHANGE_DATA_DIRECTORY}(/|$)", r"\1")
         for name in self.partitions:
             if name.startswith(("_", ".")):

@@ -29,8 +29,8 @@ from delta_py.types.schema import Path, StructType
 from delta_py.write.data_files import WrittenFiles, gathered, write_unchanged
 from delta_py.write.rewrite import Rewrite, live_batches
 
-_HELD_BYTES = 64 << 20
-_HELD_ROWS = 1 << 21
+_MOST_GATHERED_BYTES = 64 << 20
+_MOST_GATHERED_ROWS = 1 << 21
 _PIECE_BYTES = 8 << 20
 _SAMPLED_LETTERS = 256
 _SHARE_BYTES = 256 << 20
@@ -111,10 +111,10 @@ def _beginnings(values: pa.Array) -> pa.Array:
 
 
 def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOrder) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _HELD_BYTES, and two
+    """All live rows of the files, as pairs of a piece's number and rows of it. Memory: three times _MOST_GATHERED_BYTES, and two
     batches."""
     batches = prefetch(live_batches(files, arrangement.rewrite))  # one core decodes, another sorts
-    for rows in gathered(batches, _HELD_BYTES, _HELD_ROWS):
+    for rows in gathered(batches, _MOST_GATHERED_BYTES, _MOST_GATHERED_ROWS):
         numbers = order.pieces(rows)
         by_piece = np.argsort(numbers, kind="stable")
         rows, numbers = rows.take(pa.array(by_piece)), numbers[by_piece]

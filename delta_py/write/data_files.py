@@ -303,6 +303,7 @@ class FileSetWriter:
             self._write(partition)
 
     def _hold(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
+        """Let rows wait until the partition has enough for a row group."""
         partition, size_bytes = self._partitions.setdefault(key, _Partition(key)), rows.nbytes
         partition.waiting.append(rows)
         partition.waiting_rows += rows.num_rows
@@ -331,10 +332,11 @@ class FileSetWriter:
             self._open.move_to_end(partition.key)
             if file.sink.tell() >= self._layout.target_file_bytes or file.row_count == limit:
                 self._close(partition)
-        if len(self._open) > self._layout.max_open_files:
+        if len(self._open) > self._layout.max_open_files:  # close the file that was written to longest ago
             self._close(next(iter(self._open.values())))
 
     def _start(self, partition: _Partition) -> _OpenFile:
+        """Open the partition's next file."""
         codec = self._layout.compression
         is_change = self._change_type is not None
         name = data_file_name(

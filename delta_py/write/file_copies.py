@@ -27,7 +27,7 @@ Copy: TypeAlias = Mapping[str, Any]
 """A row of COPY_SCHEMA."""
 
 _COPIERS = 8
-_KEPT = "The target is as it was; what was copied is used by the next run."
+_UNCHANGED_TARGET = "The target is as it was; what was copied is used by the next run."
 
 
 def copy_files(source: ObjectStore, target: ObjectStore, copies: Sequence[Copy]) -> None:
@@ -58,13 +58,13 @@ def _copy_file(source: ObjectStore, target: ObjectStore, copy: Copy) -> None:
     except FileNotFoundError as error:
         raise DataFileError(
             f"The file {path} of the table at {source.root} is missing, and cannot be cloned. VACUUM or another program deleted "
-            f"it. {_KEPT} Clone a newer version, or look with fsck what else is missing.",
+            f"it. {_UNCHANGED_TARGET} Clone a newer version, or look with fsck what else is missing.",
             path=path,
         ) from error
     except OtherSizeError as error:
         raise DataFileError(
             f"The file {path} of the table at {source.root} has {error.actual} bytes, and by the log it has {expected}: it was "
-            f"cut short or replaced. {_KEPT} Restore it from a backup.",
+            f"cut short or replaced. {_UNCHANGED_TARGET} Restore it from a backup.",
             error_class="FAILED_READ_FILE.NO_HINT",
             sql_state="KD001",
             path=path,

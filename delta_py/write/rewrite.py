@@ -1,6 +1,6 @@
 """Remove rows from data files: by larger deletion vectors, or by new files without the rows.
 
-    taken = take_out(files, rewrite)     # files with the positions of the rows to remove -> the actions, and counts
+    taken = remove_rows(files, rewrite)     # files with the positions of the rows to remove -> the actions, and counts
 
 The remaining rows keep their ids if the table tracks rows; the removed rows become change data if that is enabled.
 Nothing here writes to the log; the caller commits.
@@ -115,7 +115,7 @@ class TouchedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOut:
+class RemovedRows:
     """Actions that remove rows from files, and their counts. copied: rows that were rewritten unchanged. vectors_added: to files
     that had none; vectors_removed: of files that were removed or rewritten."""
 
@@ -128,7 +128,7 @@ class TakenOut:
     vectors_removed: int = 0
 
     @classmethod
-    def of_all(cls, parts: Iterable[TakenOut]) -> TakenOut:
+    def of_all(cls, parts: Iterable[RemovedRows]) -> RemovedRows:
         parts = list(parts)
         counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
         return cls(WrittenFiles.of_all(part.written for part in parts), **counts)
@@ -204,7 +204,7 @@ def wrong_row_count(files: Sequence[ScanFile], rows: int) -> RowCountMismatchErr
     )
 
 
-def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> TakenOut:
+def remove_rows(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -> RemovedRows:
     """Remove the rows from their files.
 
     Each file gives one remove. It also gives one add with a larger deletion vector (many vectors share a file), or its rows are
@@ -213,14 +213,14 @@ def take_out(files: Iterable[TouchedFile], rewrite: Rewrite, *, task: int = 0) -
     add up, UnsupportedOperationError if a row was passed twice. Then all new files are deleted.
     """
     store = rewrite.state.store
-    taker = _Taker(rewrite, task)
-    with undone_on_failure(store.root, taker.images):
+    remover = _RowRemover(rewrite, task)
+    with undone_on_failure(store.root, remover.images):
         try:
             for touched in files:
-                taker.take(touched)
-            return taker.finish()
+                remover.take(touched)
+            return remover.finish()
         except BaseException:
-            delete_files(store, [path for part in taker.parts for path in part.written.new_paths])
+            delete_files(store, [path for part in remover.parts for path in part.written.new_paths])
             raise
 
 
@@ -242,7 +242,7 @@ class _Rows:
         return self.row_count - len(self.present) - len(self.deleted) - len(self.updated)
 
 
-class _Taker:
+class _RowRemover:
     """Goes from file to file. parts: the results so far."""
 
     def __init__(self, rewrite: Rewrite, task: int) -> None:
@@ -255,7 +255,7 @@ class _Taker:
         self._bytes_to_copy = 0
         self._waiting: list[tuple[ScanFile, _Rows]] = []
         self._waiting_rows = 0
-        self.parts: list[TakenOut] = []
+        self.parts: list[RemovedRows] = []
 
     @cached_property
     def _live_rows(self) -> ScanReader:
@@ -270,6 +270,7 @@ class _Taker:
         return list(self._images.values())
 
     def take(self, touched: TouchedFile) -> None:
+        """Remove the rows of one file. Vectors and copies of several files are written together, later."""
         file, rows = touched.file, _rows_of(self._store, touched, self._rewrite.repeats)
         if self._images:
             self._write_images(file, rows.deleted, "delete")
@@ -278,20 +279,20 @@ class _Taker:
         had_vector = int(file.deletion_vector is not None)
         counts = {"deleted": len(rows.deleted), "updated": len(rows.updated)}
         if rows.remaining_count == 0:
-            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
+            self.parts.append(RemovedRows(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
         elif self._rewrite.use_deletion_vectors:
             vectors = {"vectors_added": 1 - had_vector, "vectors_updated": had_vector}
-            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), **vectors, **counts))
+            self.parts.append(RemovedRows(WrittenFiles(removes=(remove,)), **vectors, **counts))
             self._put_off(file, rows)
         else:
-            self.parts.append(TakenOut(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
+            self.parts.append(RemovedRows(WrittenFiles(removes=(remove,)), vectors_removed=had_vector, **counts))
             self._copy_later(file, rows)
 
-    def finish(self) -> TakenOut:
+    def finish(self) -> RemovedRows:
         self._write_vectors()
         self._write_copies()
         images = WrittenFiles.of_all([writer.finish() for writer in self.images])
-        return TakenOut.of_all([*self.parts, TakenOut(images)])
+        return RemovedRows.of_all([*self.parts, RemovedRows(images)])
 
     # ------------------------------------------------------------ deletion vectors
 
@@ -308,14 +309,16 @@ class _Taker:
         data, vectors = dv_file_bytes([rows.all_deleted for _, rows in waiting], vector_file_id(self._rewrite.state.write_id))
         path = vectors[0].path
         assert path is not None
-        self.parts.append(TakenOut(WrittenFiles(new_paths=(path,))))  # first: a reply may be lost although the file was written
+        self.parts.append(
+            RemovedRows(WrittenFiles(new_paths=(path,)))
+        )  # first: a reply may be lost although the file was written
         self._store.put_if_absent(path, data)
         data_change = self._rewrite.state.data_change
         adds = (
             with_vector(added(file, data_change=data_change), vector, rows.row_count)
             for (file, rows), vector in zip(waiting, vectors, strict=True)
         )
-        self.parts.append(TakenOut(WrittenFiles(adds=tuple(adds))))
+        self.parts.append(RemovedRows(WrittenFiles(adds=tuple(adds))))
 
     # ------------------------------------------------------------ new files
 
@@ -328,12 +331,13 @@ class _Taker:
         self._bytes_to_copy += file.size_bytes
 
     def _write_copies(self) -> None:
+        """Write the remaining rows of the waiting files to new ones, and check that none is missing."""
         if not self._to_copy:
             return
         files, self._to_copy, self._bytes_to_copy = self._to_copy, [], 0
         batches = (batch for file, rows in files for batch in self._kept_rows(file, rows))
         written = write_unchanged(self._rewrite.state, _with_row_ids(batches, self._rewrite), task=self._task)
-        self.parts.append(TakenOut(written, copied=written.row_count))
+        self.parts.append(RemovedRows(written, copied=written.row_count))
         if written.row_count != sum(rows.remaining_count for _, rows in files):
             raise _mismatch(*files[0], f"{written.row_count} rows were written of it and of {len(files) - 1} other files")
 
@@ -367,22 +371,23 @@ def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Row
     assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
     deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
     counts = (touched.deleted_count, touched.updated_count)
-    came_once = counts == (len(deleted), len(updated)) and deleted.isdisjoint(updated)
-    may_repeat = repeats is Repeats.IGNORED and touched.updated_count == len(updated) and deleted.isdisjoint(updated)
-    if not came_once and not may_repeat:
+    is_apart = deleted.isdisjoint(updated)
+    has_no_repeats = is_apart and counts == (len(deleted), len(updated))
+    repeats_only_deletes = is_apart and touched.updated_count == len(updated)
+    if not has_no_repeats and not (repeats is Repeats.IGNORED and repeats_only_deletes):
         raise _repeated(file, sum(counts), len(deleted | updated), repeats)
-    present = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
+    deleted_before = BitMap64() if file.deletion_vector is None else read_deletion_vector(store, file.deletion_vector)
     row_count = stored_row_count(store, file.path, file.size_bytes)
-    rows = _Rows(row_count, _within(present, row_count), deleted, updated)
+    rows = _Rows(row_count, _within(deleted_before, row_count), deleted, updated)
     removed_rows = deleted | updated
-    if not removed_rows.isdisjoint(present) or removed_rows.max() >= row_count:
-        raise _mismatch(file, rows, "some of those that go are not there, or are deleted already")
+    if not removed_rows.isdisjoint(deleted_before) or removed_rows.max() >= row_count:
+        raise _mismatch(file, rows, "some of the rows to delete do not exist, or are deleted already")
     return rows
 
 
-def _within(present: BitMap64, row_count: int) -> BitMap64:
+def _within(vector: BitMap64, row_count: int) -> BitMap64:
     """The vector without positions after the file's last row. Such vectors exist, and readers ignore these positions."""
-    return present & BitMap64(range(row_count))
+    return vector & BitMap64(range(row_count))
 
 
 def _union(store: ObjectStore, sets: tuple[DeletionVectorDescriptor, ...]) -> BitMap64:

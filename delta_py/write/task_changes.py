@@ -44,7 +44,7 @@ CLAUSE = "__pydelta_clause"
 
 DELETED, UPDATED, INSERTED = 0, 1, 2
 
-_HELD_ROWS = 1 << 20
+_MOST_BUFFERED_ROWS = 1 << 20
 _INLINE_BYTES = 64 * 1024
 _POST_IMAGES = {UPDATED: "update_postimage", INSERTED: "insert"}
 
@@ -196,10 +196,11 @@ class _Places:
         keys = files.to_numpy(zero_copy_only=False).astype(np.int64) * 2 + changes
         self._buffered.append((keys, rows.to_numpy(zero_copy_only=False).astype(np.uint64)))
         self._buffered_count += len(keys)
-        if self._buffered_count >= _HELD_ROWS:
+        if self._buffered_count >= _MOST_BUFFERED_ROWS:
             self.flush()
 
     def flush(self) -> None:
+        """Merge the buffered positions into the sets of each file. A key is file number * 2 + change."""
         if not self._buffered_count:
             return
         keys, rows = (np.concatenate(parts) for parts in zip(*self._buffered, strict=True))

@@ -64,6 +64,7 @@ def names(block: bytes) -> Names:
 
 
 def _note(field_names: Names, value: Any) -> None:
+    """Collect the names of fields at each level. Lists have those of their elements."""
     if isinstance(value, dict):
         for name, inner in value.items():
             _note(field_names.setdefault(name, {}), inner)
@@ -144,6 +145,7 @@ def _pair(pair: Any, kind: pa.MapType) -> Any:
 
 
 def _entry(name: str, value: Any, kind: pa.MapType) -> tuple[str, Any]:
+    """A member of a map's entry. Keys that are not text in JSON become text."""
     if name == "value":
         return name, _rewritten(value, kind.item_type)
     if name != "key" or pa.types.is_nested(kind.key_type):

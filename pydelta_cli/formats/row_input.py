@@ -243,6 +243,7 @@ def _header(head: bytes) -> list[str]:
 
 
 def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchReader:
+    """The first block tells the types of columns that the table does not have. Later blocks may have no other columns."""
     file_type = _spelled(table, names(source.head))
     known_schema = pa.schema([(f.name, _type_read(f.type)) for f in file_type])
     blocks = whole_lines(source)

@@ -109,6 +109,7 @@ class Save:
         refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
+        """Write, and if pydelta cannot compute a rule's column, let Spark compute it and write again."""
         try:
             self._write(path)
         except UnsupportedTableFeatureError as refused:
@@ -136,6 +137,9 @@ class Save:
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
+        """The save with hidden columns in which Spark computes the results of rules; None if this does not help. refused: why
+        the save without them failed.
+        """
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
             return None
@@ -173,6 +177,7 @@ class Save:
         return private_options
 
     def _writer(self, frame: Any, target: str | None) -> Any:
+        """Return Spark's own writer with the mode, the user's options and ours."""
         writer = adapter_of(self.spark).new_writer(frame, self.callback).format(FORMAT)
         writer = writer.mode("overwrite" if self.mode == "overwrite" else "append")
         for key, value in self.options.values():
@@ -233,6 +238,7 @@ def _partition_columns(save: Save, path: str | None, snapshot: Snapshot | None) 
 
 
 def _table_partitioning(spark: Any, path: str, snapshot: Snapshot | None) -> Sequence[str]:
+    """The partition columns of an existing table; over Spark Connect a job reads them."""
     if adapter_of(spark).is_driver:
         return () if snapshot is None else snapshot.metadata.partition_columns
     try:

@@ -117,8 +117,9 @@ class Entry:
 
 
 def is_ours(spark: Any, name: str) -> bool:
-    """Return whether the name stands for a table of pydelta. Without our catalog no command runs for other tables: their columns
-    show what they are."""
+    """Return whether the name stands for a table of pydelta. Without our catalogs the metadata of the table's columns decides;
+    no command runs for tables that are not ours.
+    """
     if handled_path(spark, name) is not None:
         return True
     try:
@@ -202,6 +203,7 @@ def has_catalogs(spark: Any) -> bool:
 
 
 def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
+    """Return the entry; None if the catalog has none."""
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}
@@ -425,8 +427,9 @@ def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
 
 
 def is_of_another_catalog(spark: Any, name: str) -> bool:
-    """Return whether Spark looks the name up in another catalog than its own: the catalog with which the name begins, if there is
-    one, else the current one."""
+    """Return whether Spark looks the name up in a catalog other than spark_catalog: the catalog that the name begins with, or
+    else the current one.
+    """
     first, *other_parts = _parts(name)
     names_it = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
     if other_parts and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):

@@ -31,7 +31,7 @@ from spark_plugin.internals.pyspark_internals import callback_of, readwriter_mod
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.internals.wrapping import original as original_method
-from spark_plugin.options.common import ASKED_SCHEMA, CHANGE_FEED, SESSION, STREAM
+from spark_plugin.options.common import CHANGE_FEED, SESSION, STREAM, USER_SCHEMA
 from spark_plugin.options.private import admitted, is_private
 from spark_plugin.options.settings import active, check_condition_text, read_settings
 from spark_plugin.options.streaming_options import tracks_schema
@@ -159,12 +159,15 @@ def _load_stream(original: Method) -> Method:
 
 
 def _loading(original: Method, *, is_stream: bool) -> Method:
+    """Make `load` pass the session's settings, and let the driver plan reads of batches if it can."""
+
     def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
         spark = session_of(self)
         if not _is_ours(spark, format or _calls(self).format):
             return original(self, path, format, schema, **options)
         is_driver = adapter_of(spark).is_driver
         calls = _calls(self)
+        # Spark knows this format already, or is told it: the user may have called it by another name, such as delta.
         new_format = None if format is None and calls.format == FORMAT else FORMAT
         called = {**{name: value for name, value in calls.options.values()}, **options}
         with as_spark_raises():
@@ -175,7 +178,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
         if is_stream:
             private_options[STREAM] = "true"
         elif user_schema is not None and is_driver:
-            private_options[ASKED_SCHEMA] = _schema_text(user_schema)
+            private_options[USER_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
             settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
@@ -420,6 +423,8 @@ def _install_stream_writer(cls: type[Any], in_clones: Callable[[Any, Any], Any])
 
 
 def _for_each_batch(in_clones: Callable[[Any, Any], Any], original: Method) -> Method:
+    """in_clones: wraps a function of batches, which Spark calls with frames of clones of the session."""
+
     def foreachBatch(self: Any, func: Any) -> Any:
         result = original(self, in_clones(session_of(self), func))
         _calls(self).format = _OTHER_SINK

@@ -75,6 +75,7 @@ def define_with_rows(save: Save, name: str, kind: str) -> None:
     if entry is None and kind == "replace":
         raise _no_table(name)
     if entry is None:
+        # The mode is `ignore` for IF NOT EXISTS. The name does not exist, so a table at its path is not the one that is meant.
         create(replace(save, mode="error") if save.mode == "ignore" else save, name)
     elif kind == "create":
         raise catalog.taken(entry)

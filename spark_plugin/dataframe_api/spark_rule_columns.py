@@ -93,8 +93,9 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
 
 
 def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
-    """Return the frame's columns, those that rules name under the table's names and in its types; then the columns that are
-    null."""
+    """Return the frame's columns, of which those that rules name have the table's names and types; then the columns that are
+    null.
+    """
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
     assigning = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)
     columns = []

@@ -78,7 +78,9 @@ def _provider(spark: SparkSession, source: Target | None) -> str | None:
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
-    """The new table makes its own physical names, and everything else that a table makes for itself. It has its own log."""
+    """Return the properties and features for the new table. It gets its own log and its own physical names, so those of the
+    source are left out.
+    """
     metadata = source.metadata
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
     return replace(

@@ -81,6 +81,7 @@ def _only_names(definition: ParsedDefinition) -> bool:
 
 
 def _check(definition: ParsedDefinition) -> None:
+    """Refuse clauses that tables of Delta do not have."""
     if definition.transforms:
         buckets = any(transform.startswith("bucket(") for transform in definition.transforms)
         raise UnsupportedOperationError(
@@ -158,6 +159,7 @@ def _field(column: ParsedColumn) -> spark_types.StructField:
 
 
 def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None:
+    """Run CREATE TABLE ... AS SELECT: a save of the query's rows."""
     assert definition.query is not None
     creates = definition.kind in ("create", "createIfNotExists")
     as_select = AsSelect("create" if creates else definition.kind, definition.comment, _properties(definition))

@@ -126,6 +126,7 @@ def _in_assignable_types(schema: StructType, frame: DataFrame, values: Assignmen
 
 
 def _cast(rule: StoreAssignment, value: Typed, target_type: DataType, name: str) -> Column:
+    """The value in the column's type. pydelta casts it when it writes the row, if it can; otherwise Spark does."""
     if target_type == STRING or not is_storable(value.data_type):  # pydelta does not know how Spark casts every type
         return rule.cast(value, spark_type(target_type), name)
     data_type = delta_type(value.data_type)

@@ -48,7 +48,7 @@ _TYPES = frozenset(
         *("string", "binary", "date", "timestamp", "timestamp_ntz"),
     }
 )
-_READ = (tree.And, tree.Or, tree.Not, tree.Comparison, tree.In, tree.IsNull, tree.StringMatch)
+_STANDARD_NODES = (tree.And, tree.Or, tree.Not, tree.Comparison, tree.In, tree.IsNull, tree.StringMatch)
 _VALUES = (tree.Column, tree.Literal, tree.Cast)
 _MAX_PRECISION = 38
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -65,7 +65,7 @@ def rows_selected_by(spark: Any, condition: Column | None, schema: StructType, a
         parts = tree.conjuncts(_Reader(schema, alias, spark).resolved(client_expression(condition)))
     except (_NotRead, DeltaError):
         return NeededRows(None)
-    readable = tuple(part for part in parts if _is_read(part) and not _has_char(part, schema))
+    readable = tuple(part for part in parts if _means_the_same(part) and not _has_char(part, schema))
     return NeededRows(tree.conjunction(readable) if readable else None, exact=len(readable) == len(parts))
 
 
@@ -83,14 +83,15 @@ def is_plain(spark: Any, column: Column) -> bool:
     """Return whether it consists only of columns, constants and comparisons: then it gives the same result for each row however
     often it is evaluated, and has no subqueries."""
     parsed = _tree_of(column, spark)
-    return parsed is not None and _is_read(parsed)
+    return parsed is not None and _means_the_same(parsed)
 
 
 def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
-    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns nothing for a condition that
-    cannot be read, and no part whose text the server would read differently."""
+    """Return the parts of a condition that compare two columns, or that are otherwise plain. Returns an empty result for a
+    condition that cannot be parsed, and leaves out parts that the server would parse differently.
+    """
     parsed = _tree_of(condition, spark)
-    parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _is_read(part)]
+    parts = [] if parsed is None else [part for part in tree.conjuncts(parsed) if _means_the_same(part)]
     comparisons = []
     for part in parts:
         text = _sql(part)
@@ -231,11 +232,13 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
     return DeltaDecimal(max(len(digits), -exponent), -exponent)
 
 
-def _is_read(part: tree.Expression) -> bool:
-    """Return whether the part means the same everywhere. Functions may be the user's own, whatever their names."""
+def _means_the_same(part: tree.Expression) -> bool:
+    """Return whether the part has the same meaning in every session. Functions do not: a user may have registered a function
+    of any name.
+    """
     if isinstance(part, _VALUES):
         return all(isinstance(child, _VALUES) for child in tree.children(part))
-    return isinstance(part, _READ) and all(_is_read(child) for child in tree.children(part))
+    return isinstance(part, _STANDARD_NODES) and all(_means_the_same(child) for child in tree.children(part))
 
 
 def _has_char(part: tree.Expression, schema: StructType) -> bool:

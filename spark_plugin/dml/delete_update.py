@@ -42,7 +42,7 @@ def delete(
 def planned_delete(target: Target, condition: Column | None) -> PlannedChange:
     """Plan the `delete` of the target and choose the files that it reads. Raises the same as `delete` before anything runs."""
     if condition is None:
-        target.dml.transaction.only_taken_rows_matter()
+        target.dml.transaction.only_deleted_rows_matter()
         target.choose_files(None, is_exact=True)
         return PlannedChange(None, _parameters(None))
     target.offer_metadata([condition])
@@ -104,7 +104,7 @@ def _note_what_is_read(target: Target, columns: Sequence[Column]) -> None:
     if analyzer_of(target.spark).reads_tables(target.shape, columns):
         target.dml.transaction.read_rows(None)
     else:
-        target.dml.transaction.only_taken_rows_matter()
+        target.dml.transaction.only_deleted_rows_matter()
 
 
 def _parameters(condition: str | None) -> dict[str, Any]:

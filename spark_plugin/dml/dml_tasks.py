@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark import TaskContext
 
-from delta_py.write.rewrite import Rewrite, TakenOut, TouchedFile, take_out
+from delta_py.write.rewrite import RemovedRows, Rewrite, TouchedFile, remove_rows
 from delta_py.write.task_changes import ChangeState, write_changes
 from spark_plugin.tasks.task_answers import to_text
 from spark_plugin.tasks.tcp_nodelay import answer_promptly
@@ -28,11 +28,11 @@ def row_writer(state: ChangeState) -> Callable[[Iterable[pa.RecordBatch]], Itera
     return run
 
 
-def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], TakenOut]:
+def file_rewriter(rewrite: Rewrite) -> Callable[[Sequence[TouchedFile]], RemovedRows]:
     """Return a function that deletes rows from a task's files."""
 
-    def run(files: Sequence[TouchedFile]) -> TakenOut:
-        return take_out(files, rewrite, task=task_number())
+    def run(files: Sequence[TouchedFile]) -> RemovedRows:
+        return remove_rows(files, rewrite, task=task_number())
 
     return run
 

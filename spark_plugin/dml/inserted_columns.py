@@ -1,7 +1,7 @@
 """Converts columns of a query to columns of the table that an insert fills: names, fields of structs, and types.
 
     rule = StoreAssignment.of(spark, evolves=False)
-    table_column(rule, table, "s", given, by_name=False)       # ("s", the query's column under the table's names and types)
+    table_column(rule, table, "s", value, by_name=False)       # ("s", the query's column under the table's names and types)
 
 By position, the fields of structs get the names of the table's fields in order, at any depth: in structs, arrays and maps. By
 name, each field goes to the table's field with the same name. The casts are those of `StoreAssignment`.
@@ -99,8 +99,8 @@ def _without_void(table_type: DataType, query_type: DataType) -> DataType:
         case NullType(), _:
             return query_type
         case StructType(), StructType():
-            given_fields = FieldsByName(query_type)
-            pairs = [(f, given_fields.find(f.name)) for f in table_type.fields]
+            query_fields = FieldsByName(query_type)
+            pairs = [(f, query_fields.find(f.name)) for f in table_type.fields]
             kinds = [
                 f.dataType if query_field is None else _without_void(f.dataType, query_field.dataType)
                 for f, query_field in pairs

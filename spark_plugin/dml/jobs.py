@@ -35,7 +35,7 @@ from delta_py.scan.planning import METADATA_COLUMN, ROW_ADDRESS, metadata_scan_c
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import delete_files
-from delta_py.write.rewrite import TakenOut, TouchedFile, take_out
+from delta_py.write.rewrite import RemovedRows, TouchedFile, remove_rows
 from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, ChangeState, TaskChanges
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.data_source import FORMAT
@@ -138,6 +138,7 @@ class Target:
 
 
 def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
+    """Choose the files that a change reads, and write their list for the tasks. listed: the path of the list."""
     candidates = dml.candidates(predicate)
     if is_exact:
         candidates = dml.take_whole_files(predicate)
@@ -229,7 +230,7 @@ def run_changes(
         if changed is not None:
             changes = _make_rows(target.spark, changed, dml.change_state())
         scanned = time.monotonic()
-        removals = _take_out(target.spark, dml, dml.touched_files(changes))
+        removals = _remove_in_tasks(target.spark, dml, dml.touched_files(changes))
     except BaseException:
         abandon(target.spark, target.dml.abort)
         raise
@@ -258,10 +259,11 @@ def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> l
 # ---------------------------------------------------------------- job 2: files without the old rows
 
 
-def _take_out(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> TakenOut:
+def _remove_in_tasks(spark: SparkSession, dml: Dml, files: Sequence[TouchedFile]) -> RemovedRows:
+    """Remove the rows from their files: in one place if that is little work, and otherwise in tasks."""
     if not files:
-        return TakenOut()
+        return RemovedRows()
     if dml.is_light(files):
-        return at_table(spark, partial(take_out, files, dml.rewrite))
+        return at_table(spark, partial(remove_rows, files, dml.rewrite))
     groups = dml.groups(files, tasks_worth_while(spark))
-    return TakenOut.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))
+    return RemovedRows.of_all(in_tasks(spark, groups, file_rewriter(dml.rewrite)))

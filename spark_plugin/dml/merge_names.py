@@ -51,9 +51,10 @@ class Names:
             return Named("target", target[max(target)]) if target else None
         if not target:
             return Named("source", next(iter(source.values())) if len(source) == 1 else None)
-        # A source column with as many qualifiers would make the name ambiguous, so the source has other qualifiers.
-        certain = max(target) > 0 and max(source) <= max(target)
-        return Named("target", target[max(target)]) if certain else None
+        # With no more qualifiers in the source's reading, the column is the target's: with as many, Spark would have reported an
+        # ambiguous name.
+        is_targets = max(target) > 0 and max(source) <= max(target)
+        return Named("target", target[max(target)]) if is_targets else None
 
     def is_known(self, path: tuple[str, ...], side: Side) -> bool:
         """Return whether the side may have such a column or field."""
@@ -66,11 +67,13 @@ class Names:
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
+        """As _target; any leading parts may be qualifiers."""
         counts = range(_MOST_QUALIFIERS + 1)
         types_by_count = (self._matching_types(self.source, path, count) for count in counts)
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _matching_types(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
+        """The types that the rest of a path may mean, after this number of qualifiers; no entry if it means nothing."""
         if len(path) <= qualifiers:
             return {}
         columns = self._columns_of_target if schema is self.target else self._columns_of_source

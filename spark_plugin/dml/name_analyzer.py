@@ -118,6 +118,7 @@ class NameAnalyzer:
             refuse_non_deterministic(where, condition.sql)
 
     def parts(self, condition: Resolved, target: DataFrame, source: DataFrame, names: Names) -> ConditionParts:
+        """Return the parts of the condition whose names have a certain meaning. Others may not restrict the target's rows."""
         of_target, comparisons = [], []
         for part in key_parts(self._spark, condition.column):
             meanings = [_meaning(path, target, source, names) for path in part.columns]
@@ -184,6 +185,7 @@ def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> li
 
 
 def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
+    """Return the names of the fields on the path, in the schema's spelling."""
     path = split_name(name)
     path_without_alias = without_alias(path, alias)
     if columns.find(path_without_alias[0]) is not None:

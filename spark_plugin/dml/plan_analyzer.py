@@ -121,6 +121,7 @@ class PlanAnalyzer:
         )
 
     def exact_text(self, shape: Callable[[], DataFrame], condition: Column | str) -> str | None:
+        """Return the condition as SQL; None if Spark would parse this SQL to another condition."""
         frame = shape()
         column = F.col(condition) if isinstance(condition, str) else condition
         text = expression_sql(self._internals.filter_condition(frame, column))

@@ -96,14 +96,15 @@ class StoreAssignment:
         Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
         (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
-        columns, given_by_name = [], _by_folded_name(assigned)
+        columns, assigned_by_name = [], _by_folded_name(assigned)
         for field in schema.fields:
             if field.name not in absent:
-                inside = given_by_name.get(field.name.lower(), {})
+                inside = assigned_by_name.get(field.name.lower(), {})
                 columns.append(self._value(field, current(field.name), inside, (field.name,)).alias(field.name))
         return columns
 
     def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
+        """The new value of a field. inside: the assigned values of the field and of fields inside it, by path."""
         if not inside:
             return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
         whole_value = inside.get(())
@@ -118,9 +119,9 @@ class StoreAssignment:
                 sql_state="0AKDC",
                 column=".".join(path),
             )
-        parts, given_by_name, old_field = [], _by_folded_name(inside), _fields_of(current)
+        parts, inside_by_name, old_field = [], _by_folded_name(inside), _fields_of(current)
         for child in field.dataType.fields:
-            deeper = given_by_name.get(child.name.lower(), {})
+            deeper = inside_by_name.get(child.name.lower(), {})
             parts.append(self._value(child, old_field(child.name), deeper, (*path, child.name)).alias(child.name))
         return F.struct(*parts)
 
@@ -162,10 +163,13 @@ class StoreAssignment:
         return column if source.simpleString() == target_type.simpleString() else self._plain(value, target_type, name)
 
     def _struct(self, value: Typed, target_type: StructType, name: str, present: Typed | None) -> Column:
+        """The struct with the fields of the target type, in its order. present: the row's value, from which missing fields are
+        filled.
+        """
         source = value.data_type
         assert isinstance(source, StructType)
-        wanted_fields, source_fields = FieldsByName(target_type), FieldsByName(source)
-        unknown = [field.name for field in source.fields if wanted_fields.find(field.name) is None]
+        target_fields, source_fields = FieldsByName(target_type), FieldsByName(source)
+        unknown = [field.name for field in source.fields if target_fields.find(field.name) is None]
         lacking = [field.name for field in target_type.fields if source_fields.find(field.name) is None]
         if unknown or (lacking and not self.evolves):
             raise SchemaMismatchError(
@@ -175,9 +179,9 @@ class StoreAssignment:
                 sql_state="42846",
                 column=name,
             )
-        parts, given_field, old_field = [], value.fields(), _fields_of(present)
+        parts, source_field, old_field = [], value.fields(), _fields_of(present)
         for field in target_type.fields:
-            part = self._part(given_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
+            part = self._part(source_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
             parts.append(part.alias(field.name))
         is_present = value.column.isNotNull()
         if present is not None and _has_own_fields(present.data_type, source):

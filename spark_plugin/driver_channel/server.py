@@ -189,6 +189,7 @@ class ChannelServer:
     # ------------------------------------------------------------ one connection
 
     def _serve(self, connection: _Connection) -> None:
+        """Answer the requests of a connection, until it ends. When a connection that sent HOLD ends, the server is closed."""
         is_holding = False
         try:
             self._prove(connection)
@@ -206,6 +207,7 @@ class ChannelServer:
                 self.close()
 
     def _prove(self, connection: _Connection) -> None:
+        """Let each side prove to the other that it knows the secret."""
         try:
             if self.path is None:
                 connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -297,6 +299,7 @@ class _Pulse:
 
     @contextlib.contextmanager
     def during(self, connection: _Connection, seconds: float) -> Any:
+        """Send pulses while a request is answered, whenever the seconds have passed, so that the client does not give up."""
         seconds = max(seconds, 0.01)
         with self._condition:
             due = time.monotonic() + seconds
@@ -344,8 +347,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _is_of_client(connection: socket.socket, client_process: int | None) -> bool:
-    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if the
-    kernel does not report it: the directory's mode and the proof remain.
+    """Return whether a process of this user, and this process, is at the other end of a Unix domain socket. Returns True if
+    the kernel does not report it; then the directory's mode and the proof still protect the connection.
 
     The proof alone does not show which process connects: a process of this user that replaces our socket by its own can
     pass on the proofs of the two ends.

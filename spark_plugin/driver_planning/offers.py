@@ -80,8 +80,9 @@ def offer(spark: SparkSession) -> bool:
 
 
 def offer_once(spark: SparkSession) -> None:
-    """Do the same as `offer`, unless it was done in this application: an offer that was given up is not repeated. It does not
-    count as done if the session did not want it, or did not have the rule."""
+    """Do the same as `offer`, unless this application has already done it: an offer that failed is not repeated. It does not
+    count if the session has switched the channel off, or lacks the rule.
+    """
     if spark.sparkContext not in _loads:
         offer(spark)
 

@@ -50,8 +50,9 @@ class Planning:
 
 
 def planned(body: bytes, keep: Callable[[str | None, Any], None] | None = None) -> bytes:
-    """Return what Spark's own worker would write for a planning. keep: takes the request's scan id and the reader of a scan.
-    Raises the errors of planning."""
+    """Return the bytes that Spark's own worker would write as the result of a planning. keep: stores the reader of a scan
+    under the request's scan id. Raises the errors of planning.
+    """
     planning = Planning.parse(body)
     source, schema = unpickled(planning.data_source), data_type_of_json(planning.schema)
     assert isinstance(schema, StructType), planning.schema

@@ -58,6 +58,7 @@ def committed_write(body: bytes) -> bytes:
 
 
 def _parts(body: bytes) -> Iterator[bytes | None]:
+    """The messages of a body, after its first byte, each after its length."""
     yield body[:1]
     place = 1
     while place < len(body):

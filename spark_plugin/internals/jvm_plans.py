@@ -153,6 +153,7 @@ _PYTHON_TABLES = ("PythonTable", "MetadataTable")
 
 
 def _is_pinned(plan: Any, source: str) -> bool:
+    """Whether the relation reads one fixed version, so that each read returns the same rows."""
     if class_of(plan) != "DataSourceV2Relation":
         return False
     if class_of(plan.table()) == "SourceTable":

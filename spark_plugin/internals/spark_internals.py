@@ -93,11 +93,11 @@ class SparkInternals:
         executors = self._spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return any(executor.numRunningTasks() > 0 for executor in executors)
 
-    def holds_tables(self) -> bool:
+    def has_cached_tables(self) -> bool:
         """Whether Spark caches rows of any table or frame in memory."""
         return not self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
-    def held_tables(self) -> list[tuple[str, str]]:
+    def cached_delta_tables(self) -> list[tuple[str, str]]:
         """Return the names, as SQL text, and the paths of Delta tables whose rows Spark caches by name; none if the JVM does not
         have our catalogs. Raises NotImplementedError for a Spark that stores them elsewhere."""
         if not self.has_java_class("pydelta.catalog.Catalogs"):

@@ -46,6 +46,7 @@ class JobCounts:
         self._finished_jobs: dict[int, int] = {}  # job -> tasks
 
     def tasks(self) -> tuple[int, int]:
+        """Return the numbers of finished tasks and of all tasks in the group's jobs since this object was made."""
         done, known = 0, 0
         for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._earlier_jobs - set(self._finished_jobs):
             job_done, job_known, is_finished = self._of_job(job)

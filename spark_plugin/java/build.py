@@ -4,8 +4,11 @@
     python -m spark_plugin.java.build --force                      # in any case
     python -m spark_plugin.java.build --spark-jars /opt/spark/jars # for the Spark with these jars; it needs no pyspark
 
-It uses the javac of a JDK (JAVA_HOME, or else PATH), and Spark's own jars. A warning of the oldest javac, 17, is an error.
-Equal sources give equal jars, byte by byte.
+    spark_plugin/java/<package>/Name.java               package pydelta.<package>, for all versions of Spark
+    spark_plugin/java/spark_4_1/<package>/Name.java     the same for Spark 4.1 alone; it replaces a common source of the same path
+
+The result is a file such as spark_plugin/jars/pydelta-spark-4.3.jar. The build uses the javac of a JDK (JAVA_HOME, or else
+PATH), and Spark's own jars. A warning of the oldest javac, 17, is an error. Equal sources give equal jars, byte by byte.
 """
 
 from __future__ import annotations

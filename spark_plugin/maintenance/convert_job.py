@@ -76,12 +76,13 @@ def _runner(spark: SparkSession) -> AtTable:
 
 
 def _read_footers(spark: SparkSession, reading: FooterReading, files: pa.Table) -> pa.Table:
+    """Return the footers of the files: read here if they are few, and otherwise in tasks."""
     if files.num_rows <= _FILES_A_TASK:
         return at_table(spark, partial(read_here, reading, files))
-    parts = [_alone(part) for part in parts_of(files, _FILES_A_TASK)]
+    parts = [_copied(part) for part in parts_of(files, _FILES_A_TASK)]
     return pa.concat_tables(in_tasks(spark, parts, partial(read_footers, reading)))
 
 
-def _alone(part: pa.Table) -> pa.Table:
+def _copied(part: pa.Table) -> pa.Table:
     """Return a copy: a slice would travel together with the whole table that it was cut from."""
     return part.take(pa.array(range(part.num_rows)))

@@ -56,6 +56,7 @@ def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore
 
 
 def _groups(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
+    """Yield the copies of each task: up to _TASK_BYTES and _TASK_FILES, and at least one."""
     group: list[Copy] = []
     group_bytes = 0
     for copy in copies:

@@ -81,6 +81,7 @@ def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.Re
     wrote."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Write one file of each group of pieces that follow each other."""
         answer_promptly()
         rows = (row for batch in batches for row in zip(batch.column(0).to_pylist(), batch.column(2), strict=True))
         for file, of_file in groupby(rows, key=lambda row: row[0]):

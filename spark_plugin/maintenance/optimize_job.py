@@ -125,6 +125,7 @@ class SparkBinWriters:
         return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
+        """Split the rows of all bins by file in one shuffle, and write each file in its own task."""
         with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
         first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
         shares = [

@@ -52,8 +52,8 @@ from spark_plugin.merge.merge_scopes import MergeScopes, evaluated_in_place, fir
 from spark_plugin.merge.merge_source import (
     Source,
     SourceFacts,
+    cached_source,
     facts_without_rows,
-    held_source,
     reads_table,
     source_facts,
     unread_source,
@@ -87,8 +87,8 @@ def merge(
 
     Raises the errors of effective_clauses, ResolvedMerge.of and StoreAssignment before anything runs; MultipleMatchesError
     (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE) if several rows of the source match one of the target, unless
-    matched rows are only deleted, or there are only inserts; conflicts as Transaction.commit. In these cases nothing
-    is committed, and no file is left.
+    matched rows are only deleted, or there are only inserts; conflicts as Transaction.commit. In these cases nothing is
+    committed and no file remains.
     """
     return run_with_cached_source(MergeRequest.of(spark, table, alias, source, condition, clauses, evolves).run)
 
@@ -140,7 +140,7 @@ class MergeRequest:
         return cls(spark, table, alias, source, condition, clauses, evolves)
 
     def run(self, level: StorageLevel) -> DmlResult:
-        with self._open() as (target, resolved, rows), held_source(resolved, level) as source:
+        with self._open() as (target, resolved, rows), cached_source(resolved, level) as source:
             return MergeRun(target, resolved, rows, source).run()
 
     @contextmanager
@@ -220,7 +220,7 @@ class MergeRun:
         if reads_table(self.merge.source, self.target.table):
             dml.transaction.read_rows()
         elif changes_every_match(self.merge.clauses) or not self.merge.of_kind("not matched"):
-            dml.transaction.only_taken_rows_matter()  # otherwise a row that stays may be why another row is not inserted
+            dml.transaction.only_deleted_rows_matter()  # otherwise a row that stays may be why another row is not inserted
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
         return run_changes(self.target, self._changed_rows(target_rows, facts), self._parameters(), self._metrics(facts))
 
@@ -259,6 +259,7 @@ class MergeRun:
         limits = facts.restriction
         if limits is not None and clauses:
             conditions = [condition.column for condition in clauses if condition is not None]
+            # A clause without a condition applies to any row that has no match.
             limits = reduce(or_, conditions, limits) if len(conditions) == len(clauses) else None
         frame = self.target.frame if limits is None else self.target.frame.where(limits)
         needed_rows = self.target.needed_rows(frame, limits)
@@ -296,6 +297,7 @@ class MergeRun:
         return placed.hint("rebalance", *keys).select(*changed.columns)
 
     def _places(self, matched: bool) -> list[Column]:
+        """Return the columns with the row's address; null for rows that are only inserted."""
         kinds = {FILE: ("file_number", "int"), ROW: ("row_index", "bigint")}
         if self.target.dml.row_ids is not None:
             kinds[ROW_ID] = ("row_id", "bigint")

@@ -35,14 +35,14 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
     """
     rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
-    inserts, lone = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
+    keeps_source, keeps_target = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
     limit = broadcast_limit(target_rows) if facts.equal else sys.maxsize
-    if lone or (not inserts and facts.source_bytes <= limit):
-        send = facts.source_bytes <= limit and not (inserts and facts.equal)
-        sent = F.broadcast(rows) if send else rows
-        return target_rows.join(sent, condition, "full_outer" if inserts else ("left_outer" if lone else "inner"))
+    if keeps_target or (not keeps_source and facts.source_bytes <= limit):
+        is_broadcast = facts.source_bytes <= limit and not (keeps_source and facts.equal)
+        how = "full_outer" if keeps_source else ("left_outer" if keeps_target else "inner")
+        return target_rows.join(F.broadcast(rows) if is_broadcast else rows, condition, how)
     matched = bool(merge.of_kind("matched"))
-    how = "left_anti" if not matched else ("left_outer" if inserts else "inner")
+    how = "left_anti" if not matched else ("left_outer" if keeps_source else "inner")
     if not source.is_cached or facts.key_bytes > limit:
         return rows.join(target_rows, condition, how)
     matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))

@@ -1,6 +1,6 @@
 """The source of a MERGE: it is computed once, and its keys limit the rows of the target.
 
-with held_source(merge) as source:
+with cached_source(merge) as source:
     source.frame, source.rows
     restriction(merge, source)      # a condition on the target that is true for every matching row
 """
@@ -48,7 +48,7 @@ SOURCE_ROW = "__pydelta_source_row"
 """A unique number of each row of the source."""
 
 _FEW_KEYS = 1000
-_HELD_BYTES = 64 * 1024 * 1024
+_MOST_CACHED_BYTES = 64 * 1024 * 1024
 _ROW_BYTES = 32
 _TEXT_BYTES = 8
 _MANY_BYTES = 2**62
@@ -65,7 +65,7 @@ class Source:
 
 
 @contextmanager
-def held_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
+def cached_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]:
     """Yield the source so that each read of it returns the same rows. Its cached rows are deleted at the end.
 
     It is read several times: for its keys, and for the join. So it is computed once and cached on the executors, without its
@@ -90,7 +90,7 @@ def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
     # A file may be missing when the source is read for the second time.
     skips_files = is_on(frame.sparkSession, IGNORE_MISSING_FILES, default=False)
     repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
-    return repeats and internals.estimated_bytes(frame) > _HELD_BYTES
+    return repeats and internals.estimated_bytes(frame) > _MOST_CACHED_BYTES
 
 
 def reads_table(source: DataFrame, table: TablePath) -> bool:
@@ -179,6 +179,9 @@ def facts_without_rows(merge: ResolvedMerge, source: Source) -> SourceFacts:
 
 
 def _bounds(parts: ConditionParts) -> list[_Bound]:
+    """Return the comparisons whose least and greatest source value limit the target's values. Only rows that fulfil the
+    condition's other parts about the source count.
+    """
     of_source = reduce(and_, parts.of_source) if parts.of_source else None
     return [
         _Bound(part.target, part.operator, part.source if of_source is None else F.when(of_source, part.source), part.data_type)
@@ -261,7 +264,8 @@ def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | N
                 condition = bound.target > low
             case _:
                 condition = bound.target >= low
-    return condition | bound.target.isNull() if bound.comparison == "<=>" and count < aggregated["rows"] else condition
+    source_has_nulls = count < aggregated["rows"]
+    return condition | bound.target.isNull() if bound.comparison == "<=>" and source_has_nulls else condition
 
 
 def _is_unique(frame: DataFrame, equal: Sequence[_Bound]) -> bool:

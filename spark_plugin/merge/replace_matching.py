@@ -42,7 +42,7 @@ from spark_plugin.merge.merge_job import MergeRun, run_with_cached_source
 from spark_plugin.merge.merge_job_clauses import ResolvedMerge
 from spark_plugin.merge.merge_job_join import broadcast_limit
 from spark_plugin.merge.merge_rows import MergeRows
-from spark_plugin.merge.merge_source import SourceFacts, held_source
+from spark_plugin.merge.merge_source import SourceFacts, cached_source
 from spark_plugin.options.settings import TablePath, is_case_sensitive
 from spark_plugin.schema_conversion import from_spark_schema
 from spark_plugin.tasks.run_near_table import at_table
@@ -94,7 +94,7 @@ class _Request:
             resolved = self._resolved(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=evolves))
             rows.check()
-            with held_source(resolved, level) as source:
+            with cached_source(resolved, level) as source:
                 return _ReplaceRun(target, resolved, rows, source, self.matching, request).run()
 
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:

@@ -1,7 +1,7 @@
 """A session's settings from the catalogs, which are Java and know options only by name (java/tables/Source.java).
 
     rule.tell("settings", "\\n".join(SETTINGS))            # the names, once a session
-    options = with_session(options)                       # in the worker: the option TOLD becomes the option SESSION
+    options = with_session(options)                       # in the worker: the option CATALOG_SETTINGS becomes the option SESSION
 
 The meaning of the settings is defined once, here and in `settings.py`, for both ways.
 """
@@ -25,7 +25,7 @@ from spark_plugin.options.common import (
 from spark_plugin.options.read_limits import PARQUET_TASKS_PER_CORE, PYTHON_TASKS_PER_CORE
 from spark_plugin.options.storage import session_storage
 
-TOLD = "pydelta.told"
+CATALOG_SETTINGS = "pydelta.told"
 READ_LEASE = "spark.pydelta.readLease"
 IGNORE_MISSING_FILES = "spark.sql.files.ignoreMissingFiles"
 COORDINATOR = "spark.pydelta.coordinator"
@@ -82,11 +82,11 @@ def as_option(settings: Mapping[str, Any]) -> str:
 
 
 def with_session(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options with SESSION in place of TOLD, or unchanged if TOLD is missing."""
-    text = next((value for name, value in options.items() if name.lower() == TOLD), None)
+    """Return the options with SESSION in place of CATALOG_SETTINGS, or unchanged if CATALOG_SETTINGS is missing."""
+    text = next((value for name, value in options.items() if name.lower() == CATALOG_SETTINGS), None)
     if text is None:
         return dict(options)
-    remaining_options = {name: value for name, value in options.items() if name.lower() != TOLD}
+    remaining_options = {name: value for name, value in options.items() if name.lower() != CATALOG_SETTINGS}
     settings = json.loads(text)
     path = next((value for name, value in remaining_options.items() if name.lower() == "path"), "")
     storage = storage_part(settings["confs"], settings["hadoop"], path)
@@ -95,6 +95,8 @@ def with_session(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _partitions(confs: Mapping[str, str], default_parallelism: int | None, per_core: int) -> int | None:
+    """Return the number of tasks that a scan should have: the session's setting, or a number per core; None if neither is
+    known."""
     least_partitions = confs.get(LEAST_PARTITIONS)
     if least_partitions is not None:
         return int(least_partitions)

@@ -17,12 +17,12 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions, is_storage_option
 from delta_py.types.names import split_list, unquoted
 from spark_plugin.options.common import (
-    ASKED_SCHEMA,
     CHANGE_FEED,
     DISABLED,
     FACTS,
     FILES,
     SESSION,
+    USER_SCHEMA,
     VIEW,
     VIEW_LIMIT,
     SessionSettings,
@@ -64,7 +64,7 @@ _READ_NAMES = (
     VIEW,
     VIEW_LIMIT,
     FILES,
-    ASKED_SCHEMA,
+    USER_SCHEMA,
     FACTS,
     DISABLED,
 )
@@ -169,7 +169,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         view=known_options.get(VIEW, "table"),
         view_limit=int(known_options[VIEW_LIMIT]) if VIEW_LIMIT in known_options else None,
         files=known_options.get(FILES),
-        user_schema=known_options.get(ASKED_SCHEMA),
+        user_schema=known_options.get(USER_SCHEMA),
         session=session,
         storage=storage_options(options, storage_of_session(known_options)),
     )

@@ -180,6 +180,7 @@ def read_otherwise(spark: Any, text: str) -> str | None:
     if "${" in text and is_on(spark, VARIABLES):
         return VARIABLES
     setting = next((name for mark, name in _TEXT_SETTINGS.items() if mark in text and is_on(spark, name, default=False)), None)
+    # This setting has no effect without ANSI mode.
     return None if setting == _QUOTES and not is_on(spark, "spark.sql.ansi.enabled") else setting
 
 

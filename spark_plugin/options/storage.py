@@ -91,7 +91,7 @@ _AMAZON = re.compile(r"(?:https?://)?s3[.-](?:(?P<region>[a-z0-9-]+)\.)?amazonaw
 
 
 def _of_s3a(settings: Mapping[str, str], address: Address) -> dict[str, str]:
-    """A bucket's own settings (`fs.s3a.bucket.<name>.*`) take precedence over the others."""
+    """A bucket's own settings (`fs.s3a.bucket.<name>.*`) take precedence over the general ones."""
 
     def setting(name: str) -> str | None:
         return settings.get(f"fs.s3a.bucket.{address.container}.{name}") or settings.get(f"fs.s3a.{name}") or None

@@ -82,8 +82,8 @@ def _without_confs(options: Mapping[str, str]) -> dict[str, str]:
     if key is None:
         return dict(options)
     settings = json.loads(options[key])
-    unmeant = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
-    settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in unmeant}
+    of_batches = {WRITE_CONFS[name] for name in _NOT_IN_STREAMS if name in WRITE_CONFS}
+    settings[CONFS] = {name: value for name, value in (settings.get(CONFS) or {}).items() if name not in of_batches}
     return {**options, key: json.dumps(settings)}
 
 
@@ -178,6 +178,7 @@ def is_stream_read(options: Mapping[str, str]) -> bool:
         return STREAM.lower() in lowercase_options
     feed = any(lowercase_options.get(name.lower(), "false").lower() == "true" for name in CHANGE_FEED)
     starts = any(name.lower() in lowercase_options for name in _STARTS)
+    # In a batch only the change feed has a start, and always one; but never the version "latest".
     return starts != feed or lowercase_options.get("startingversion", "").lower() == "latest"
 
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 MARKER_KEY = "pydelta.pruning"
 _START = "start"
-_NOT_ASKED = "the pruning rule does not ask for Spark's Parquet reader"
+_NOT_REQUESTED = "the pruning rule does not ask for Spark's Parquet reader"
 
 
 class NativeWish(Enum):
@@ -110,7 +110,7 @@ class ScanRequest:
     wants_statistics: bool = False
     wants_metadata_column: bool = False
     native: NativeWish | None = None
-    why_not_native: str = _NOT_ASKED
+    why_not_native: str = _NOT_REQUESTED
     is_columnar: bool = False
     why_not_columnar: str = ""
     log_question: LogQuestion | None = None
@@ -134,7 +134,7 @@ class ScanRequest:
             wants_statistics=bool(request.get("statistics", False)),
             wants_metadata_column=bool(request.get("metadata_column", False)),
             native=None if native is None else NativeWish(native),
-            why_not_native=str(request.get("why_not_native", _NOT_ASKED)),
+            why_not_native=str(request.get("why_not_native", _NOT_REQUESTED)),
             is_columnar=bool(request.get("columnar", False)),
             why_not_columnar=str(request.get("why_not_columnar", "")),
             log_question=_log_question(request.get("question")),

@@ -112,10 +112,10 @@ def _build_table(
     defaults: Mapping[str, str] | None = None,
 ) -> int:
     from delta_py.definition.create import define_table
-    from delta_py.definition.replace import build_table, is_taken
+    from delta_py.definition.replace import build_table, has_table
     from delta_py.types.schema import parse_schema
 
-    if mode == "createIfNotExists" and is_taken(store):
+    if mode == "createIfNotExists" and has_table(store):
         defaults = None  # they are for new tables, and may not fit this one
 
     definition = define_table(

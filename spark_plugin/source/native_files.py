@@ -199,8 +199,9 @@ def _is_quicker(scan: Scan, simple: pa.ChunkedArray) -> tuple[bool, str]:
 
 
 def _has_large_groups(state: ScanState, files: pa.Table) -> bool:
-    """Check the largest file, which likely represents the files with most of the bytes. Returns False if its footer cannot be
-    read at once. files: simple ones, which lie on this machine."""
+    """Check the largest file: most bytes are likely in files like it. Returns False if its footer cannot be read at once.
+    files: files on this machine without deletion vectors or other special cases.
+    """
     largest = files.slice(int(np.argmax(files["size"].to_numpy())), 1).select(["path", "size"]).to_pylist()[0]
     try:
         rows = rows_of_first_group(state.store, largest["path"], largest["size"], most_bytes=read_limits.PARQUET_FOOTER_BYTES)
@@ -255,6 +256,7 @@ def _gain(kind: DataType) -> int:
 
 
 def _is_simple(column: ScanColumn) -> bool:
+    """Return whether Spark's reader returns the column as Python does, without a conversion afterwards."""
     logical = column.logical
     if column.source not in _KINDS or not _is_plain(logical) or column.physical.name.lower() in _RESERVED:
         return False

@@ -22,7 +22,9 @@ FACTS_KEY = "pydelta.facts"
 
 
 def with_table_facts(schema: StructType, pinned: PinnedTable, *, of_writes: bool) -> StructType:
-    """Return the schema with the facts in its first field. of_writes: add how rows are written, which takes longer."""
+    """Return the schema with the facts in its first field. of_writes: add the facts about how rows are written, which take
+    longer to compute.
+    """
     if not schema.fields:
         return schema
     first, *other_fields = schema.fields

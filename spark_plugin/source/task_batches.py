@@ -103,8 +103,9 @@ class _Relabel:
 
 
 def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Spark compares names and nullability at every depth, and a user's own schema may differ from the table's in these. Shapes
-    get their SRIDs."""
+    """Return the batch with the names and nullability of `schema`, at every depth, because Spark compares them and a user's
+    own schema may differ from the table's. Geometries and geographies get their SRIDs.
+    """
     if batch.schema.equals(schema):
         return batch
     if any(has_shapes(kind) for kind in schema.types):

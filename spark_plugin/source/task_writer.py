@@ -68,7 +68,7 @@ class DeltaWriter(PromptTask, BatchWriter):
         try:
             commit_write(plan.state.store, plan, _written(messages))
         except ProtocolChangedException:
-            # Another writer created the table in the meantime, and our files are deleted: that is what `ignore` means.
+            # Another writer created the table in the meantime. In mode `ignore` this is no error, and our files are deleted.
             if mode != "ignore":
                 raise
 

@@ -132,6 +132,7 @@ def _merge(words: Words) -> Change:
 
 
 def _when(words: Words) -> WhenClause:
+    """Parse a WHEN clause, after the word WHEN."""
     inserts = words.take("NOT")
     words.expect("MATCHED")
     by_source = inserts and words.take("BY", "SOURCE")
@@ -149,6 +150,7 @@ def _when(words: Words) -> WhenClause:
 
 
 def _inserted(words: Words) -> Assignments | None:
+    """Parse INSERT (...) VALUES (...); None for INSERT *."""
     words.expect("INSERT")
     if words.take("*"):
         return None

@@ -226,6 +226,7 @@ def _utility(words: Words) -> Utility | None:
 def _optimize(words: Words) -> Optimize:
     words.sure()
     after_name = ("FULL", "WHERE", "ZORDER", ".", ";")
+    # OPTIMIZE FULL t and OPTIMIZE t FULL are the same. FULL before one of these words is the table's name.
     full = words.at("FULL") and words.left > 1 and not any(words.at(word, ahead=1) for word in after_name)
     if full:
         words.expect("FULL")
@@ -278,6 +279,7 @@ def _restore(words: Words) -> Restore:
 
 
 def _version(words: Words) -> Version | None:
+    """Parse VERSION AS OF or TIMESTAMP AS OF, in all spellings; None if neither is next."""
     ahead = 1 if words.at("FOR") else 0
     for word in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
         if words.at(word, "AS", "OF", ahead=ahead):
@@ -349,6 +351,7 @@ def _replace(words: Words) -> Clone | None:
 
 
 def _clone(words: Words, *, creates: bool = True, replaces: bool) -> Clone | None:
+    """Parse the rest of a statement that may make a clone; None if it makes none."""
     if_not_exists = words.take("IF", "NOT", "EXISTS")
     table = words.table()
     shallow = words.take("SHALLOW", "CLONE")

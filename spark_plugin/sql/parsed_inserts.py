@@ -50,7 +50,8 @@ class WrittenQuery:
         return self.values
 
     def with_defaults(self, default_of: Callable[[int], str]) -> WrittenQuery:
-        """The same as ParsedQuery.with_defaults."""
+        """Return the query with SQL for each value that is the word DEFAULT. If the rows that it selects from have a column of
+        this name, the word means the column: then the query stays as it is."""
         if self.rows and any(isinstance(piece, int) for piece in self.pieces) and has_default(spark_sql(self.spark, self.rows)):
             return replace(self, pieces=(self.text,))
         return replace(self, pieces=tuple(default_of(piece) if isinstance(piece, int) else piece for piece in self.pieces))

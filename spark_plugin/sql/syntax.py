@@ -267,9 +267,11 @@ class Words:
     def text_until(self, *stops: tuple[str, ...]) -> str:
         """Return the text as it is written, except parameters, up to one of these words outside of brackets and CASE, to the
         bracket that closes after it, or to the end. Raises if there is no text."""
-        start, brackets, cases, last, text, first = self.place, 0, 0, None, "", self._next
+        text, start = "", self.place  # the text so far; where the part begins that follows it as it is written
+        brackets = cases = 0  # how many are open
+        first, last = self._next, None
         while (token := self._token()) is not None and not self.at(";"):
-            is_subquery = self._next == first and self.at("(")
+            is_subquery = self._next == first and self.at("(")  # a bracket may be a stop, but not as the first character
             at_stop = brackets == cases == 0 and not is_subquery and self._at_stop(stops)
             if at_stop or (brackets == 0 and self.at(")")):
                 break
@@ -309,7 +311,7 @@ class Words:
     def _word(self, number: int) -> str | None:
         return self._words[number] if 0 <= number < len(self._words) else None
 
-    def _is_behind(self, number: int, words: Container[str | None]) -> bool:
+    def _follows(self, number: int, words: Container[str | None]) -> bool:
         """Return whether the word before this position is one of these, and not the name of a field."""
         return self._word(number - 1) in words and self._word(number - 2) != "."
 
@@ -319,8 +321,8 @@ class Words:
         if not any(self.at(*stop, ahead=ahead) for stop in stops):
             return False
         number = self._next + ahead
-        is_subquery = self._word(number) == "(" and self._is_behind(number, _BEFORE_OPERAND)
-        return not is_subquery and not (self._word(number) == "FROM" and self._is_behind(number, ("DISTINCT",)))
+        is_subquery = self._word(number) == "(" and self._follows(number, _BEFORE_OPERAND)
+        return not is_subquery and not (self._word(number) == "FROM" and self._follows(number, ("DISTINCT",)))
 
     def _begins_case(self, stops: tuple[tuple[str, ...], ...]) -> bool:
         """Return whether the word here is a CASE and not a column: its WHEN comes before anything that ends an operand."""
@@ -335,6 +337,7 @@ class Words:
             if brackets > 0:
                 continue
             at_stop = self._at_stop(stops, ahead)
+            # WHEN may be a stop too (in MERGE). Directly after the CASE it can only be the CASE's own.
             if word == "WHEN" and (ahead == 1 or not at_stop):
                 return True
             if at_stop or word in (",", "THEN", "ELSE") or self._ends_case(self._next + ahead):
@@ -343,18 +346,23 @@ class Words:
 
     def _ends_case(self, number: int) -> bool:
         """Return whether the word there is an END and not a column."""
-        is_column = self._word(number - 1) == "." or self._is_behind(number, _BEFORE_OPERAND)
+        is_column = self._word(number - 1) == "." or self._follows(number, _BEFORE_OPERAND)
         return self._word(number) == "END" and not is_column
 
     def _is_field(self) -> bool:
-        """Return whether the colon here belongs to a field, v:a, and begins no parameter."""
+        """Return whether the colon here selects a field of a variant, as in v:a. Otherwise it begins a parameter, as in :a.
+
+        A field's colon directly follows a name or a closing bracket. After a keyword (SELECT:a) both are possible: then it is a
+        parameter if one of this name has a value.
+        """
         if not self.at(":") or self._next == 0:
             return False
-        before, place = self._tokens[self._next - 1], self._tokens[self._next].start
-        last = self.text[before.end]
-        if before.end + 1 != place or not (last.isalnum() or last in "_`)]"):
+        token_before, colon = self._tokens[self._next - 1], self._tokens[self._next]
+        is_adjacent = token_before.end + 1 == colon.start  # `end` is the position of the token's last character
+        last_character = self.text[token_before.end]
+        if not is_adjacent or not (last_character.isalnum() or last_character in "_`)]"):
             return False
-        return not (self._is_behind(self._next, _BEFORE_PARAMETER) and self._has_value())
+        return not (self._follows(self._next, _BEFORE_PARAMETER) and self._has_value())
 
     def _has_value(self) -> bool:
         """Return whether the word after the colon here names a parameter that has a value. Otherwise a column may have a name

@@ -53,6 +53,7 @@ def install(spark: Any) -> bool:
 
 
 def _install(spark: Any) -> None:
+    """Upload the classes and enter them as catalogs. The first statement shows whether the server loads them."""
     if conf(spark, catalog_conf("pydelta")) is not None:  # set by another client of this session, or by another user
         unity_names.install(spark)
         return

@@ -63,6 +63,7 @@ def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
 
 
 def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
+    """Parse the arguments. As in Spark, those by position come before those by name."""
     by_name = {parameter.name: parameter for parameter in procedure.parameters}
     arguments: dict[str, Any] = {}
     is_named = False
@@ -103,6 +104,7 @@ def _argument(words: Words, parameter: Parameter) -> Any:
 
 
 def _checked(words: Words, value: Any, parameter: Parameter) -> Any:
+    """Return the value if it has the parameter's type. A boolean is no number, and collections have only texts and nulls."""
     fits = isinstance(value, _TYPES[parameter.type]) and (parameter.type == "BOOLEAN" or not isinstance(value, bool))
     fits = fits and not (isinstance(value, int) and not -(2**63) <= value < 2**63)
     parts = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()

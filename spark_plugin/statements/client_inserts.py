@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")
 _BEGINNINGS = (*((word,) for word in _QUERIES), *(("(", word) for word in _QUERIES))
 _INSERTS = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"), ("INSERT", "WITH", "SCHEMA"))
-_BEHIND_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
+_AFTER_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
 _AFTER_LIST = (
     *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
@@ -50,12 +50,12 @@ def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
         return None
-    if not (_is_asked_of_client(spark, insert) or needs_save(spark, target.place)):
+    if not (_must_run_on_client(spark, insert) or needs_save(spark, target.place)):
         return None
     return write_insert(spark, target, insert, short_alias(insert.target.alias, insert.target.parts, target))
 
 
-def _is_asked_of_client(spark: SparkSession, insert: ParsedInsert) -> bool:
+def _must_run_on_client(spark: SparkSession, insert: ParsedInsert) -> bool:
     """Return whether the server refuses the statement, or writes the rows differently than a saved DataFrame, for every table."""
     if insert.replaces_using or insert.replaces_on is not None or insert.if_not_exists:
         return True
@@ -80,7 +80,7 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
         words.expect("INTO")
     words.take("TABLE")
     parts = words.name()
-    alias = None if overwrites else _alias(words, *_BEHIND_NAME)
+    alias = None if overwrites else _alias(words, *_AFTER_NAME)
     options = _options(words)
     values, open_columns = partition_spec(words) if words.take("PARTITION") else ({}, ())
     if_not_exists = words.take("IF", "NOT", "EXISTS")
@@ -150,7 +150,7 @@ def _partition_value(words: Words) -> str | None:
             return word.lower()
     if words.take("NULL"):
         return None
-    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)
+    kind = next((kind for kind in _WRITTEN_ALIKE if words.take(kind)), None)  # the word before a text, as in DATE '2024-05-01'
     if not words.at_text():
         number = _WHOLE.fullmatch(words.number())
         if number is None:
@@ -176,10 +176,10 @@ def _options(words: Words) -> dict[str, str]:
     return properties_of(words)
 
 
-def _alias(words: Words, *behind: str) -> str | None:
+def _alias(words: Words, *stop_words: str) -> str | None:
     if words.take("AS"):
         return words.part()
-    return None if any(words.at(word) for word in behind) else words.part()
+    return None if any(words.at(word) for word in stop_words) else words.part()
 
 
 def _columns(words: Words) -> tuple[str, ...]:
@@ -205,8 +205,10 @@ def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
     if not text_before:
         return query
     first, *other_pieces = query.pieces
-    starts = str(first).lstrip().upper().startswith("WITH")  # of two WITH the inner one takes precedence
-    pieces = (f"{text_before} (", first, *other_pieces, ")") if starts else (f"{text_before} ", first, *other_pieces)
+    # A query that begins with WITH goes into parentheses: of two WITH the inner one takes precedence.
+    has_with = str(first).lstrip().upper().startswith("WITH")
+    pieces = (f"{text_before} (", first, *other_pieces, ")") if has_with else (f"{text_before} ", first, *other_pieces)
+    # In FROM t INSERT ... SELECT, the rows come from the text before.
     rows = query.rows or ("SELECT *" if text_before.startswith("FROM") else "")
     return replace(query, pieces=pieces, rows=rows and f"{text_before} {rows}")
 
@@ -237,35 +239,43 @@ def _query(spark: SparkSession, words: Words) -> WrittenQuery:
 
 
 def _cut(spark: SparkSession, text: str) -> WrittenQuery:
-    """Split a query at the values that are the word DEFAULT alone: in rows of VALUES, and in the list of one SELECT."""
-    words, selected = Words(text, binds=True), ""
+    """Split a query at the values that are only the word DEFAULT: in the rows of VALUES, or in the list of a simple SELECT.
+
+    Other queries (UNION, SELECT *, a subquery) are one piece.
+    """
+    words, source_rows = Words(text, binds=True), ""
     if words.take("VALUES"):
         rows = list(_rows(words))
     elif words.take("SELECT"):
-        rows = [list(_listed(words, *((word,) for word in _AFTER_LIST)))]
-        if any(_STAR.search(item) for _, item in rows[0]) or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
+        rows = [list(_items(words, *((word,) for word in _AFTER_LIST)))]
+        has_star = any(_STAR.search(item) for _, item in rows[0])
+        if has_star or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
             return WrittenQuery(spark, (text,))
         if words.take("FROM"):
-            selected = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
+            source_rows = f"SELECT * FROM {words.text_until(*((word,) for word in _AFTER_ROWS))}"
     else:
         return WrittenQuery(spark, (text,))
     width = len(rows[0])
-    defaults = {
-        place: number for row in rows for number, (place, item) in enumerate(row[:width]) if item.upper() == "DEFAULT"
-    }
+    return WrittenQuery(spark, _pieces(text, rows, width), width, rows=source_rows)
+
+
+def _pieces(text: str, rows: list[list[tuple[int, str]]], width: int) -> tuple[str | int, ...]:
+    """The text before, between and after the words DEFAULT, and in place of each DEFAULT the position of the value in its row."""
     pieces: list[str | int] = []
     end = 0
-    for place, number in defaults.items():
-        pieces += [text[end:place], number]
-        end = place + len("DEFAULT")
-    return WrittenQuery(spark, (*pieces, text[end:]), width, rows=selected)
+    for row in rows:
+        for column, (start, item) in enumerate(row[:width]):
+            if item.upper() == "DEFAULT":
+                pieces += [text[end:start], column]
+                end = start + len("DEFAULT")
+    return (*pieces, text[end:])
 
 
 def _rows(words: Words) -> Iterator[list[tuple[int, str]]]:
     """Yield the rows of VALUES: each value's position in the text, and the value."""
     while True:
         if words.take("("):
-            yield list(_listed(words))
+            yield list(_items(words))
             words.expect(")")
         else:
             yield [(words.place, words.text_until((",",)))]
@@ -273,8 +283,9 @@ def _rows(words: Words) -> Iterator[list[tuple[int, str]]]:
             return
 
 
-def _listed(words: Words, *behind: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+def _items(words: Words, *stop_words: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield the items of a list with commas, up to one of the words: each item's position in the text, and the item."""
     while True:
-        yield words.place, words.text_until((",",), *behind)
+        yield words.place, words.text_until((",",), *stop_words)
         if not words.take(","):
             return

@@ -123,6 +123,7 @@ def _vacuum(spark: SparkSession, target: Target, request: grammar.Vacuum) -> Dat
 
 
 def _inventory(spark: SparkSession, named: TableName | str) -> DataFrame:
+    """Return the frame of the inventory: the result of a query, or a table."""
     if isinstance(named, str):
         frame: DataFrame = spark_sql(spark, named)
         return frame

@@ -120,6 +120,7 @@ def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedCh
 
 
 def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
+    """Return Spark's plan of the changed rows, and what becomes of the files."""
     dml, chosen = target.dml, target.dml.chosen
     rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"

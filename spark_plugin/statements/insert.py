@@ -25,7 +25,7 @@ from delta_py.expressions import tree
 from delta_py.expressions.sql_text.to_sql import to_sql
 from delta_py.expressions.tree import And, Cast, Comparison, Literal
 from delta_py.protocol.table_config import TableConfig
-from delta_py.row_changes.write_plans import has_own_value
+from delta_py.row_changes.write_plans import is_filled_by_table
 from delta_py.types.names import joined_name
 from delta_py.types.schema import STRING
 from delta_py.types.schema import StructField as DeltaField
@@ -188,8 +188,8 @@ def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: S
 def _alias(spark: SparkSession, insert: ParsedInsert, target: Target, text: str) -> Alias:
     """Return the names that the condition of REPLACE ON may use for the table: its alias, or its name."""
     assert insert.replaces_on is not None
-    named = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
-    return alias_of(spark, named, target, text)
+    parsed = ParsedTarget(insert.target.parts, insert.replaces_on.alias)
+    return alias_of(spark, parsed, target, text)
 
 
 def _replacing_on(
@@ -259,7 +259,9 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
 
 def _check_filled(table: _Table, filled_names: Set[str]) -> None:
     """filled_names: names in lower case."""
-    missing = [f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not has_own_value(f)]
+    missing = [
+        f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not is_filled_by_table(f)
+    ]
     if missing:
         raise InvariantViolationError(
             f"INSERT leaves out {', '.join(missing)}, which is NOT NULL and has no default. Nothing was written. Give it values.",
@@ -273,7 +275,7 @@ def _null_partitions(table: _Table, filled_names: Set[str]) -> Iterator[tuple[st
     """Yield the partition columns that the statement leaves out and for which the table has no rule: an INSERT may do this, a
     saved DataFrame may not. filled_names: names in lower case."""
     for field in table.fields:
-        if field.name in table.partition_columns and field.name.lower() not in filled_names and not has_own_value(field):
+        if field.name in table.partition_columns and field.name.lower() not in filled_names and not is_filled_by_table(field):
             column = table.columns.find(field.name)
             assert column is not None
             yield field.name, F.lit(None).cast(column.dataType)
@@ -300,6 +302,8 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
 def _check_count(
     table: _Table, insert: ParsedInsert, target_names: Sequence[str], query_names: Sequence[str], evolves: bool
 ) -> None:
+    """Raise unless the query has as many columns as the statement fills. With schema evolution it may have more if the
+    statement names no columns."""
     if len(query_names) == len(target_names) or (evolves and len(query_names) > len(target_names) and not insert.columns):
         return
     error_class = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"

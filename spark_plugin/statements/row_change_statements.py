@@ -40,15 +40,17 @@ def counted(spark: SparkSession, rows: int) -> DataFrame:
     return spark.createDataFrame([(rows,)], "num_affected_rows bigint")
 
 
-def alias_of(spark: SparkSession, named: ParsedTarget, target: Target, text: str) -> Alias:
+def alias_of(spark: SparkSession, parsed: ParsedTarget, target: Target, text: str) -> Alias:
     """Return the names that the statement's conditions and values may use for the table: its alias, or its name in the catalog.
-    All parts of that name are used only if columns may have several qualifiers: the history records conditions with the names of
-    the plan. text: of the statement."""
-    if named.alias is None:
-        full_name = named.parts if target.name is None else _whole_name(spark, named.parts)
+    text: of the statement.
+
+    The history records conditions with these names. So it is the name's last part, unless the text has columns like `db.t.id`.
+    """
+    if parsed.alias is None:
+        full_name = parsed.parts if target.name is None else _whole_name(spark, parsed.parts)
         if _has_qualifiers(text, full_name):
             return full_name
-    return short_alias(named.alias, named.parts, target)
+    return short_alias(parsed.alias, parsed.parts, target)
 
 
 def short_alias(alias: str | None, parts: tuple[str, ...], target: Target) -> Alias:

@@ -48,8 +48,7 @@ class ViewedTarget:
 
 def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> ViewedTarget | None:
     """Return the Delta table that a view shows. parts: of the view's name. None for another name, and for a view of another
-    table.
-    statement: DELETE, UPDATE or MERGE.
+    table. statement: DELETE, UPDATE or MERGE.
 
     Raises UnsupportedOperationError (DELTA_UNEXPECTED_PARTIAL_SCAN, DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION,
     DELTA_UNSUPPORTED_SOURCE) for a view that shows other rows, or other columns if they matter, and for a stored view.
@@ -59,7 +58,9 @@ def viewed_target(spark: SparkSession, parts: Sequence[str], statement: str) -> 
     target = None if viewed is None else _target(spark, viewed)
     if viewed is None or target is None:
         return None
-    fault = viewed.fault if viewed.fault not in (None, "columns") else _fault_of_options(viewed) or viewed.fault
+    fault: str | None = viewed.fault
+    if fault in (None, "columns"):  # a fault of the options is worse than one of the columns
+        fault = _fault_of_options(viewed) or fault
     if fault == "columns" and statement == "DELETE":
         return ViewedTarget(target, partial(internals.shown, viewed))
     if fault is not None:

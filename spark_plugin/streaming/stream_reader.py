@@ -134,7 +134,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         check_layout(delta_arrow_schema(output), self._schema)
         self._last_version: int | None = None
         self._place: StreamOffset | None = None
-        self._held: HeldLease | None = None
+        self._lease: HeldLease | None = None
 
     @property
     def writes(self) -> bool:
@@ -203,8 +203,8 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         self._driver.commit(self._reading_from(StreamOffset.from_json(end)))
 
     def stop(self) -> None:
-        if self._held is not None:
-            self._held.release()
+        if self._lease is not None:
+            self._lease.release()
 
     def _reading_from(self, place: StreamOffset) -> StreamOffset:
         """Return the position. The files that the stream still has to read are those of its version, or those that it and later
@@ -212,10 +212,10 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         seconds, version = self._options.batch.lease_seconds, place.version if place.is_initial else max(0, place.version - 1)
         if seconds is None:
             return place
-        if self._held is None:
-            self._held = HeldLease(Lease(self._options.batch.open_store(), version, seconds))
+        if self._lease is None:
+            self._lease = HeldLease(Lease(self._options.batch.open_store(), version, seconds))
         else:
-            self._held.move(version)
+            self._lease.move(version)
         return place
 
     # ------------------------------------------------------------ batches
@@ -238,7 +238,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
             plan = self._plan_tasks(scan, request)
             message, native = plan_message(plan.message(), request.scan_id), plan.native
         parts = partitions_of(scan, self._options.batch.session, message, native)
-        if scan.state != state:
+        if scan.state != state:  # the readers of the tasks do not have the state of this scan
             for part in parts:
                 part.state = scan.state
         return parts
@@ -248,12 +248,13 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return request.predicate if options.batch.pruning and not options.change_feed else None
 
     def _plan_tasks(self, scan: Scan, request: ScanRequest) -> ReadPlan:
+        """Return how the tasks of a batch read its files."""
         from spark_plugin.source.read_plan import plan_tasks  # not needed in a task, which imports this module too
 
         why_not_native = None
         if self._options.change_feed:
             why_not_native = "the rows are changes"
-        elif self._held is not None:
+        elif self._lease is not None:
             why_not_native = "the read keeps a lease, which tasks in Python renew"
         return plan_tasks(scan, request, why_not_native=why_not_native)
 
@@ -269,4 +270,4 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get their files in their partition."""
-        return {**self.__dict__, "_source": None, "_held": None}
+        return {**self.__dict__, "_source": None, "_lease": None}

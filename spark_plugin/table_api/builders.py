@@ -115,6 +115,7 @@ def stored_field(field: StructField) -> StructField:
 
 
 def _plain_texts(kind: DataType) -> DataType:
+    """Return the type with STRING in place of CHAR and VARCHAR."""
     match kind:
         case spark_types.CharType() | spark_types.VarcharType():
             return spark_types.StringType()

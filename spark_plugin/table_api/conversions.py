@@ -143,6 +143,9 @@ def _no_parquet(identifier: str, provider: str) -> UnsupportedOperationError:
 
 
 def _convert_name(spark: SparkSession, name: str, partitions: StructType | None, collect_stats: bool) -> Place:
+    """Convert a table of the catalog, and enter it as a Delta table. A managed table is refused, and a Delta table is left as
+    it is.
+    """
     if os.path.isabs(name) or has_scheme(name):
         raise InvalidOptionError(
             f"{name} is a path and does not say what lies there. Nothing was changed. If it is a directory of Parquet files, "

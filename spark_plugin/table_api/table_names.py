@@ -200,8 +200,8 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
             table=name,
         )
     path = catalog.new_table_path(spark, name, request.location)
-    # A table may exist at a location that was named; then the name is entered for it. A table in the database's own directory was
-    # left by a dropped name, and only createOrReplace replaces it.
+    # If the user names a location, a table may exist there: then the name is entered for it. A table in the database's own
+    # directory belonged to a name that was dropped; only createOrReplace replaces it.
     mode = "create" if request.mode == "createIfNotExists" else request.mode
     managed = request.location is None and catalog.may_be_managed(spark, path)
     try:

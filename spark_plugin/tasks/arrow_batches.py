@@ -63,8 +63,8 @@ def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
             context.setLocalProperty(name, value)
         yield
     finally:
-        for name, present in original_values.items():
-            context.setLocalProperty(name, present)
+        for name, original_value in original_values.items():
+            context.setLocalProperty(name, original_value)
 
 
 def _properties(schema: StructType) -> dict[str, str]:

@@ -36,7 +36,7 @@ _log = logging.getLogger("pydelta")
 
 _VALUE = "value"
 # A schema as text would need a call to the server.
-_GIVEN = StructType([StructField(_VALUE, BinaryType())])
+_ITEM_SCHEMA = StructType([StructField(_VALUE, BinaryType())])
 _ANSWERED = StructType([StructField(_VALUE, StringType())])
 
 
@@ -63,7 +63,7 @@ def each_in_task(spark: Any, items: Sequence[A], work: Callable[[A], T]) -> list
             for item in batch.column(0).to_pylist():
                 yield pa.record_batch({_VALUE: pa.array([to_text(work(pickle.loads(item)))], pa.string())})
 
-    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _GIVEN)
+    frame = spark.createDataFrame([(bytearray(pickle.dumps(item)),) for item in items], _ITEM_SCHEMA)
     return [from_text(row[_VALUE]) for row in frame.mapInArrow(run, _ANSWERED).collect()]
 
 

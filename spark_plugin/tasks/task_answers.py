@@ -72,7 +72,7 @@ _MODULES = {
     "ColumnSummary": "delta_py.table_methods.table_summary",
     "TableSummary": "delta_py.table_methods.table_summary",
     "WrittenFiles": "delta_py.write.data_files",
-    "TakenOut": "delta_py.write.rewrite",
+    "RemovedRows": "delta_py.write.rewrite",
     "TaskChanges": "delta_py.write.task_changes",
     "TouchedRows": "delta_py.write.task_changes",
 }
@@ -105,6 +105,7 @@ class Failure:
 
 
 def _packed_error(error: Exception) -> dict[str, Any]:
+    """An error as JSON: the names of its classes, and its fields."""
     names = [cls.__name__ for cls in type(error).__mro__ if issubclass(cls, Exception)]
     fields: dict[str, Any] = {"text": str(error)}
     if isinstance(error, DeltaError):
@@ -129,6 +130,7 @@ def _packed_or_text(value: Any) -> Any:
 
 
 def _unpacked_error(value: Mapping[str, Any]) -> Exception:
+    """The error of _packed_error, of the nearest class that this process knows."""
     if "message" in value:
         error_classes = {cls.__name__: cls for cls in _classes_from(DeltaError)}
         nearest, *_ = (error_classes[name] for name in value["classes"] if name in error_classes)
@@ -140,8 +142,9 @@ def _unpacked_error(value: Mapping[str, Any]) -> Exception:
 
 
 def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
-    """Yield the class and all its subclasses, except those of the same name that are also an exception of Spark. These are made
-    when an error leaves for the user, and their Spark part cannot be made from a message."""
+    """Yield the class and all its subclasses, except those of the same name that are also an exception of Spark. Those classes
+    are created when an error is raised to the user, and cannot be created from a message alone.
+    """
     yield cls
     for below in cls.__subclasses__():
         if not issubclass(below, PySparkException):

@@ -48,8 +48,9 @@ def _new_task(module: str, name: str) -> Any:
 
 
 def answer_promptly() -> None:
-    """Acknowledge at once everything that arrived on this process's TCP connections. Has no effect if the system has no such
-    option or does not list open files, and over Unix sockets (spark.python.unix.domain.socket.enabled), which delay nothing."""
+    """Acknowledge at once all data that arrived on this process's TCP connections. Has no effect if the system has no such
+    option or does not list open files, and over Unix sockets (spark.python.unix.domain.socket.enabled), which delay nothing.
+    """
     if _QUICKACK is None:
         return
     try:

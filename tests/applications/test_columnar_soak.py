@@ -177,7 +177,7 @@ def test_memory_does_not_grow_with_the_number_of_queries(tmp_path: Path) -> None
     result = run_script(SCRIPT, table, str(MINUTES), "7", timeout_seconds=int(MINUTES * 60) + 900)
     print(json.dumps({name: value for name, value in result.items() if name != "stderr"}))
     assert (result["different"], result["failed"], result["error"], result["backed_off"]) == ([], [], None, 0)
-    assert result["runs"] > 5 * MINUTES and result["scans"] > result["runs"] // 2
+    assert result["runs"] > 5 * MINUTES and result["scans"] > result["runs"] // 3, "half of the runs have the native reader on"
     before, after = result["before"], result["after"]
     assert (before["arrow"], after["arrow"]) == (0, 0)
     assert after["direct"] < before["direct"] + 32 * 2**20, (before, after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 from delta_py import write_delta
 from tests.support.documents.terminals import counts_in, screen_of, shown_lines, written_to_terminal
+from tests.support.spark.connect_port import connect_port
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 12
@@ -57,10 +59,11 @@ def table(tmp_path: Path) -> str:
 @pytest.mark.parametrize(("session", "columns"), [(CLASSIC, 80), (CONNECT, 200)], ids=["classic", "connect"])
 def test_commands_of_spark_show_one_line_each(table: str, session: dict[str, str], columns: int) -> None:
     code = COMMANDS.format(path=table, **session)
-    text = written_to_terminal(code, columns, cwd=ROOT, timeout=300, PYTHONPATH=str(ROOT))
+    with connect_port() if session is CONNECT else nullcontext():
+        text = written_to_terminal(code, columns, cwd=ROOT, timeout=300, PYTHONPATH=str(ROOT))
     _, *of_commands = text.split("BEGIN\r\n")
     assert len(of_commands) == 3
-    for written, name, unit in zip(of_commands, ("OPTIMIZE", "OPTIMIZE", "MERGE"), ("kB", "kB", "tasks"), strict=True):
+    for written, name, unit in zip(of_commands, ("OPTIMIZE", "OPTIMIZE", "MERGE"), ("KiB", "KiB", "tasks"), strict=True):
         lines = [line for line in screen_of(written) if line.strip() and not line.startswith(("WARN", "Using"))]
         assert len(lines) == 1 and lines[0].startswith(f"{name} ━"), written
         counts = counts_in(written, unit)

@@ -33,7 +33,7 @@ LEAVES = {("id",): LONG}
 def snapshot_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotCache]:
     """The cache, for one test alone. Tables of any age are cached."""
     cache = SnapshotCache()
-    monkeypatch.setattr(cached_snapshots, "KEPT", cache)
+    monkeypatch.setattr(cached_snapshots, "SNAPSHOT_CACHE", cache)
     monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)
     yield cache
     cache.forget()

@@ -56,8 +56,9 @@ class TableMerger:
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
-        """The table's columns get the values of the source's columns of the same names; others keep theirs. With merge_schema the
-        table gets the source's other columns too."""
+        """The table's columns get the values of the source's columns with the same names; the table's other columns do not
+        change. With merge_schema the table also gets the source's other columns.
+        """
         if self._can_apply("matched", predicate):
             self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
         return self
@@ -108,6 +109,7 @@ class TableMerger:
     # ------------------------------------------------------------ columns
 
     def _all(self, except_cols: Sequence[str] | None) -> dict[str, str]:
+        """Each column of the source that may be assigned, and its value: SET * and INSERT *."""
         source = self._aliases[1] or "source"
         excluded = set(except_cols or ())
         names = [field.name for field in self._schema if field.name not in excluded and self._is_assigned(field.name)]

@@ -81,6 +81,7 @@ def deletion_masks(snapshot: Snapshot) -> pa.RecordBatchReader:
 
 
 def _masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    """For each file with a deletion vector: its URI, and for each of its rows whether the row is live."""
     for file in plan_scan(snapshot, (), None, ScanOptions()).scan_files():
         if file.deletion_vector is not None:
             location = resolve(snapshot.table_root, file.path)

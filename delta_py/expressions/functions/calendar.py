@@ -50,7 +50,10 @@ DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 def civil(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
-    """Year, month and day of days since 1970-01-01, in the proleptic Gregorian calendar."""
+    """Year, month and day of days since 1970-01-01, in the proleptic Gregorian calendar.
+
+    Howard Hinnant's algorithm civil_from_days: eras of 400 years, and years that begin in March, so the leap day comes last.
+    """
     shifted = days + 719_468
     era = shifted // 146_097
     day_of_era = shifted - era * 146_097

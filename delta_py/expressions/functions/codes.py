@@ -109,6 +109,7 @@ def _ascii(arguments: list[Any], result: DataType) -> Any:
     content, offsets = _content(pc.utf8_slice_codeunits(values, 0, 1))
     padded = np.concatenate([content, np.zeros(4, np.uint8)]).astype(np.int32)
     first, lengths = offsets[:-1], np.diff(offsets)
+    # UTF-8: the first byte has the highest bits of the code point, and each byte after it 6 more.
     tail = [padded[first + place] & 0x3F for place in range(4)]
     head = padded[first]
     codes = np.select(
@@ -159,6 +160,7 @@ def _crc32(arguments: list[Any], result: DataType) -> Any:
     if len(lengths) and lengths.max() > _LONG_BYTES:
         sums = [zlib.crc32(content[start : start + length].tobytes()) for start, length in zip(starts, lengths, strict=True)]
         return with_validity_of(pa.array(sums, pa.int64()), values)
+    # Values that still have a byte at a place come first in this order.
     order = np.argsort(-lengths, kind="stable")
     longest_first = lengths[order]
     state = np.full(len(lengths), 0xFFFFFFFF, np.uint32)

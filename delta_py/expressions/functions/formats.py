@@ -24,6 +24,7 @@ from delta_py.expressions.value_casts import raise_first, without_failures
 from delta_py.types.schema import DATE, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK
 
+# Group 1: a run of one letter. Group 2: quoted text. Neither: other characters.
 _ITEM = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+")
 _UNUSABLE = frozenset("[]{}#")
 
@@ -51,6 +52,7 @@ def _named(names: tuple[str, ...], width: int | None) -> Callable[[Any], Any]:
 
 
 def _written(letters: str, values: Any) -> Any:
+    """The texts of the times for one run of equal pattern letters, such as `yyyy`."""
     match letters[0], len(letters):
         case "y", 1 | 4:
             return _padded(pc.year(values), len(letters))
@@ -81,7 +83,8 @@ def _items(pattern: str) -> list[tuple[str, str]]:
     items, place = [], 0
     while place < len(pattern):
         item = _ITEM.match(pattern, place)
-        if item is None or (_UNUSABLE & set(item.group() if not item[1] else "") and item[2] is None):
+        is_plain_text = item is not None and item[1] is None and item[2] is None
+        if item is None or (is_plain_text and _UNUSABLE & set(item.group())):
             raise not_supported(f"The date pattern {shown(pattern)}")
         if item[1]:
             items.append((item.group(), ""))
@@ -182,7 +185,7 @@ def _try_parse(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments
     if pattern is None:
         return pa.nulls(len(values), INSTANT)
-    return without_failures(lambda given: _wall_clocks(given, pattern), values).cast(INSTANT)
+    return without_failures(lambda array: _wall_clocks(array, pattern), values).cast(INSTANT)
 
 
 def _parse_date(arguments: list[Any], result: DataType) -> Any:

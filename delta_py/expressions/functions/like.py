@@ -25,8 +25,8 @@ def check_pattern(kind: str, pattern: str) -> None:
 
 
 def match_like(values: Any, pattern: str) -> Any:
-    """Whether each text matches. Arrow's own kernel compares the text between two `%` as it is written: with both backslashes
-    of an escaped one."""
+    """Whether each text matches. Arrow's own kernel does not unescape an escaped backslash, so such a pattern becomes a regular
+    expression."""
     if "\\\\" not in pattern:
         return pc.match_like(values, pattern)
     parts = re.findall(r"(?s)\\.|.", pattern)

@@ -177,6 +177,7 @@ def _run_of(name: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _try_divide(name: str) -> Callable[[list[Any], DataType], Any]:
+    """As the operator, with null in place of a divisor 0."""
     def run(arguments: list[Any], result: DataType) -> Any:
         dividend, divisor = arguments
         if isinstance(divisor, pa.Scalar):

@@ -75,6 +75,7 @@ def _matches(values: Any, elements: Any, sought: Any) -> tuple[_Int64, _Int64, A
 
 
 def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of container[key]. `get` is for arrays only, and only `element` accepts long positions."""
     check_count(name, operands, 2, 2)
     container, key = operands[0].data_type, operands[1].data_type
     if isinstance(container, ArrayType):
@@ -114,6 +115,8 @@ def _try_element_at(arguments: list[Any], result: DataType) -> Any:
 def _at_index(
     values: Any, index: Any, *, outside: Callable[[_Flags, _Int64, _Int64], None] | None, from_one: bool = False
 ) -> Any:
+    """The element at the index of each row. outside: called for the indexes outside of a list, to raise; None: they give null.
+    """
     starts, lengths = _starts_and_lengths(values)
     rows_index = _row_values(index, len(values))
     is_valid = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)

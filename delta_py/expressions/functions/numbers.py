@@ -49,7 +49,7 @@ _NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Divi
 def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType, DataType]:
     """The types of an arithmetic operator's operands: equal, or two decimals with their own digits."""
     left, right = first.data_type, second.data_type
-    if VOID in (left, right):
+    if VOID in (left, right):  # null gets the type of the other operand; two nulls are doubles
         left, right = (right, right) if left == VOID else (left, left)
         left, right = (DOUBLE, DOUBLE) if left == VOID else (left, right)
     if isinstance(left, DecimalType) or isinstance(right, DecimalType):
@@ -149,6 +149,7 @@ def _multiply(arguments: list[Any], result: DataType) -> Any:
 
 
 def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
+    """The kernel's result. Raises the overflow if it fails."""
     if isinstance(result, DecimalType):
         return _on_decimals(name, kernel, arguments, result)
     try:
@@ -158,6 +159,9 @@ def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> 
 
 
 def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
+    """Compute in 256 bits, and then round to the result type. Where Arrow's type is the same as Spark's, Arrow's kernel is
+    enough.
+    """
     left, right = (DecimalType(a.type.precision, a.type.scale) for a in arguments)
     exact = left.precision + right.precision + 1 if name == "*" else result.precision
     if exact <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
@@ -237,7 +241,8 @@ def _digits(values: Any) -> int:
 
 
 def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
-    """The decimals at `scale`, with their digits then read at `shown_scale` (so divided by a power of ten)."""
+    """The decimals cast to `scale`, and then the same digits with another scale: 1.5 at scale 2 is 1.50, its digits 150 at
+    shown_scale 0 are 150. Both operands of a quotient are multiplied by the same power of ten, so the quotient is the same."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
     wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
     shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)
@@ -259,6 +264,9 @@ def _remainder(arguments: list[Any], result: DataType) -> Any:
 
 
 def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
+    """dividend - trunc(dividend / divisor) * divisor, computed with integers: both operands in units of the smaller scale
+    step.
+    """
     scale = max(dividend.type.scale, divisor.type.scale)
     top_digits = _digits(dividend) + scale - dividend.type.scale
     bottom_digits = _digits(divisor) + scale - divisor.type.scale
@@ -309,6 +317,7 @@ def _ceil(arguments: list[Any], result: DataType) -> Any:
 
 
 def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_decimals: Any) -> Any:
+    """The numbers as whole ones of the result's type: floor or ceil, by its function for doubles or the one for decimals."""
     if isinstance(result, DecimalType):
         return fit_decimal(on_decimals(wide_decimal(values)), result)
     if pa.types.is_integer(values.type):
@@ -349,8 +358,9 @@ def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
 
 
 def _round_decimals(values: Any, digits: int, result: DecimalType, tie: str) -> Any:
+    """The decimals rounded to so many digits after the point, in the type of the result. tie: what becomes of a half."""
     wide = wide_decimal(values)
-    if digits < -MAX_PRECISION:
+    if digits < -MAX_PRECISION:  # every value rounds to 0; nulls stay null
         wide = pc.multiply(wide.cast(pa.decimal256(40, wide.type.scale)), zero_of(pa.decimal256(1, 0)))
     elif digits < wide.type.scale:
         wide = pc.round(wide, digits, tie)

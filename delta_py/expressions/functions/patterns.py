@@ -99,6 +99,7 @@ def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
 
 
 def _group(values: Any, pattern: str, group: int) -> Any:
+    """The text of the pattern's group of this number."""
     parts = pc.extract_regex(values, to_re2(pattern, named=True))
     if not 0 <= group < parts.type.num_fields:
         raise ExpressionError(
@@ -129,6 +130,7 @@ def _split_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _split(arguments: list[Any], result: DataType) -> Any:
+    """A positive limit is the greatest number of parts; other limits return all."""
     values, pattern = arguments[:2]
     limit = arguments[2] if len(arguments) == 3 else -1
     if pattern is None or limit is None:
@@ -146,6 +148,7 @@ def _wrapped(values: Any) -> Any:
 
 
 def _ilike(arguments: list[Any], result: DataType) -> Any:
+    """LIKE of the lower-case texts and pattern."""
     values, pattern = arguments
     if pattern is None:
         return _nulls(values, pa.bool_())

@@ -50,6 +50,7 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
 
 def matches_empty(pattern: str) -> bool:
     """Whether a pattern (that to_re2 accepts) matches the empty text: its matches are then counted differently."""
+    # Python's re has another name for the end, and does not know these two line ends, which an empty text has not.
     try:
         return re.search(pattern.replace("\\z", "\\Z").replace("\\x{85}", "").replace("\\x{2028}", ""), "") is not None
     except re.error:
@@ -61,6 +62,7 @@ def _refused(pattern: str, what: str) -> Exception:
 
 
 def _plain(pattern: str, place: int, only_tests: bool) -> str:
+    """Translate one ordinary character."""
     character = pattern[place]
     if character == ".":
         return f"[^{_LINE_END}]"
@@ -94,7 +96,8 @@ def _quantified(pattern: str, place: int, result: list[str], translated: str, ch
 
 
 def _escape(pattern: str, place: int) -> tuple[str, int]:
-    following = pattern[place + 1 : place + 2]
+    """Translate the escape at a position; also returns the position after it."""
+    following = pattern[place + 1 : place + 2]  # empty at the end of the pattern
     if following.lower() in _CLASSES and following:
         inside = _CLASSES[following.lower()]
         return (f"[^{inside}]" if following.isupper() else f"[{inside}]"), place + 2
@@ -104,6 +107,7 @@ def _escape(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _group(pattern: str, place: int) -> tuple[str, int]:
+    """Translate the beginning of a group; also returns the position after it."""
     if pattern.startswith("(?:", place):
         return "(?:", place + 3
     if pattern.startswith("(?", place) or pattern.startswith("(*", place):
@@ -112,6 +116,7 @@ def _group(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _class(pattern: str, place: int) -> tuple[str, int]:
+    """Translate the character class at a position; also returns the position after it."""
     start = place
     place += 1
     parts = ["["]

@@ -38,6 +38,9 @@ def _special_pattern(upper: bool) -> str:
 
 
 def _change_case(values: Any, *, upper: bool) -> Any:
+    """Arrow's kernels change one character at a time. This differs from Spark for characters whose other case has several,
+    such as ß, and for the last sigma of a word.
+    """
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
@@ -88,6 +91,7 @@ def _part_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _substring(arguments: list[Any], result: DataType) -> Any:
+    """Positions count from 1, or from the end if negative; 0 is read as 1."""
     values, position = arguments[:2]
     length = arguments[2] if len(arguments) == 3 else 2**31 - 1
     if position is None or length is None:
@@ -159,6 +163,7 @@ def _concat(arguments: list[Any], result: DataType) -> Any:
 
 
 def _replace(arguments: list[Any], result: DataType) -> Any:
+    """Replaces each occurrence, and counts the bytes that the result is longer."""
     values, old = arguments[:2]
     new = arguments[2] if len(arguments) == 3 else ""
     if old is None or new is None:
@@ -188,8 +193,9 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if operands[0].data_type == BINARY:
         raise not_supported(f"{name} on binary")
     constant_integer(name, operands[1])
+    fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)  # only checks the arguments
+    # The length is a constant already, so it keeps its type.
     types = tuple(STRING if place != 1 else operand.data_type for place, operand in enumerate(operands))
-    fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)
     return Signature(types, STRING)
 
 
@@ -225,6 +231,7 @@ def _repeat_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _repeat(arguments: list[Any], result: DataType) -> Any:
+    """The texts repeated, after the bytes of the result were counted."""
     values, count = arguments
     if count is None:
         return pa.nulls(len(values), pa.string())
@@ -248,6 +255,7 @@ def _translate(arguments: list[Any], result: DataType) -> Any:
 
 
 def _unused(values: Any, count: int) -> list[str]:
+    """Characters of the private use area that no value contains."""
     characters: list[str] = []
     for code in range(0xF0000, 0x10FFFE):
         if len(characters) == count:

@@ -45,6 +45,7 @@ def unit_of(text: str | None) -> str | None:
 
 
 def _within_calendar(values: Any) -> Any:
+    """The values, if all of them are near enough to now for Arrow's calendar functions."""
     days = values.cast(pa.date32(), safe=False) if pa.types.is_timestamp(values.type) else values
     ends = pc.min_max(days.cast(pa.int32()))
     if ends["min"].is_valid and (ends["min"].as_py() < _FIRST_DAY or ends["max"].as_py() > _LAST_DAY):
@@ -123,6 +124,7 @@ def _date_diff(arguments: list[Any], result: DataType) -> Any:
 
 
 def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """The signature of a time and a zone. A constant zone is checked at once."""
     argument_type = STRING if name == "timestamp_in_zone" else TIMESTAMP
     signature = fixed(TIMESTAMP, argument_type, STRING)(name, operands)
     zone = operands[1]

@@ -50,7 +50,7 @@ _SYMBOLS = {
 }
 # A word directly before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
-_KEPT_CHARACTERS = 100_000
+_MOST_CACHED_CHARACTERS = 100_000
 _BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
 _NUMBER_STARTS = frozenset("0123456789.")
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA})
@@ -72,15 +72,16 @@ def syntax_tree(sql: str) -> exp.Expression:
 
     Raises ExpressionError: PARSE_SYNTAX_ERROR with the position, or the name of what is not supported.
     """
-    return _kept_tree(sql) if len(sql) <= _KEPT_CHARACTERS else _parsed(sql)
+    return _cached_tree(sql) if len(sql) <= _MOST_CACHED_CHARACTERS else _parsed(sql)
 
 
 @lru_cache(maxsize=16)
-def _kept_tree(sql: str) -> exp.Expression:
+def _cached_tree(sql: str) -> exp.Expression:
     return _parsed(sql)
 
 
 def _parsed(sql: str) -> exp.Expression:
+    """The syntax tree of the text. Raises ExpressionError unless it is exactly one expression."""
     dialect = SparkExpressions()
     try:
         tokens = _mended(sql, dialect.tokenize(sql))
@@ -95,6 +96,7 @@ def _parsed(sql: str) -> exp.Expression:
 
 
 def _unexpected(sql: str, error: ParseError) -> ExpressionError:
+    """The error for a parser's error, which names the word and its position if the parser knows them."""
     details = error.errors[0] if error.errors else {}
     word, place = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
     if not word or place > len(sql) or details.get("description", "").startswith("Required argument"):
@@ -332,6 +334,7 @@ class _Parser(SparkParser):
         return self._chain(self._shift, {TokenType.AMP: exp.BitwiseAnd})
 
     def _shift(self) -> Any:
+        """Parse shifts. The tokenizer gives `<<`, `>>` and `>>>` as two or three separate tokens."""
         left = self._parse_term()
         while self._is_shift():
             symbol = self._curr.token_type

@@ -36,6 +36,7 @@ def text(sql: str, quoted: str) -> str:
 
 
 def _character(sql: str, escape: re.Match[str]) -> str:
+    """The character that an escape in a text means."""
     short, long, octal, other = escape.groups()
     if octal is not None:
         return chr(int(octal, 8))

@@ -177,6 +177,7 @@ class _Printer:
         self.columns: set[Path] = set()
 
     def print(self, node: exp.Expression) -> str:
+        """The text of the expression for Spark. Its depth and number of parts are limited."""
         self._depth += 1
         self._node_count += 1
         if self._depth > _MAX_DEPTH or self._node_count > _MAX_CHARACTERS:
@@ -369,6 +370,7 @@ class _Printer:
 
     @contextmanager
     def _scope(self, names: list[str]) -> Iterator[list[str]]:
+        """Let a lambda function's variables have names that no column has, inside the block. Yields these names."""
         outer, lower = self._variables, [name.lower() for name in names]
         if len(set(lower)) < len(lower):
             raise not_an_expression(self._sql, "a lambda function has two variables of one name")

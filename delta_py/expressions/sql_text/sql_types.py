@@ -67,6 +67,7 @@ def data_type_of(sql: str, type_node: exp.Expression, depth: int = 0) -> DataTyp
 
 
 def _nested(sql: str, kind: object, parts: list[exp.Expression], depth: int) -> DataType:
+    """The type STRUCT, ARRAY or MAP of the parsed parts."""
     if depth > _MAX_DEPTH:
         raise not_supported(f"A type nested more than {_MAX_DEPTH} levels deep")
     if kind == _KINDS.STRUCT:

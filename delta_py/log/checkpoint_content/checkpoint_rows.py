@@ -141,6 +141,7 @@ def removes_from_json(file: LogFile, removes: list[dict[str, Any]]) -> Columns:
 
 
 def _from_json(file: LogFile, bodies: list[dict[str, Any]], kinds: Mapping[str, pa.DataType], needed: Set[str]) -> Columns:
+    """The bodies of file actions as columns. A value of a wrong form is an error in a needed column, and otherwise null."""
     columns: Columns = {}
     for name, kind in kinds.items():
         values = [body.get(name) for body in bodies]
@@ -179,6 +180,7 @@ def adds_of_part(part: ParquetPart, shape: RowShape) -> Iterator[Columns]:
         return
     names = {field.name for field in part.schema.field("add").type}
     leaves = [name for name in _ADD if name in names] + (["stats"] if "stats" in names else [])
+    # Fewer texts than files: some files may have their statistics only in stats_parsed.
     if "stats_parsed" in names and (shape.stats_struct or part.null_count("stats") != part.null_count("path")):
         leaves.append("stats_parsed")
     yield from _typed_columns(part, "add", leaves, _ADD)

@@ -134,6 +134,7 @@ class ParquetPart:
             yield raw
 
     def _batch_rows_with_text(self) -> int:
+        """How many rows a batch may have so that its statistics' texts stay within _BATCH_TEXT_BYTES."""
         place = self._positions.get("add.stats")
         if place is None:  # the column is not text, which is reported when it is read
             return _LEAST_ROWS_WITH_TEXT
@@ -185,15 +186,16 @@ class ParquetPart:
         return list(range(self._footer.num_row_groups))
 
     def _batches(self, columns: list[str], groups: list[int], size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows of the row groups in these columns."""
         with decoding(self.path):
-            with self._lock:
+            with self._lock:  # the source is not thread-safe
                 file = self._opened(self._footer)
             for part in self._fetched(columns, groups):
                 batches = file.iter_batches(size, part, columns, use_threads=True)
                 while (batch := self._next(batches)) is not None:
-                    yield self._sound(batch)
+                    yield self._with_sound_times(batch)
 
-    def _sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_sound_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Correct the times: add time zones, and in files of the hybrid calendar replace old times by null."""
         batch = batch.cast(self._with_zones(batch.schema)) if self._instants else batch
         if not self._is_legacy:
@@ -240,6 +242,7 @@ class ParquetPart:
         return bool(self._null_count(group, leaf) == self._footer.row_group(group).num_rows)
 
     def _null_count(self, group: int, leaf: str) -> int | None:
+        """The number of nulls in the row group's chunk of a leaf; None if it is not known."""
         position = self._positions.get(leaf)
         if position is None:
             return None
@@ -302,6 +305,7 @@ class _Plan:
 
 
 def _plan(part: ParquetPart, add: pa.StructType, requested_stats: RequestedStats) -> _Plan:
+    """Which columns of `add` to read, and whether statistics come from JSON text, from structs, or from both."""
     names = {f.name for f in add}
     columns = ["path", *(name for name in _OTHER_COLUMNS if name in names)]
     parsed_columns, parsed_leaves = _parsed_columns(part, add, requested_stats)
@@ -332,6 +336,7 @@ def _parsed_columns(
         if bounds:
             served[path] = kind
             columns += [".".join(("stats_parsed", bound, *path)) for bound in bounds]
+    # Without a bound of a requested column, stats_parsed is of use only for the number of rows.
     if not served and (requested_stats.leaves or not _has_leaf(parsed, ("numRecords",))):
         return [], {}
     shared = [f"stats_parsed.{name}" for name in ("numRecords", "tightBounds") if parsed.get_field_index(name) >= 0]
@@ -365,7 +370,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
         columns = {name: array.filter(chosen) for name, array in columns.items()}
     count = len(columns["path"])
     json = as_text(columns["stats"]) if "stats" in columns else None
-    kept_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
+    stats_json = all_json(json, columns.get("stats_parsed"), count) if plan.whole else typed_nulls(count, pa.string())
     path_texts = as_text(columns["path"])
     files = pa.record_batch(
         [
@@ -376,7 +381,7 @@ def _raw_files(path: str, add: pa.StructArray, plan: _Plan) -> RawFiles:
             deletion_vectors(columns.get("deletionVector"), count),
             as_type(columns.get("baseRowId"), pa.int64(), count),
             as_type(columns.get("defaultRowCommitVersion"), pa.int64(), count),
-            kept_json,
+            stats_json,
             path_texts,
             as_type(columns.get("tags"), PARTITION_VALUES_TYPE, count),
             as_type(columns.get("clusteringProvider"), pa.string(), count),

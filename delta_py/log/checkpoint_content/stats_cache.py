@@ -140,6 +140,7 @@ def _columns(rows: pa.Table) -> dict[str, pa.Array]:
 
 
 def _batch(stats: FileStats, path: Path) -> pa.RecordBatch:
+    """The statistics of one column as a batch. Without any, it has only the number of rows."""
     if path == _RECORDS:
         return pa.record_batch({"num_records": stats.num_records, "tight_bounds": stats.tight_bounds})
     sides = {"minimum": stats.minimum, "maximum": stats.maximum, "null_count": stats.null_count}

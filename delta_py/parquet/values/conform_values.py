@@ -52,6 +52,7 @@ def value_converter(
 
 
 def _chain(*steps: Convert | None) -> Convert | None:
+    """All steps as one conversion; None if there is none."""
     todo = [step for step in steps if step is not None]
     if len(todo) < 2:
         return todo[0] if todo else None
@@ -138,6 +139,7 @@ def _temporal(data_type: DataType, arrow: pa.DataType, target: pa.DataType, cale
 
 
 def _timestamp(arrow: pa.TimestampType, target: pa.TimestampType, calendar: LegacyCalendar, int96: bool) -> Steps:
+    """To microseconds, and then from the hybrid calendar if an older writer used it."""
     to_micros: Convert | None
     if arrow.unit == "us":
         to_micros = None if arrow == target else lambda array: array.view(target)

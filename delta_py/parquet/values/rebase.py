@@ -161,6 +161,7 @@ def _fixed_zone(offset: int) -> _Zone:
 
 
 def _changes_before_1900(rules: ZoneInfo) -> tuple[Ndarray, Ndarray]:
+    """The wall clock times at which the zone's offset changed between 1800 and 1900, and the offsets from then on."""
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in range(1800, 1901)]
     starts, offsets = [_BEGINNING], [_offset(rules, years[0])]
     for first, last in pairwise(years):

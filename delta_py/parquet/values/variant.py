@@ -248,6 +248,7 @@ class _Layout:
 
 
 def _layout(data: Ndarray, start: Ndarray) -> _Layout:
+    """Where the parts of each object or array begin, from its header."""
     header = data[start].astype(np.int64) >> 2
     is_object = data[start] & 3 == _OBJECT
     is_large = np.where(is_object, header >> 4, header >> 2) & 1
@@ -361,6 +362,7 @@ def _type_number(arrow: pa.DataType) -> int:
 
 
 def _encode_decimals(typed: pa.Array) -> pa.Array:
+    """Decimals in 4, 8 or 16 bytes, by their precision."""
     precision = typed.type.precision
     number, width = (8, 4) if precision <= 9 else (9, 8) if precision <= 18 else (10, 16)
     unscaled = fixed_values(typed, "V16").view(np.uint8).reshape(-1, 16)[:, :width]

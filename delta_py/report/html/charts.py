@@ -71,6 +71,7 @@ def _width(text: str) -> float:
 
 
 def _width_of(character: str) -> float:
+    """The approximate width of a character in the page's font."""
     if (ord(character) > 0x24F and character != "…") or character in "%@m":
         return _WIDEST
     if character.isupper() or character in "w—_<>&":
@@ -79,7 +80,7 @@ def _width_of(character: str) -> float:
 
 
 def _axis_texts(ticks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
-    """Texts at these positions, inside the picture: the first, the last, and as many others as there is room for."""
+    """Texts at these positions, inside the picture: the first, the last, and as many others as fit."""
     drawn, places = [], list[tuple[float, float]]()
     for x, text in [*ticks[:1], *ticks[1:][-1:], *ticks[1:-1]]:
         half = _width(text) / 2
@@ -107,6 +108,7 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
     end of the axis. A narrow page has the labels above the bars, so that the bars can be as wide as the page."""
 
     def draw(width: int) -> tuple[Markup, int]:
+        """The bars one below the other. A narrow picture has the labels above the bars."""
         is_narrow = width == NARROW
         row_height = _TALL_ROW if is_narrow else _ROW
         left = 2 if is_narrow else min(220, 16 + max(_width(bar.label) for bar in bars))
@@ -157,6 +159,7 @@ def columns(label: str, heights: Sequence[float], edges: Sequence[str], texts: S
     texts: above the columns, if they fit."""
 
     def draw(width: int) -> tuple[Markup, int]:
+        """The columns side by side, with their values above them if all values fit."""
         top, bottom, left, right = 22, 180, 4, width - 4
         max_height = max(heights, default=0) or 1
         step = min((right - left) / max(len(heights), 1), 90.0)
@@ -187,6 +190,9 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
     first, last = min(dot.time_ms for dot in dots), max(dot.time_ms for dot in dots)
 
     def draw(width: int) -> tuple[Markup, int]:
+        """One line for each lane, with the dots at their times. Small dots are drawn last, so that large ones do not hide
+        them.
+        """
         is_narrow = width == NARROW
         left = 0 if is_narrow else min(200, 16 + max(map(_width, lanes)))
         row = 44 if is_narrow else 34
@@ -240,6 +246,7 @@ def rectangles(
     """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y."""
 
     def draw(width: int) -> tuple[Markup, int]:
+        """Files as rectangles over two columns, or, if there are too many, shades for the number of files in each cell."""
         top, left, wide, tall = 2, 2, (560 if width > NARROW else width - 4), (340 if width > NARROW else 260)
         parts = [tag("rect", x=left, y=top, width=wide, height=tall, class_="frame")]
         if density:

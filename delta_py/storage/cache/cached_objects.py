@@ -145,6 +145,7 @@ def _footer_of(store: ObjectStore, info: ObjectInfo) -> bytes | None:
     data = _end_of(store, info, _FOOTER_BYTES)
     if data is None or data[-4:] != _PARQUET:
         return None
+    # A Parquet file ends with the footer, its length (4 bytes) and PAR1.
     length = int.from_bytes(data[-8:-4], "little") + 8
     footer_bytes = data if length <= len(data) else _end_of(store, info, length)
     return None if footer_bytes is None or length > len(footer_bytes) else footer_bytes[-length:]

@@ -27,8 +27,9 @@ _PIECE_BYTES = 1 << 20
 
 
 def is_settled(info: ObjectInfo) -> bool:
-    """Whether other content of the same name would be listed differently: because there is an etag, or because all times are at
-    least a minute ago."""
+    """Whether the listing would show that the content changed under the same name: because there is an etag, or because all
+    times are at least a minute ago.
+    """
     if info.etag is not None:
         return True
     latest_ms = time.time() * 1000 - _SETTLED_MS

@@ -114,7 +114,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _open_entry(self, name: str) -> Iterator[int]:
-        """A regular file, open for reading. Raises OSError for anything else, including links; nothing blocks."""
+        """Open a regular file for reading. Raises OSError for anything else, including links; it never blocks."""
         assert _OWN_NAME.fullmatch(name), name
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
         try:

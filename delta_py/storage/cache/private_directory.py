@@ -84,6 +84,7 @@ class _Walk:
         self._fd = os.open("/", _PASS)
 
     def descriptor(self) -> int:
+        """Open the directory step by step, so that nobody can exchange a part of the path that was already checked."""
         try:
             self._check_ancestor()
             while self._remaining_parts:
@@ -94,6 +95,7 @@ class _Walk:
             os.close(self._fd)
 
     def _step(self, name: str) -> None:
+        """Enter the next directory of the path, or follow the link that is there."""
         path = f"{self._reached.rstrip('/')}/{name}"
         try:
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)

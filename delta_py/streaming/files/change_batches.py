@@ -27,7 +27,7 @@ from delta_py.scan.file_groups import COMMIT_VERSION
 from delta_py.storage.store import ObjectStore
 
 _THREADS = 4
-_COMMITS_KEPT, _CHANGES_KEPT = 256, 50_000
+_MOST_CACHED_COMMITS, _MOST_CACHED_CHANGES = 256, 50_000
 
 
 class ChangeReader:
@@ -64,7 +64,9 @@ class ChangeReader:
             self._known.pop(file.version, None)
             self._known[file.version] = file, files
         change_count = sum(files.changed.num_rows for _, files in self._known.values())
-        while len(self._known) > len(commits) and (len(self._known) > _COMMITS_KEPT or change_count > _CHANGES_KEPT):
+        while len(self._known) > len(commits) and (
+            len(self._known) > _MOST_CACHED_COMMITS or change_count > _MOST_CACHED_CHANGES
+        ):
             change_count -= self._known.pop(next(iter(self._known)))[1].changed.num_rows
 
     def _read(self, files: Sequence[LogFile]) -> list[tuple[LogFile, CommitFiles]]:

@@ -64,6 +64,9 @@ class EventTime:
         return sorted_by((LEAST, "path"), self._batches(snapshot, keyed, with_stats), keyed)
 
     def _batches(self, snapshot: Snapshot, schema: pa.Schema, with_stats: bool) -> Iterator[pa.RecordBatch]:
+        """The snapshot's files, with the bounds of their times as numbers. Unknown bounds include all times. timeless: the
+        file may have rows without a time.
+        """
         for batch in snapshot.file_batches({self.path: self.data_type}, want_whole=with_stats):
             assert batch.stats is not None, "statistics of the column were asked for"
             minima = self._numbers(batch.stats.minimum.get(self.path), batch.files.num_rows, _BEFORE_ALL)
@@ -71,12 +74,14 @@ class EventTime:
             nulls = batch.stats.null_count.get(self.path, pa.nulls(batch.files.num_rows, pa.int64()))
             timeless = pc.fill_null(pc.greater(nulls, 0), True)
             only_nulls = pc.fill_null(pc.equal(nulls, batch.stats.num_records), False)
+            # A file with only nulls has no times, so its range is empty.
             minima = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
             maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
             files = batch.files.select(schema.names[:-3])
             yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
+        """Bounds as numbers; `unknown` for missing bounds and for times outside of the years 1 to 9999."""
         if bounds is None:
             return pa.array(np.full(count, unknown), pa.int64())
         plain = bounds.cast(pa.int32()).cast(pa.int64()) if self.data_type == DATE else bounds.cast(pa.int64())

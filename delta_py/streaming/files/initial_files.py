@@ -50,6 +50,7 @@ class InitialFiles:
         self._sorted = None
 
     def _ordered(self, snapshot: Snapshot) -> pa.Table:
+        """The snapshot's files in the order in which the stream reads them: by event time, or by age."""
         with_stats = self._choice.needs_stats
         if self._event_time is not None:
             return self._event_time.files_of(snapshot, self._schema, with_stats=with_stats)

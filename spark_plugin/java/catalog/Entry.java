@@ -24,21 +24,21 @@ import scala.Option;
 /**
  * The entry of one of our tables in the session catalog: where the table is, and the options of CREATE TABLE.
  *
- * ident: for messages. found: the table as the session catalog gives it.
+ * ident: the table's name, for messages. entered: the table as the session catalog returns it.
  */
-record Entry(Identifier ident, Table found) {
+record Entry(Identifier ident, Table entered) {
   /**
-   * The name under which Uploaded notes for the rule that a client of Spark Connect sees an entry only in the columns of its
-   * table.
+   * The key of a setting of the rule: a client of Spark Connect reads a table's entry only from the metadata of the table's
+   * columns.
    */
-  static final String TOLD = "entriesInColumns";
+  static final String ENTRIES_IN_COLUMNS = "entriesInColumns";
 
   private static final String OPTION = "option.";
   private static final Pattern FILE = Pattern.compile("file:(?://(?=/))?(/(?!/).*)", Pattern.DOTALL);
 
-  /** found: as the session catalog gives it. Tables that delta-spark has entered are ours if delta-spark is absent. */
-  static boolean isOurs(Table found) {
-    return isOurs(found.properties().get("provider"));
+  /** Whether the table is one of pydelta. Tables that delta-spark has entered are ours if delta-spark is absent. */
+  static boolean isOurs(Table entered) {
+    return isOurs(entered.properties().get("provider"));
   }
 
   static boolean isOurs(String provider) {
@@ -72,22 +72,22 @@ record Entry(Identifier ident, Table found) {
       throws NoSuchTableException, NoSuchDatabaseException {
     SessionCatalog catalog = session.sessionState().catalog();
     var name = new TableIdentifier(table, Option.apply(database));
-    ObjectNode said = JsonNodeFactory.instance.objectNode();
-    if (database == null && catalog.isTempView(name)) return said.put("type", "VIEW").toString();
+    ObjectNode description = JsonNodeFactory.instance.objectNode();
+    if (database == null && catalog.isTempView(name)) return description.put("type", "VIEW").toString();
     boolean hasDatabase = catalog.databaseExists(database == null ? catalog.getCurrentDatabase() : database);
     if (!hasDatabase || !catalog.tableExists(name)) return null;
-    var found = new V1Table(catalog.getTableMetadata(name));
-    String provider = found.properties().get("provider");
-    String location = found.properties().get("location");
-    said.put("type", found.v1Table().tableType().name());
-    said.put("provider", provider);
-    said.put("tracksPartitions", found.v1Table().tracksPartitionsInCatalog());
-    if (location == null) return said.toString();
-    Map<String, String> options = Source.FORMAT.equalsIgnoreCase(provider) ? new Entry(null, found).options() : new HashMap<>();
+    var entered = new V1Table(catalog.getTableMetadata(name));
+    String provider = entered.properties().get("provider");
+    String location = entered.properties().get("location");
+    description.put("type", entered.v1Table().tableType().name());
+    description.put("provider", provider);
+    description.put("tracksPartitions", entered.v1Table().tracksPartitionsInCatalog());
+    if (location == null) return description.toString();
+    Map<String, String> options = Source.FORMAT.equalsIgnoreCase(provider) ? new Entry(null, entered).options() : new HashMap<>();
     options.put("path", localPath(location));
-    said.put("options", json(options));
-    said.put("columns", found.v1Table().schema().json());
-    return said.toString();
+    description.put("options", json(options));
+    description.put("columns", entered.v1Table().schema().json());
+    return description.toString();
   }
 
   /** Opens the table. option, value: of a version; null for the newest. */
@@ -97,9 +97,9 @@ record Entry(Identifier ident, Table found) {
       throw Errors.of("InvalidOptionError", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS", called("spark_catalog", ident)
           + " stands for a table at one version, and the statement names another. Name the table by its path.");
     }
-    String text = isTold() ? json(options) : null;
+    String text = hasEntriesInColumns() ? json(options) : null;
     if (option != null) options.put(option.toLowerCase(), value);
-    return Source.open(called("spark_catalog", ident), options, found, text);
+    return Source.open(called("spark_catalog", ident), options, entered, text);
   }
 
   /** Opens the changes of rows. range: options of reads, by lower-case names. */
@@ -109,19 +109,19 @@ record Entry(Identifier ident, Table found) {
     return Source.open(called("spark_catalog", ident), options, null, null);
   }
 
-  private static boolean isTold() {
-    return "true".equals(Source.rule().told(TOLD));
+  private static boolean hasEntriesInColumns() {
+    return "true".equals(Source.rule().told(ENTRIES_IN_COLUMNS));
   }
 
   /** The options of reads, by lower-case names, with the path. */
   private Map<String, String> options() {
     var options = new HashMap<String, String>();
-    found.properties().forEach((property, value) -> {
+    entered.properties().forEach((property, value) -> {
       String name = property.toLowerCase();
       if (name.startsWith(OPTION)) options.put(name.substring(OPTION.length()), value);
     });
     Options.refusePrivate(options);
-    options.put("path", localPath(found.properties().get("location")));
+    options.put("path", localPath(entered.properties().get("location")));
     return options;
   }
 

@@ -35,19 +35,19 @@ class SourceChangelog implements Changelog {
   }
 
   /** Options of reads, by lower-case names. label: of the table, for errors. */
-  static Map<String, String> range(String label, ChangelogContext asked) {
-    if (asked.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES) {
+  static Map<String, String> range(String label, ChangelogContext requested) {
+    if (requested.deduplicationMode() == ChangelogContext.DeduplicationMode.NET_CHANGES) {
       throw Errors.unsupported("The net changes of " + label + " cannot be told: its change feed has no ids of rows. Read all "
           + "changes: leave the deduplication mode out.");
     }
     var options = new HashMap<String, String>();
     options.put("readchangefeed", "true");
-    if (asked.range() instanceof ChangelogRange.VersionRange range) {
+    if (requested.range() instanceof ChangelogRange.VersionRange range) {
       options.put("startingversion", moved(range.startingVersion(), range.startingBoundInclusive() ? 0 : 1));
       if (range.endingVersion().isPresent()) {
         options.put("endingversion", moved(range.endingVersion().get(), range.endingBoundInclusive() ? 0 : -1));
       }
-    } else if (asked.range() instanceof ChangelogRange.TimestampRange range) {
+    } else if (requested.range() instanceof ChangelogRange.TimestampRange range) {
       long start = range.startingTimestamp();
       long from = range.startingBoundInclusive() ? start : (Math.floorDiv(start, MILLIS) + 1) * MILLIS;
       options.put("startingtimestamp", Travel.text(from));
@@ -88,8 +88,8 @@ class SourceChangelog implements Changelog {
     return false;
   }
 
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
-    var further = new HashMap<>(asked);
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap requested) {
+    var further = new HashMap<>(requested);
     further.keySet().removeAll(SPARKS);  // Spark passed them in the context
     return changes.newScanBuilder(new CaseInsensitiveStringMap(further));
   }

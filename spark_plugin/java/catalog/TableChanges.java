@@ -60,8 +60,8 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   private static void enter(SparkSession session, String function) {
     TableFunctionRegistry registry = session.sessionState().tableFunctionRegistry();
     FunctionIdentifier ident = besideSparks(registry, function);
-    Option<Function1<Seq<Expression>, LogicalPlan>> found = registry.lookupFunctionBuilder(ident);
-    Function1<Seq<Expression>, LogicalPlan> before = found.isDefined() ? found.get() : null;
+    Option<Function1<Seq<Expression>, LogicalPlan>> builder = registry.lookupFunctionBuilder(ident);
+    Function1<Seq<Expression>, LogicalPlan> before = builder.isDefined() ? builder.get() : null;
     if (before != null && before.getClass().getName().equals(TableChanges.class.getName())) return;
     var info = new ExpressionInfo(TableChanges.class.getName(), null, function);
     registry.registerFunction(ident, info, new TableChanges(function, before));
@@ -77,19 +77,19 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
 
   /** The relation. arguments: resolved. */
   public LogicalPlan apply(Seq<Expression> arguments) {
-    List<Expression> given = CollectionConverters.asJava(arguments);
-    if (given.size() < 2 || given.size() > 3) {
+    List<Expression> argumentList = CollectionConverters.asJava(arguments);
+    if (argumentList.size() < 2 || argumentList.size() > 3) {
       throw Errors.of("InvalidOptionError", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", function + " takes 2 or 3 arguments, the table, "
-          + "where its changes begin, and where they end, and got " + given.size() + ".");
+          + "where its changes begin, and where they end, and got " + argumentList.size() + ".");
     }
-    String text = tableText(given.get(0));
+    String text = tableText(argumentList.get(0));
     if (function.equals(BY_PATH)) {
       if (before != null) return before.apply(arguments);
-      return relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(given)));
+      return relation(byPath(function + "(" + text + ")", Entry.localPath(text), range(argumentList)));
     }
     try {
       Place place = Place.named(text);
-      if (place.isOurs()) return relation(place.changes(range(given)));
+      if (place.isOurs()) return relation(place.changes(range(argumentList)));
       if (before == null) {
         throw Errors.of("InvalidOptionError", "DELTA_TABLE_ONLY_OPERATION", text + " is no table of " + Source.FORMAT + ", and "
             + "has no change feed. Name a table.");
@@ -123,11 +123,11 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   }
 
   /** Options of reads. */
-  private Map<String, String> range(List<Expression> given) {
+  private Map<String, String> range(List<Expression> argumentList) {
     var options = new HashMap<String, String>();
     options.put("readchangefeed", "true");
-    putBound(options, "starting", given.get(1), 2);
-    if (given.size() == 3) putBound(options, "ending", given.get(2), 3);
+    putBound(options, "starting", argumentList.get(1), 2);
+    if (argumentList.size() == 3) putBound(options, "ending", argumentList.get(2), 3);
     return options;
   }
 
@@ -165,16 +165,16 @@ class TableChanges extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
       if (inView.isEmpty() && session.sessionState().catalog().isTempView(name)) return new Place(null, null, null);
       CatalogManager manager = session.sessionState().catalogManager();
       if (parts.size() > 1 && manager.isCatalogRegistered(parts.get(0))) {
-        return found(manager.catalog(parts.get(0)), parts.subList(1, parts.size()));
+        return of(manager.catalog(parts.get(0)), parts.subList(1, parts.size()));
       }
       CatalogPlugin current = inView.isEmpty() ? manager.currentCatalog() : manager.catalog(inView.get(0));
-      if (parts.size() > 1) return found(current, parts);
+      if (parts.size() > 1) return of(current, parts);
       var whole = new ArrayList<>(inView.isEmpty() ? List.of(manager.currentNamespace()) : inView.subList(1, inView.size()));
       whole.addAll(parts);
-      return found(current, whole);
+      return of(current, whole);
     }
 
-    private static Place found(CatalogPlugin catalog, List<String> parts) throws NoSuchTableException {
+    private static Place of(CatalogPlugin catalog, List<String> parts) throws NoSuchTableException {
       Seq<String> name = CollectionConverters.asScala(parts).toSeq();
       Identifier ident = CatalogV2Implicits$.MODULE$.MultipartIdentifierHelper(name).asIdentifier();
       Table entered = null;

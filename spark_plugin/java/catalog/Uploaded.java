@@ -27,17 +27,17 @@ class Uploaded {
   private Uploaded() {}
 
   static void prepare(SparkSession session, String key) {
-    JsonNode said = file("pydelta/" + key + ".json");
-    if (said.get("checkLinks").asBoolean()) {
+    JsonNode upload = file("pydelta/" + key + ".json");
+    if (upload.get("checkLinks").asBoolean()) {
       session.conf().set(PROBLEMS_CONF, Errors.undeclared(() -> new LinkCheck().problems()));
     }
     PruneScans rule = PruneScans.addedTo(session);
-    for (JsonNode format : said.get("formats")) rule.addFormat(format.asText());
-    rule.offerMetadata(said.get("metadata").asText());
-    JsonNode limits = said.get("limits");
+    for (JsonNode format : upload.get("formats")) rule.addFormat(format.asText());
+    rule.offerMetadata(upload.get("metadata").asText());
+    JsonNode limits = upload.get("limits");
     rule.setLimits(limits.get(0).intValue(), limits.get(1).intValue());
-    for (var told : said.get("told").properties()) rule.tell(told.getKey(), told.getValue().asText());
-    rule.tell(Entry.TOLD, "true");
+    for (var entry : upload.get("told").properties()) rule.tell(entry.getKey(), entry.getValue().asText());
+    rule.tell(Entry.ENTRIES_IN_COLUMNS, "true");
     boolean isThere = hasDeltaSpark();
     if (isThere) rule.tell("deltaNames", "false");
     session.conf().set(OTHER_DELTA_CONF, isThere);

@@ -46,7 +46,7 @@ public class DriverChoice {
   /** The planner for a source of this short name; null if workers plan it, as they do for sources of others. */
   public static DriverPlanner offered(String shortName) {
     boolean isOurs = FORMAT.equalsIgnoreCase(shortName) || SECOND_NAME.equalsIgnoreCase(shortName);
-    return isOurs && isWanted() ? offered() : null;
+    return isOurs && isEnabled() ? offered() : null;
   }
 
   /** Plans a scan. isStream: only for the read function of a stream's tasks. */
@@ -76,7 +76,7 @@ public class DriverChoice {
 
   /** Opens our source in the active session, and makes its DataSource. Raises what is wrong with the options. */
   public static PythonDataSourceV2 open(CaseInsensitiveStringMap options, RuleStatus status) {
-    DriverPlanner planner = isWanted() ? offered() : null;
+    DriverPlanner planner = isEnabled() ? offered() : null;
     if (planner == null) return openByWorker(options);
     return orByWorker(planner, planner.open(FORMAT, new HashMap<>(options)), () -> openByWorker(options), () -> status);
   }
@@ -129,7 +129,7 @@ public class DriverChoice {
         + Switch.DRIVER_PLANNING + " to " + Switch.DISABLE_CONF + " to be rid of this.");
   }
 
-  static boolean isWanted() {
+  static boolean isEnabled() {
     return Switch.isOn(Switch.DRIVER_PLANNING);
   }
 }

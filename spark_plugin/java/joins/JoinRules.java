@@ -52,7 +52,7 @@ public class JoinRules {
     LogicalPlan all = PartitionPruning$.MODULE$.apply(plan);
     if (all == plan) return plan;
     JoinRules filters = new JoinRules(subqueries(plan));
-    LogicalPlan ours = all.transformUp(Trees.change(filters::withWanted));
+    LogicalPlan ours = all.transformUp(Trees.change(filters::withoutOtherFilters));
     return filters.added == 0 ? plan : cleaned(pushedDown(ours));
   }
 
@@ -66,22 +66,26 @@ public class JoinRules {
   }
 
   private static LogicalPlan cleaned(LogicalPlan plan) {
-    LogicalPlan left = CleanupDynamicPruningFilters$.MODULE$.apply(plan);
-    return PruneFilters$.MODULE$.apply(BooleanSimplification$.MODULE$.apply(left));
+    LogicalPlan withoutUnused = CleanupDynamicPruningFilters$.MODULE$.apply(plan);
+    return PruneFilters$.MODULE$.apply(BooleanSimplification$.MODULE$.apply(withoutUnused));
   }
 
   // ---------------------------------------------------------------- what is added
 
-  /** A filter that Spark's rule has just added consists of one subquery. Removes the filter if it is not needed. */
-  private LogicalPlan withWanted(LogicalPlan node) {
+  /**
+   * Removes a filter that Spark's rule has just added, unless it prunes one of our scans. Such a filter consists of one
+   * subquery.
+   */
+  private LogicalPlan withoutOtherFilters(LogicalPlan node) {
     if (!(node instanceof Filter filter) || !(filter.condition() instanceof DynamicPruningSubquery subquery)) return node;
     if (known.containsKey(subquery.exprId())) return node;
-    if (!isWanted(subquery, filter.child())) return filter.child();
+    if (!prunesOurScan(subquery, filter.child())) return filter.child();
     added++;
     return filter;
   }
 
-  private boolean isWanted(DynamicPruningSubquery subquery, LogicalPlan below) {
+  /** Whether the subquery prunes a scan of ours below, and no filter that the plan had before prunes it by the same query. */
+  private boolean prunesOurScan(DynamicPruningSubquery subquery, LogicalPlan below) {
     var scan = PartitionPruning$.MODULE$.getFilterableTableScan(subquery.pruningKey(), below);
     if (scan.isEmpty() || !(scan.get() instanceof DataSourceV2ScanRelation relation)) return false;
     if (!(relation.scan() instanceof JoinedScan)) return false;

@@ -88,10 +88,10 @@ public class JoinedScan extends PrunedScan implements SupportsReportStatistics, 
    * Spark keeps these filters in its plan. So a filter that cannot be passed to Python costs only time. The same holds in a query
    * without an id, such as one that runs as an RDD.
    */
-  public void filter(Predicate[] found) {
+  public void filter(Predicate[] predicates) {
     filtered.remove();
     String query = currentQuery();
-    List<PredicateJson> further = Arrays.stream(found)
+    List<PredicateJson> further = Arrays.stream(predicates)
         .map(predicate -> PredicateJson.of(predicate, request.schema())).filter(Objects::nonNull).toList();
     if (further.isEmpty() || query == null) return;
     status.used(Switch.JOINS);

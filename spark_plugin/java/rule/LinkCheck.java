@@ -93,15 +93,15 @@ public class LinkCheck {
 
   private Set<String> membersOf(Class<?> type) {
     return members.computeIfAbsent(type.getName(), each -> {
-      Set<String> found = new HashSet<>();
-      for (Field field : type.getDeclaredFields()) found.add(field.getName() + field.getType().descriptorString());
+      Set<String> names = new HashSet<>();
+      for (Field field : type.getDeclaredFields()) names.add(field.getName() + field.getType().descriptorString());
       for (Method method : type.getDeclaredMethods()) {
-        found.add(method.getName() + descriptor(method.getReturnType(), method.getParameterTypes()));
+        names.add(method.getName() + descriptor(method.getReturnType(), method.getParameterTypes()));
       }
       for (Constructor<?> constructor : type.getDeclaredConstructors()) {
-        found.add("<init>" + descriptor(void.class, constructor.getParameterTypes()));
+        names.add("<init>" + descriptor(void.class, constructor.getParameterTypes()));
       }
-      return found;
+      return names;
     });
   }
 
@@ -138,7 +138,7 @@ public class LinkCheck {
       int count = in.readUnsignedShort();
       String[] texts = new String[count];
       int[][] pairs = new int[count][];
-      List<int[]> found = new ArrayList<>();
+      List<int[]> references = new ArrayList<>();
       for (int i = 1; i < count; i++) {
         int tag = in.readUnsignedByte();
         switch (tag) {
@@ -150,13 +150,13 @@ public class LinkCheck {
           }
           case CLASS, STRING, METHOD_TYPE -> pairs[i] = new int[] {in.readUnsignedShort()};
           case NAME_AND_TYPE, DYNAMIC, INVOKE_DYNAMIC -> pairs[i] = new int[] {in.readUnsignedShort(), in.readUnsignedShort()};
-          case FIELD, METHOD, INTERFACE_METHOD -> found.add(new int[] {in.readUnsignedShort(), in.readUnsignedShort()});
+          case FIELD, METHOD, INTERFACE_METHOD -> references.add(new int[] {in.readUnsignedShort(), in.readUnsignedShort()});
           case METHOD_HANDLE -> in.skipBytes(3);
           default -> throw new IOException("constant " + i + " has the unknown tag " + tag);
         }
       }
       List<Member> members = new ArrayList<>();
-      for (int[] member : found) {
+      for (int[] member : references) {
         int[] named = pairs[member[1]];
         members.add(new Member(texts[pairs[member[0]][0]], texts[named[0]], texts[named[1]]));
       }

@@ -66,7 +66,7 @@ public class ReopenScans {
   /** Whether the plan has a scan or a stream of our formats that Spark itself reads, as rows. */
   static boolean hasSparkScan(LogicalPlan plan, Set<String> formats) {
     return Lists.toJava(plan.collectLeaves()).stream().anyMatch(leaf ->
-        leaf instanceof DataSourceV2ScanRelation batch && isSparkScan(batch.scan(), formats) || StreamScans.isWhole(leaf));
+        leaf instanceof DataSourceV2ScanRelation batch && isSparkScan(batch.scan(), formats) || StreamScans.isUnprunedBatch(leaf));
   }
 
   private static boolean isSparkScan(Scan scan, Set<String> formats) {

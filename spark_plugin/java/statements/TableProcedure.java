@@ -120,11 +120,11 @@ public class TableProcedure implements DescribedProcedure {
           + "nothing was done. Call it by spark.sql of a registered session, outside of scripts, or use the methods of "
           + "DeltaTable.");
     }
-    ObjectNode given = JsonNodeFactory.instance.objectNode();
-    for (int i = 0; i < parameters.length; i++) given.set(parameters[i].name(), json(arguments, i, parameters[i].dataType()));
+    ObjectNode values = JsonNodeFactory.instance.objectNode();
+    for (int i = 0; i < parameters.length; i++) values.set(parameters[i].name(), json(arguments, i, parameters[i].dataType()));
     ObjectNode request = JsonNodeFactory.instance.objectNode();
     request.put("procedure", name);
-    request.set("arguments", given);
+    request.set("arguments", values);
     ResultScan result = ResultScan.of(DriverPython.ask(Source.session(), request, null));
     return result.readSchema().length() == 0 ? Collections.emptyIterator() : List.<Scan>of(result).iterator();
   }

@@ -55,15 +55,15 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
     Lists.toJava(plan.children()).forEach(this::count);
   }
 
-  /** Whether the plan is a batch of a stream of ours that is read whole and as rows: `in` has not changed it. */
-  public static boolean isWhole(LogicalPlan plan) {
+  /** Whether the plan is a batch of one of our streams to which `in` has not pushed columns or filters. */
+  public static boolean isUnprunedBatch(LogicalPlan plan) {
     if (!(plan instanceof StreamingDataSourceV2ScanRelation relation)) return false;
     if (!(relation.stream() instanceof PythonSourceStream)) return false;
     return relation.startOffset().isDefined() && relation.endOffset().isDefined();
   }
 
   private static boolean isOurs(LogicalPlan plan) {
-    return isWhole(plan) && ((PythonSourceStream) ((StreamingDataSourceV2ScanRelation) plan).stream()).isPruned();
+    return isUnprunedBatch(plan) && ((PythonSourceStream) ((StreamingDataSourceV2ScanRelation) plan).stream()).isPruned();
   }
 
   public boolean isDefinedAt(LogicalPlan node) {
@@ -73,7 +73,7 @@ public class StreamScans extends AbstractPartialFunction<LogicalPlan, LogicalPla
   /** node: a stream, under a filter or not, and that under a projection or not. */
   public LogicalPlan apply(LogicalPlan node) {
     LogicalPlan below = projected(node) == null ? node : projected(node);
-    Filter filter = below instanceof Filter found ? found : null;
+    Filter filter = below instanceof Filter condition ? condition : null;
     var relation = (StreamingDataSourceV2ScanRelation) (filter == null ? below : filter.child());
     Seq<Attribute> columns = outputOf(relation);
     if (below != node) {

@@ -27,10 +27,10 @@ public class Failure extends AnalysisException {
 
   /** text: JSON with message, condition, state, parameters. */
   public static Failure of(String text) {
-    JsonNode said = Errors.undeclared(() -> new ObjectMapper().readTree(text));
+    JsonNode json = Errors.undeclared(() -> new ObjectMapper().readTree(text));
     var parameters = new HashMap<String, String>();
-    for (var parameter : said.get("parameters").properties()) parameters.put(parameter.getKey(), parameter.getValue().asText());
-    return new Failure(said.get("message").asText(), said.get("condition").asText(), said.get("state").asText(), parameters);
+    for (var parameter : json.get("parameters").properties()) parameters.put(parameter.getKey(), parameter.getValue().asText());
+    return new Failure(json.get("message").asText(), json.get("condition").asText(), json.get("state").asText(), parameters);
   }
 
   /** As Errors.unsupported, with an SQLSTATE. */

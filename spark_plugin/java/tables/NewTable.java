@@ -34,8 +34,11 @@ public class NewTable {
   private final Map<String, String> properties;
   private final String description;
 
-  /** Raises for partitions that are no columns, and for properties that are not Delta's unless others are `kept` elsewhere. */
-  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean kept) {
+  /**
+   * Raises for partitions that are no columns, and for properties that are not Delta's. acceptsOthers: properties that are not
+   * Delta's are no error, because another place stores them.
+   */
+  public NewTable(String path, Column[] columns, Transform[] partitions, Map<String, String> properties, boolean acceptsOthers) {
     this.path = path;
     this.definedColumns = columns;
     this.columns = structType(columns);
@@ -55,7 +58,7 @@ public class NewTable {
     this.clusterBy = clusteringColumns.toArray(new String[0]);
     this.properties = deltas(properties);
     this.description = properties.get("comment");
-    if (!kept) refuseOthers(properties);
+    if (!acceptsOthers) refuseOthers(properties);
   }
 
   /** The kinds of columns that Spark may pass. */

@@ -49,9 +49,9 @@ public class Source {
     var all = new HashMap<>(options);
     all.put("pydelta.facts", "true");
     all.putAll(privateOptions(options.get("path")));
-    var told = new CaseInsensitiveStringMap(all);
-    PythonDataSourceV2 source = rule().open(told);
-    StructType schema = source.inferSchema(told);
+    var sourceOptions = new CaseInsensitiveStringMap(all);
+    PythonDataSourceV2 source = rule().open(sourceOptions);
+    StructType schema = source.inferSchema(sourceOptions);
     StructType columns = TableFacts.without(schema);
     if (entryText != null) columns = Columns.ofEntry(columns, ((V1Table) entry).v1Table().schema(), entryText);
     Map<String, String> properties = entry == null ? Map.of() : entry.properties();

@@ -66,27 +66,27 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
   }
 
   public Map<String, String> properties() {
-    Map<String, String> found = facts.properties();
-    if (facts.description() != null) found.put("comment", facts.description());
-    found.put("provider", Source.FORMAT);
-    found.put("location", facts.path());
-    found.put("external", "true");
+    Map<String, String> properties = facts.properties();
+    if (facts.description() != null) properties.put("comment", facts.description());
+    properties.put("provider", Source.FORMAT);
+    properties.put("location", facts.path());
+    properties.put("external", "true");
     if (!entry.isEmpty()) {
-      found.remove("external");
+      properties.remove("external");
       entry.forEach((property, value) -> {
-        if (!property.startsWith("delta.")) found.put(property, value);
+        if (!property.startsWith("delta.")) properties.put(property, value);
       });
     }
-    return found;
+    return properties;
   }
 
   /** Whether each read with these options gives the same rows. */
-  public boolean isPinned(CaseInsensitiveStringMap asked) {
-    return !isOn("followLatest", asked) && !isOn("ignoreMissingFiles", asked);
+  public boolean isPinned(CaseInsensitiveStringMap requested) {
+    return !isOn("followLatest", requested) && !isOn("ignoreMissingFiles", requested);
   }
 
-  private boolean isOn(String option, CaseInsensitiveStringMap asked) {
-    return options.getBoolean(option, false) || asked.getBoolean(option, false);
+  private boolean isOn(String option, CaseInsensitiveStringMap requested) {
+    return options.getBoolean(option, false) || requested.getBoolean(option, false);
   }
 
   // ---------------------------------------------------------------- reading
@@ -95,15 +95,15 @@ public class SourceTable extends PythonTable implements SupportsMetadataColumns,
     return rule().metadataColumns(columns, options);
   }
 
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap asked) {
-    Options.refusePrivate(asked);
-    Options.refusePath(asked, options.get("path"));
-    var further = new HashMap<>(asked);
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap requested) {
+    Options.refusePrivate(requested);
+    Options.refusePath(requested, options.get("path"));
+    var further = new HashMap<>(requested);
     if (facts.travels()) {  // Spark has asked the catalog for the version that these options name
       further.remove("versionasof");
       further.remove("timestampasof");
     }
-    further.keySet().removeIf(option -> options.containsKey(option) && options.get(option).equals(asked.get(option)));
+    further.keySet().removeIf(option -> options.containsKey(option) && options.get(option).equals(requested.get(option)));
     ScanBuilder whole = further.isEmpty() ? super.newScanBuilder(options) : anew(further);
     return metadataColumns().length == 0 ? whole : rule().withMetadata(whole);
   }

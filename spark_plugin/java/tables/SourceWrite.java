@@ -55,9 +55,9 @@ class SourceWrite implements RequiresDistributionAndOrdering {
 
   /** The option, else the session's setting, else the table's property. */
   private boolean isOptimized() {
-    String said = options.get("optimizeWrite");
-    if (said == null) said = Source.session().conf().get(OPTIMIZE_CONF, null);
-    if (said == null) said = new CaseInsensitiveStringMap(properties).get(OPTIMIZE_PROPERTY);
-    return "true".equalsIgnoreCase(said);
+    String value = options.get("optimizeWrite");
+    if (value == null) value = Source.session().conf().get(OPTIMIZE_CONF, null);
+    if (value == null) value = new CaseInsensitiveStringMap(properties).get(OPTIMIZE_PROPERTY);
+    return "true".equalsIgnoreCase(value);
   }
 }

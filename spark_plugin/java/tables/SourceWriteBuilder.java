@@ -63,10 +63,10 @@ class SourceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrit
   public Write build() {
     Options.refusePath(info.options(), own.get("path"));
     if (!own.containsKey("pydelta.mode")) own.put("pydelta.mode", overwrites ? "overwrite" : "append");
-    var told = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
-    WriteBuilder builder = new PythonTable(Source.source(), Source.FORMAT, info.schema()).newWriteBuilder(told);
+    var infoWithOptions = new WriteInfo(info, Options.together(info.options().asCaseSensitiveMap(), own));
+    WriteBuilder builder = new PythonTable(Source.source(), Source.FORMAT, info.schema()).newWriteBuilder(infoWithOptions);
     if ("overwrite".equals(own.get("pydelta.mode"))) builder = ((SupportsTruncate) builder).truncate();
-    return new SourceWrite(builder.build(), told.options(), partitionColumns, properties);
+    return new SourceWrite(builder.build(), infoWithOptions.options(), partitionColumns, properties);
   }
 
   /** A JSON list of the predicates; null if Python does not understand one of them. */

@@ -75,13 +75,13 @@ class TableFacts {
 
   /** The properties of Delta, with the protocol's versions. */
   Map<String, String> properties() {
-    var found = new HashMap<String, String>();
-    for (var property : at("properties").properties()) found.put(property.getKey(), property.getValue().asText());
+    var values = new HashMap<String, String>();
+    for (var property : at("properties").properties()) values.put(property.getKey(), property.getValue().asText());
     if (!json.isMissingNode()) {
-      found.put("delta.minReaderVersion", at("reader_version").asText());
-      found.put("delta.minWriterVersion", at("writer_version").asText());
+      values.put("delta.minReaderVersion", at("reader_version").asText());
+      values.put("delta.minWriterVersion", at("writer_version").asText());
     }
-    return found;
+    return values;
   }
 
   private JsonNode at(String name) {
@@ -90,8 +90,8 @@ class TableFacts {
 
   private String[] texts(String name) {
     JsonNode list = at(name);
-    String[] found = new String[list.size()];
-    for (int i = 0; i < found.length; i++) found[i] = list.get(i).asText();
-    return found;
+    String[] values = new String[list.size()];
+    for (int i = 0; i < values.length; i++) values[i] = list.get(i).asText();
+    return values;
   }
 }

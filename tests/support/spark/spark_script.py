@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+
+from tests.support.spark.connect_port import connect_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -23,14 +26,15 @@ def run_script(script: str, *arguments: str, timeout_seconds: int = 300) -> dict
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-    process = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_seconds,
-        env=environment,
-        check=False,
-    )
+    with connect_port() if '.remote("local' in script else nullcontext():
+        process = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+            env=environment,
+            check=False,
+        )
     assert process.returncode == 0, process.stderr[-5000:]
     last: dict[str, Any] = json.loads(process.stdout.strip().rpartition("\n")[2])
     return {**last, "stderr": process.stderr}

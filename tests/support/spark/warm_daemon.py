@@ -3,10 +3,10 @@
 A worker ends with each error, and Spark keeps none for a second kind of call: the tests start hundreds, and each would import
 pyarrow and pydelta again, which takes longer than its work. Spark's own daemon imports nothing, because threads that an import
 starts do not survive a fork: those of Arrow's and numpy's allocators and pools are made again after one
-(`tests/unit/test_warm_daemon.py`). `tests/unit/test_worker_imports.py` tests the imports of a worker itself. The setting for
-another daemon than Spark's does not apply to all workers: those that open sources and plan use Spark's. So each daemon imports
-when Python starts it (warm_site/sitecustomize.py). A run that takes all cases, and separate applications, have daemons that
-import nothing.
+(`tests/unit/repository/test_warm_daemon.py`). `tests/unit/repository/test_worker_imports.py` tests the imports of a worker
+itself. The setting for another daemon than Spark's does not apply to all workers: those that open sources and plan use Spark's.
+So each daemon imports when Python starts it (warm_site/sitecustomize.py). A run that takes all cases, and separate applications,
+have daemons that import nothing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.row_changes.dml import Candidates, Dml
 from delta_py.scan.planning import ROW_ADDRESS, ScanOptions, plan_listed_files, row_address_column
 from delta_py.types.schema import StructType
-from delta_py.write.rewrite import TakenOut, take_out
+from delta_py.write.rewrite import RemovedRows, remove_rows
 from delta_py.write.task_changes import CHANGE, DELETED, FILE, NEW, ROW, ROW_ID, write_changes
 
 
@@ -52,7 +52,7 @@ def run(dml: Dml, tasks: Sequence[Sequence[pa.RecordBatch]], workers: int = 2) -
     """The version and the metrics."""
     changes = [write_changes(dml.change_state(), batches, task=n) for n, batches in enumerate(tasks)]
     groups = dml.groups(dml.touched_files(changes), workers)
-    taken_out = TakenOut.of_all(take_out(group, dml.rewrite, task=n) for n, group in enumerate(groups))
-    committed = dml.commit({"predicate": []}, changes, taken_out)
+    removed_rows = RemovedRows.of_all(remove_rows(group, dml.rewrite, task=n) for n, group in enumerate(groups))
+    committed = dml.commit({"predicate": []}, changes, removed_rows)
     dml.close(changes)
     return committed

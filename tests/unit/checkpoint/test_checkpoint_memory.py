@@ -12,7 +12,7 @@ from statistics import median
 import pyarrow as pa
 import pytest
 
-from benchmarks.make_log_table import make_table
+from benchmarks.tables.make_log_table import make_table
 from delta_py.log.checkpoint_content import parquet_part
 from delta_py.object_stores.open_store import open_store
 from delta_py.snapshot import Snapshot
@@ -62,7 +62,7 @@ def peak_mb(path: Path, files: int) -> float:
     make_table(str(path), files=files, columns=1, stats_json=False, stats_struct=True, parts=5, sidecars=True)
     (path / "_delta_log" / "_last_checkpoint").unlink()
     process = subprocess.run(
-        [sys.executable, "benchmarks/state_run.py", "pydelta", str(path), str(files // 2 * 1000 + 500)],
+        [sys.executable, "benchmarks/library/state_run.py", "pydelta", str(path), str(files // 2 * 1000 + 500)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYDELTA_CACHE_DIR": ""},
         capture_output=True,

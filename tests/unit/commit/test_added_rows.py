@@ -45,7 +45,7 @@ def read_then(path: Path, predicate: str, other_writer: Callable[[], None], *, o
     transaction = Transaction(snapshot)
     transaction.scan(parse_predicate(predicate, snapshot.schema))
     if only_taken:
-        transaction.only_taken_rows_matter()
+        transaction.only_deleted_rows_matter()
     other_writer()
     return transaction.add(WrittenFiles(adds=(AddFile("new", {}, 1, 0, stats='{"numRecords":1}'),))).commit("WRITE", {})
 

@@ -145,7 +145,7 @@ THEIRS: dict[str, tuple[bool, list[Any]]] = {
     "protocol and metadata": (False, [Protocol(1, 2), METADATA]),
 }
 _READ = reading("day = 'a' AND id < 50", "read")
-_TAKEN = replace(_READ, only_taken_rows=True)
+_TAKEN = replace(_READ, only_deleted_rows=True)
 _EVERY_ROW = ReadSet(("true",), lambda adds: [True] * len(adds), frozenset({"read", "other"}), all_rows=True)
 _REMOVE, _ADD = without("read", 3)
 OURS = {

@@ -44,7 +44,7 @@ def commit(*vectors: DeletionVectorDescriptor, before: DeletionVectorDescriptor 
     """Our commit, with these vectors for the first of the files; it only reads the others."""
     adds = tuple(add(path, vector) for path, vector in zip(FILES, vectors, strict=False))
     removes = tuple(RemoveFile(each.path, deletion_vector=before) for each in adds)
-    reads = ReadSet(paths=frozenset(FILES), only_taken_rows=True)
+    reads = ReadSet(paths=frozenset(FILES), only_deleted_rows=True)
     return PreparedCommit(1, 0, "ours", {"operation": "DELETE"}, adds=adds, removes=removes, reads=reads)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.make_log_table import make_table
+from benchmarks.tables.make_log_table import make_table
 from delta_py import DeltaTable
 from delta_py.log.checkpoint_content import parquet_part, stats_cache
 from delta_py.log.checkpoint_content.stats_cache import StatsCache

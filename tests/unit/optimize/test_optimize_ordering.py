@@ -196,7 +196,7 @@ def test_all_rows_deleted_leave_no_file(path: str) -> None:
 def test_pieces_of_small_size(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make(path)
     monkeypatch.setattr(arranging, "_PIECE_BYTES", 100)
-    monkeypatch.setattr(arranging, "_HELD_BYTES", 10_000)
+    monkeypatch.setattr(arranging, "_MOST_GATHERED_BYTES", 10_000)
     ordered(path, "a", "b")
     assert ids(path) == list(range(4 * ROWS)) and widths(path, "a") < 0.7
 

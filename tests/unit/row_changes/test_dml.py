@@ -25,7 +25,7 @@ from delta_py.row_changes.dml import Dml
 from delta_py.scan.planning import ROW_ADDRESS
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
-from delta_py.write.rewrite import Repeats, TakenOut, take_out
+from delta_py.write.rewrite import RemovedRows, Repeats, remove_rows
 from delta_py.write.task_changes import (
     DELETED,
     FILE,
@@ -232,7 +232,7 @@ def test_whole_files_are_told_by_partitions_and_statistics(
     if configuration == FEED and condition is not None and "part = 'with" not in condition and "part is" not in condition:
         whole_count, left = 0, whole_count + left  # rows of the feed must be written
     assert len(rest) == left
-    _, metrics = dml.commit({}, [], TakenOut())
+    _, metrics = dml.commit({}, [], RemovedRows())
     assert metrics["numRemovedFiles"] == whole_count
 
 
@@ -332,8 +332,8 @@ def test_large_sets_of_places_go_by_a_file_that_is_gone_afterwards(tmp_path: Pat
     batches = [changed(chosen.slice(start, 50_000), DELETED) for start in range(0, chosen.num_rows, 50_000)]
     changes = [write_changes(dml.change_state(), batches)]
     assert len(changes[0].scratch) == 1 and (tmp_path / changes[0].scratch[0]).exists()
-    taken_out = take_out(dml.touched_files(changes), dml.rewrite)
-    dml.commit({}, changes, taken_out)
+    removed_rows = remove_rows(dml.touched_files(changes), dml.rewrite)
+    dml.commit({}, changes, removed_rows)
     dml.close(changes)
     assert not (tmp_path / changes[0].scratch[0]).exists()
     assert len(ids_of(tmp_path)) == count - chosen.num_rows
@@ -348,7 +348,7 @@ def test_abort_deletes_what_the_tasks_wrote(tmp_path: Path) -> None:
     dml = begin(store, "UPDATE")
     chosen = target_rows(dml, dml.candidates(None))
     changes = [write_changes(dml.change_state(), [changed(chosen, UPDATED)])]
-    take_out(dml.touched_files(changes)[:3], dml.rewrite)
+    remove_rows(dml.touched_files(changes)[:3], dml.rewrite)
     assert files_on_disk(tmp_path) > before
     dml.abort()
     assert files_on_disk(tmp_path) == before
@@ -358,7 +358,7 @@ def test_commit_that_changes_nothing_makes_no_version(tmp_path: Path) -> None:
     store = make(tmp_path, {})
     dml = begin(store, "DELETE")
     dml.candidates(predicate(dml, "id = 1000"))
-    assert dml.commit({}, [], TakenOut())[0] == 1 == DeltaTable(str(tmp_path)).version
+    assert dml.commit({}, [], RemovedRows())[0] == 1 == DeltaTable(str(tmp_path)).version
 
 
 def test_commit_refuses_rows_that_are_not_accounted_for(tmp_path: Path) -> None:
@@ -367,9 +367,9 @@ def test_commit_refuses_rows_that_are_not_accounted_for(tmp_path: Path) -> None:
     dml = begin(store, "UPDATE")
     rows = target_rows(dml, dml.candidates(None)).slice(0, 4)
     changes = [write_changes(dml.change_state(), [changed(rows, UPDATED)])]
-    taken_out = take_out(dml.touched_files(changes), dml.rewrite)
+    removed_rows = remove_rows(dml.touched_files(changes), dml.rewrite)
     with pytest.raises(RowCountMismatchError, match="took 0 and 3"):
-        dml.commit({}, changes, replace(taken_out, updated=3))
+        dml.commit({}, changes, replace(removed_rows, updated=3))
     assert files_on_disk(tmp_path) == before
     with pytest.raises(RowCountMismatchError, match="4 rows by 3"):
         dml.touched_files([TaskChanges(changes[0].written, changes[0].touched, updated=3)])
@@ -398,7 +398,7 @@ def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
     dml = begin(make(tmp_path, {}), "DELETE")
     condition_tree = predicate(dml, "id < 0")
     assert len(dml.candidates(condition_tree)) == 0 and len(dml.take_whole_files(condition_tree)) == 0
-    assert dml.commit({}, [], TakenOut())[0] == 1
+    assert dml.commit({}, [], RemovedRows())[0] == 1
 
 
 def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Path) -> None:
@@ -418,5 +418,5 @@ def test_transaction_that_changes_nothing_is_recorded(tmp_path: Path) -> None:
     request = WriteRequest(txn_app_id="job", txn_version=4)
     dml = begin(store, "DELETE", request)
     assert len(dml.candidates(predicate(dml, "id < 0"))) == 0
-    assert dml.commit({}, [], TakenOut())[0] == 2
+    assert dml.commit({}, [], RemovedRows())[0] == 2
     assert begin(store, "DELETE", request).transaction.is_recorded
