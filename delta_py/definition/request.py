@@ -111,7 +111,7 @@ class WriteRequest:
 
     def following(self, rules: NewTableRules) -> WriteRequest:
         """The request for a new table of a catalog. rules: of the catalog. The request's properties replace suggested ones."""
-        if rules is NO_RULES:
+        if rules == NO_RULES:
             return self
         configuration = {**rules.required, **(self.configuration or {})}
         return replace(self, configuration=configuration, defaults={**rules.suggested, **self.defaults})

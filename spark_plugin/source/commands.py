@@ -67,7 +67,7 @@ def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mappi
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
-    if target.rules is not NO_RULES:
+    if target.rules != NO_RULES:  # they are equal, and another object after their way to this process
         arguments = _following(target.rules, name, arguments)
     return command(target.store, **arguments)
 
