@@ -40,7 +40,7 @@ def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[Obje
     """The store of an existing table, or of a new one and what the catalog demands of it. Raises as open_catalog_table;
     CatalogObjectNotFoundError for a schema or a catalog that does not exist."""
     try:
-        return TableStore(*open_catalog_table(url, options)), NO_RULES
+        return open_catalog_table(url, options), NO_RULES
     except CatalogObjectNotFoundError as error:
         if error.message_parameters["kind"] != _NO_TABLE:
             raise

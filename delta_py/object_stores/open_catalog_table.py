@@ -15,6 +15,7 @@ from delta_py.coordinator.unity_ledger import UnityLedger
 from delta_py.errors import UnsupportedOperationError, shown
 from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.remote import RemoteStore
+from delta_py.object_stores.table_store import TableStore
 from delta_py.object_stores.vended_store import VendedStore
 from delta_py.remote_requests import RETRY_SECONDS
 from delta_py.storage.addresses import StoreKind, kind_of, scheme_of
@@ -23,6 +24,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
 from delta_py.unity.access_tokens import shared_options
 from delta_py.unity.catalog_errors import CatalogAnswerError
+from delta_py.unity.external_tables import ExternalTable
 from delta_py.unity.rest_client import TIMEOUT_SECONDS
 from delta_py.unity.server_urls import CatalogTableName, is_local, table_of
 from delta_py.unity.table_access import AccessOptions, TableAccess, table_access
@@ -37,8 +39,8 @@ _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
 }
 """If the user gives one of these, the catalog is not asked for credentials."""
 
-def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, StorageOptions]:
-    """The store of the table's files and log, and the options for other stores. Sends a request to the server.
+def open_catalog_table(url: str, options: StorageOptions) -> TableStore:
+    """The store of the table's files and log. Sends a request to the server.
 
     Raises CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError; InvalidOptionError for a
     URL that names no table; UnsupportedOperationError for a table that this process must not open.
@@ -47,8 +49,8 @@ def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, 
     table = access.load()
     files = files_at(table.location, access, file_options)
     if not table.is_managed:
-        return files, file_options
-    return CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options
+        return TableStore(files, file_options, ExternalTable(access, table.table_id))
+    return TableStore(CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options)
 
 
 def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, StorageOptions]:

@@ -56,7 +56,7 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
     if is_name_in_catalog(url):
         from delta_py.object_stores.open_catalog_table import open_catalog_table  # imports HTTP clients
 
-        return TableStore(*open_catalog_table(url, options))
+        return open_catalog_table(url, options)
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
         "or Azure (az, abfs, abfss), or unity://host/catalog.schema.table.",

@@ -194,6 +194,8 @@ def test_external_tables_are_read_and_written(spark: SparkSession, server: Unity
     create_external(server, "e", tmp_path / "e", numbers(1))
     spark.sql("INSERT INTO uc.s.e VALUES (2)")
     assert ids(spark.table("uc.s.e")) == [1, 2] and PlainTable(str(tmp_path / "e")).version == 1
+    spark.sql("DELETE FROM uc.s.e WHERE id = 1")
+    assert server.state.tables["uc", "s", "e"].last[0] == 2
 
 
 def test_tables_of_other_formats_are_refused(spark: SparkSession, server: UnityCatalogServer) -> None:
