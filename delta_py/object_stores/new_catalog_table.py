@@ -9,6 +9,7 @@ Protocol: Creating and Dropping Catalog-managed Tables.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -20,6 +21,7 @@ from delta_py.errors import CommitOutcomeUnknownError, TableAlreadyExistsError
 from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.open_catalog_table import catalog_access, files_at, open_catalog_table
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
+from delta_py.protocol.paths import STAGED_DIRECTORY
 from delta_py.storage.coordinated import commit_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
@@ -82,6 +84,8 @@ class NewCatalogStore(CatalogStore):
         if self._is_created or commit_name(path) is None:
             return super().put_if_absent(path, data, durably=durably)
         self._file_store.put_if_absent(path, data)
+        if not self._file_store.is_remote:  # delta-spark commits only if the directory exists
+            os.makedirs(os.path.join(self.root, STAGED_DIRECTORY), exist_ok=True)
         self._create(data)
         self._is_created, self._is_tail_known = True, False
 

@@ -48,6 +48,7 @@ def test_write_creates_a_managed_table(server: UnityCatalogServer, mode: str) ->
     assert (known.kind, known.latest) == ("MANAGED", 0)
     assert table.metadata.configuration["io.unitycatalog.tableId"] == known.table_id
     assert table.metadata.configuration["delta.columnMapping.mode"] == "name"  # as the catalog suggests
+    assert Path(table.snapshot.table_root, "_delta_log", "_staged_commits").is_dir()  # delta-spark needs it
 
 
 def test_new_table_is_used_like_any_other(server: UnityCatalogServer) -> None:
