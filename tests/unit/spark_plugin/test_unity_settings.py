@@ -66,7 +66,7 @@ def test_options_of_a_read_replace_those_of_the_session(call: dict[str, str], ex
     assert dict(storage_options(call, session).values) == {**expected, **SHARED}
 
 
-def test_stores_of_the_session_are_known_and_their_credentials_are_not_used() -> None:
+def test_stores_of_the_session_are_known_without_credentials() -> None:
     confs = {
         "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
         "spark.hadoop.fs.s3a.secret.key": "of another bucket",

@@ -190,7 +190,7 @@ def test_copy_for_another_process_has_the_credentials_and_no_token(server: Unity
     assert "vended-secret" not in repr(store) + repr(copied) + repr(store.options)
 
 
-def test_copy_with_the_token_uses_the_same_credentials_and_renews_them(server: UnityCatalogServer) -> None:
+def test_copy_with_the_token_renews_the_same_credentials(server: UnityCatalogServer) -> None:
     now_ms = time.time_ns() // 1_000_000
     vend(server, "first", now_ms + 60 * MINUTE)
     data = pickle.dumps(files_of(server, **{"unity.share_token": "true"}))
