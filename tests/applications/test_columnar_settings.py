@@ -110,7 +110,7 @@ spark.stop()
 
 
 @pytest.mark.parametrize("name", sampled(SETTINGS, 5))
-def test_application_with_settings_of_its_own_gets_the_row_readers_rows(name: str, tmp_path: Path) -> None:
+def test_application_settings_do_not_change_the_columnar_rows(name: str, tmp_path: Path) -> None:
     old = not has_spark("4.3")
     if name in SINCE_SPARK_4_3:
         skip_before_spark("4.3", f"the setting {name}")

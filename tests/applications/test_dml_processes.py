@@ -36,7 +36,7 @@ print(json.dumps({"done": True}))
 """
 
 
-def test_two_applications_that_change_other_rows_of_the_same_files_are_both_kept(tmp_path: Path) -> None:
+def test_two_applications_change_rows_of_same_files_without_loss(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     data = pa.table({"id": range(ROWS), "n": [0] * ROWS})
     properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}

@@ -118,7 +118,7 @@ class DefaultSource(DataSource, DataSourceReader):
 
 
 @pytest.mark.parametrize("pinned_threads", ["true", "false"])
-def test_application_is_planned_by_its_driver_and_goes_on_without(tmp_path: Path, pinned_threads: str) -> None:
+def test_driver_plans_an_application_that_continues_without_it(tmp_path: Path, pinned_threads: str) -> None:
     commits = [pa.table({"id": pa.array([n, n + 10], pa.int64()), "day": [day] * 2}) for n, day in enumerate("abc")]
     path = make_table(tmp_path / "t", commits, partition_by=["day"])
     (tmp_path / "sources").mkdir()

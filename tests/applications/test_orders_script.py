@@ -8,6 +8,6 @@ from tests.support.peers import orders_peers
 from tests.support.spark.spark_script import run_script
 
 
-def test_script_of_delta_spark_runs_on_pydelta_with_one_line_more(tmp_path: Path) -> None:
+def test_delta_spark_script_runs_on_pydelta_with_one_more_line(tmp_path: Path) -> None:
     found = run_script(orders_peers.of_pydelta(), str(tmp_path), timeout_seconds=550)
     assert (found["engine"], found["providers"]) == ("pydelta", ["delta", "delta"])

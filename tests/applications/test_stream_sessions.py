@@ -120,7 +120,7 @@ def test_streams_of_a_classic_session_log_no_warning_of_sources(tmp_path: Path) 
     assert "DataSourceManager" not in result["stderr"]
 
 
-def test_session_without_register_streams_with_a_checkpoint_location(tmp_path: Path) -> None:
+def test_unregistered_session_streams_with_checkpoint_location(tmp_path: Path) -> None:
     new = str(tmp_path / "new")
     result = run_script(HEAD + UNREGISTERED + TAIL, table(tmp_path), new, str(tmp_path / "warehouse"))
     assert rows(new) == [(2, "n2"), (3, "x")]

@@ -196,7 +196,7 @@ def test_list_that_was_not_taken_whole_is_not_kept(tmp_path: Path, snapshot_cach
 # ---------------------------------------------------------------- another table in its place
 
 
-def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another(tmp_path: Path) -> None:
+def test_recreated_table_of_equal_sizes_has_a_new_snapshot(tmp_path: Path) -> None:
     root = tmp_path / "t"
     seen = []
     for _ in range(3):
@@ -210,7 +210,7 @@ def test_table_made_anew_at_its_place_with_the_same_version_and_sizes_is_another
 
 @pytest.mark.parametrize("commits", [0, 2])
 @pytest.mark.parametrize("how", ["copied", "moved", "written over"])
-def test_table_of_the_same_names_sizes_and_times_in_its_place_is_another(
+def test_replacement_with_equal_file_metadata_has_new_snapshot(
     tmp_path: Path, reads: list[str], file_system: str, how: str, commits: int
 ) -> None:
     if file_system == "change time is that of the mount" and not commits:
@@ -258,7 +258,7 @@ def test_log_is_not_kept_before_its_last_change_is_a_minute_past(
         assert bool(reads) != is_kept, seconds
 
 
-def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path, reads: list[str]) -> None:
+def test_log_with_a_second_link_is_read_again_with_equal_files(tmp_path: Path, reads: list[str]) -> None:
     """A backup by links changes the change time."""
     path = make_table(tmp_path / "t", [rows(1)])
     held_snapshot = load(path)
@@ -270,7 +270,7 @@ def test_log_that_got_a_second_link_is_read_again_and_is_the_same(tmp_path: Path
     assert paths(load(path)) == files and reads == []
 
 
-def test_young_log_is_not_kept_as_another_could_have_the_same_times(
+def test_young_log_is_not_cached_because_times_may_repeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
     monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 60_000)
@@ -304,7 +304,7 @@ def test_file_of_another_size_time_or_name_is_another_log(tmp_path: Path, reads:
     assert is_read() and not is_read()
 
 
-def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
+def test_snapshot_read_after_a_directory_swap_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table is moved away after its log was checked, another one replaces it and is read, and the first one comes back."""
@@ -326,7 +326,7 @@ def test_what_is_read_after_the_directory_was_changed_for_another_is_not_kept(
     assert paths(load(path)) == own_paths
 
 
-def test_protocol_and_metadata_of_a_changed_directory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_of_a_swapped_directory_is_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, other, aside = tmp_path / "t", tmp_path / "other", tmp_path / "aside"
     path = make_table(root, [rows(1)], times_ms=[1_700_000_000_000])
     make_table(other, [rows(2)], times_ms=[1_700_000_000_001])

@@ -22,7 +22,7 @@ from delta_py.errors import DataFileError, DeltaError, readable
         ("x\n\ndelta_py.errors.ConcurrentAppendException: [A] b", "x\\n\\ndelta_py.errors.ConcurrentAppendException: [A] b"),
     ],
 )
-def test_message_has_no_control_characters_but_breaks_before_items(text: str, shown: str) -> None:
+def test_message_has_no_control_characters_but_line_breaks(text: str, shown: str) -> None:
     assert readable(text) == shown
     assert readable(shown) == shown
 
@@ -62,7 +62,7 @@ def test_error_is_the_same_after_pickling() -> None:
     assert (again.message, str(again), again.message_parameters) == (error.message, str(error), {"path": "a\nb"})
 
 
-def test_subclass_has_the_condition_of_its_first_line_or_of_its_base() -> None:
+def test_error_subclass_defines_or_inherits_its_condition() -> None:
     class Unreadable(DataFileError, error_class="UNREADABLE"): ...
 
     class Unreachable(Unreadable, sql_state="08001"): ...

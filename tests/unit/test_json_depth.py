@@ -180,7 +180,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("place", "depth"), sampled(product(PLACES, DEPTHS), 4))
-def test_value_that_is_nested_deep_is_passed_over_or_an_error_of_ours(
+def test_deeply_nested_value_is_ignored_or_a_delta_error(
     table: Path, tmp_path: Path, place: str, depth: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYDELTA_POST_COMMIT_ERRORS", "mistakes")

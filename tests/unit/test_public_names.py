@@ -97,7 +97,7 @@ def test_format_is_known_to_spark_by_itself() -> None:
 
 
 @pytest.mark.parametrize("name", CONCURRENCY_ERRORS)
-def test_concurrency_error_has_the_name_that_users_of_delta_spark_catch(name: str) -> None:
+def test_concurrency_errors_have_the_names_of_delta_spark(name: str) -> None:
     assert issubclass(getattr(delta_py.errors, name), DeltaError)
     assert issubclass(getattr(spark_plugin.exceptions, name), DeltaError)
 

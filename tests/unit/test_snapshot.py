@@ -124,7 +124,7 @@ def test_file_of_a_remove_that_names_no_vector_stays(table: TableBuilder, store:
 
 @pytest.mark.parametrize("batch", [1, 2, 100])
 @pytest.mark.parametrize("rows_with_text", [1, 3, 100])
-def test_many_newer_actions_are_taken_from_the_checkpoint_all_the_same(
+def test_many_newer_actions_replace_those_of_the_checkpoint(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, batch: int, rows_with_text: int
 ) -> None:
     monkeypatch.setattr(reconciliation, "_MANY_KEYS", 3)
@@ -213,7 +213,7 @@ def test_files_of_an_empty_table_have_the_schema(store: MemoryStore) -> None:
     assert Snapshot.load(store).num_files == 0
 
 
-def test_add_without_partition_values_in_a_partitioned_table_is_refused(store: MemoryStore) -> None:
+def test_add_without_necessary_partition_values_is_refused(store: MemoryStore) -> None:
     table = TableBuilder(store)
     table.create(partition_by=["id"])
     table.commit({"add": {"path": "x", "size": 1, "modificationTime": 1, "partitionValues": {"id": "1"}}})
@@ -268,7 +268,7 @@ def test_checksum_of_another_version_is_not_used(table: TableBuilder, store: Mem
     assert Snapshot.load(store).schema.names == ("id",)
 
 
-def test_protocol_and_metadata_are_read_without_the_checkpoints_files(table: TableBuilder, store: MemoryStore) -> None:
+def test_protocol_and_metadata_load_without_checkpoint_files(table: TableBuilder, store: MemoryStore) -> None:
     names = table.checkpoint(kind="v2-json", sidecars=2)
     opened = pytest.MonkeyPatch()
     with opened.context() as patch:
@@ -325,7 +325,7 @@ def test_unreadable_checkpoint_gives_way_to_the_rest_of_the_log(
     assert names[-1] in caplog.text
 
 
-def test_unreadable_checkpoint_gives_way_when_a_checksum_gave_the_metadata(table: TableBuilder, store: MemoryStore) -> None:
+def test_unreadable_checkpoint_is_skipped_beside_a_checksum(table: TableBuilder, store: MemoryStore) -> None:
     (name,) = table.checkpoint(4)
     table.checksum()
     table.write(name, b"garbage")
@@ -338,7 +338,7 @@ def test_all_checkpoints_unreadable_leaves_the_commits(table: TableBuilder, stor
     assert live(Snapshot.load(store)) == expected(table)
 
 
-def test_unreadable_checkpoint_of_a_cleaned_log_is_refused_by_name(table: TableBuilder, store: MemoryStore) -> None:
+def test_unreadable_checkpoint_of_a_cleaned_log_names_the_file(table: TableBuilder, store: MemoryStore) -> None:
     (name,) = table.checkpoint(4)
     table.write(name, b"garbage")
     for version in range(4):
@@ -367,7 +367,7 @@ def record_counts(table: TableBuilder, version: int, where: str) -> None:
 @pytest.mark.parametrize("where", ["checksum", "hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet", "v2-json"])
 @pytest.mark.parametrize("at", [4, 5])
-def test_checkpoint_that_lost_files_gives_way_to_the_rest_of_the_log(
+def test_checkpoint_that_lost_files_is_skipped_for_the_log(
     table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, kind: str, where: str, at: int
 ) -> None:
     table.checkpoint(at, kind=kind, sidecars=1 if kind.startswith("v2") else 0, last=partial(doubled, rows=3))
@@ -377,7 +377,7 @@ def test_checkpoint_that_lost_files_gives_way_to_the_rest_of_the_log(
 
 
 @pytest.mark.parametrize(("where", "record"), [("checksum", f"{4:020d}.crc"), ("hint", "_last_checkpoint")])
-def test_number_of_files_that_alone_contradicts_the_checkpoint_may_be_deleted(
+def test_file_count_that_contradicts_a_checkpoint_can_be_deleted(
     table: TableBuilder, store: MemoryStore, where: str, record: str
 ) -> None:
     name = table.checkpoint(4)[-1]
@@ -415,7 +415,7 @@ def test_files_that_a_checkpoint_names_twice_count_once(
     assert "more than once; they count once" in caplog.text
 
 
-def test_hint_without_numbers_does_not_agree_with_a_checkpoint_without_them(table: TableBuilder, store: MemoryStore) -> None:
+def test_hint_without_counts_does_not_confirm_a_checkpoint(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(5, kind="v2-json", sidecars=1, last=doubled)
     table.last_checkpoint(5, size=None)
     assert live(Snapshot.load(store)) == expected(table)
@@ -430,7 +430,7 @@ def test_file_that_a_sidecar_and_the_top_level_name_counts_once(table: TableBuil
 
 @pytest.mark.parametrize("where", ["checksum", "hint", "older hint"])
 @pytest.mark.parametrize("kind", ["classic", "multipart", "v2-parquet"])
-def test_checkpoint_that_agrees_with_a_record_is_not_searched_for_duplicate_files(
+def test_checkpoint_with_a_matching_count_skips_duplicate_search(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kind: str, where: str
 ) -> None:
     names = table.checkpoint(5, kind=kind, sidecars=1 if kind.startswith("v2") else 0)
@@ -446,7 +446,7 @@ def test_checkpoint_that_agrees_with_a_record_is_not_searched_for_duplicate_file
     assert live(Snapshot.load(store)) == expected(table)
 
 
-def test_hint_that_speaks_of_another_version_says_nothing_of_a_checkpoint(table: TableBuilder, store: MemoryStore) -> None:
+def test_hint_of_another_version_does_not_judge_a_checkpoint(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(3)
     table.checkpoint(5)
     table.last_checkpoint(5, numOfAddFiles=len(table.live(5)))
@@ -469,7 +469,7 @@ def test_checksum_of_a_version_with_a_checkpoint_is_read_once(table: TableBuilde
 
 
 @pytest.mark.parametrize(("where", "what"), [("checksum", "the version checksum"), ("hint", "_delta_log/_last_checkpoint")])
-def test_checkpoint_that_lost_files_is_refused_where_nothing_else_is_left(
+def test_checkpoint_that_lost_files_is_refused_without_a_log(
     table: TableBuilder, store: MemoryStore, where: str, what: str
 ) -> None:
     (name,) = table.checkpoint(4)
@@ -483,7 +483,7 @@ def test_checkpoint_that_lost_files_is_refused_where_nothing_else_is_left(
 
 @pytest.mark.parametrize("gives", [0, 1, 2])
 @pytest.mark.parametrize("older", [True, False])
-def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
+def test_truncated_checkpoint_is_completed_from_the_log(
     table: TableBuilder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, gives: int, older: bool
 ) -> None:
     """The statistics column of one part is damaged; paths can still be read."""
@@ -508,7 +508,7 @@ def test_checkpoint_that_breaks_off_is_completed_from_the_rest_of_the_log(
 # ---------------------------------------------------------------- the version checksum
 
 
-def test_files_that_disagree_with_the_checksum_are_warned_of_and_refused_on_request(
+def test_files_against_the_checksum_warn_and_fail_on_request(
     table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.checksum(numFiles=77)
@@ -573,7 +573,7 @@ def test_transactions_and_domains_of_the_checksum_are_used(table: TableBuilder, 
 # ---------------------------------------------------------------- the value itself
 
 
-def test_pickled_snapshot_gives_the_same_files_and_lists_its_last_commit_alone(table: TableBuilder, store: MemoryStore) -> None:
+def test_pickled_snapshot_gives_equal_files_after_one_listing(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(3)
     snapshot = Snapshot.load(store)
     copy = pickle.loads(pickle.dumps(snapshot))
@@ -611,7 +611,7 @@ def test_version_of_an_empty_commit_is_the_one_before_it(table: TableBuilder) ->
     assert live(Snapshot.load(table.store)) == expected(table) != before
 
 
-def test_checkpoint_over_an_empty_commit_is_the_state_of_the_others(table: TableBuilder) -> None:
+def test_checkpoint_over_an_empty_commit_has_the_other_commits(table: TableBuilder) -> None:
     table.write(f"{6:020d}.json", b"")
     table.commits[6] = []
     table.commit(remove("5"))

@@ -77,7 +77,7 @@ print(json.dumps({"rows": spark.read.format("delta").load(sys.argv[1] + "/t").co
 """
 
 
-def test_register_over_connect_leaves_nothing_in_the_log_of_the_server(tmp_path: Path) -> None:
+def test_register_over_connect_writes_nothing_to_the_server_log(tmp_path: Path) -> None:
     found = run_script(REGISTERED, str(tmp_path))
     assert found["rows"] == 4
     log = found["stderr"].partition("BEGIN\n")[2].partition("END\n")
@@ -130,7 +130,7 @@ print(json.dumps({"rows": rows, "history": history}))
 
 
 @needs_spark("4.2", "streaming reads over Spark Connect")
-def test_foreach_batch_of_a_script_for_delta_spark_merges_over_connect(tmp_path: Path) -> None:
+def test_foreach_batch_for_delta_spark_merges_over_connect(tmp_path: Path) -> None:
     result = run_script(UPSERTS, str(tmp_path))
     assert result["rows"] == [[0, "old"], [1, "old"], [2, "new"], [3, "new"], [4, "new"]]
     assert result["history"] == ["MERGE", "MERGE", "MERGE", "WRITE"]

@@ -146,7 +146,7 @@ print(json.dumps(found))
 """
 
 
-def test_update_over_connect_gives_columns_and_fields_their_new_values(tmp_path: Path) -> None:
+def test_update_over_connect_sets_columns_and_nested_fields(tmp_path: Path) -> None:
     rows = [
         {"id": n, "part": "ab"[n % 2], "name": f"n{n}", "n": n, "s": "", "st": {"a": n, "b": "x"}, "m": [("k", n)]}
         for n in range(8)
@@ -208,7 +208,7 @@ print(json.dumps(found))
 """
 
 
-def test_conflicts_over_connect_are_raised_by_their_classes_and_retried(tmp_path: Path) -> None:
+def test_connect_conflicts_keep_their_classes_and_are_retried(tmp_path: Path) -> None:
     for name in ("once", "again", "merged"):
         data = pa.table({"id": pa.array(range(10), pa.int64()), "n": pa.array([0] * 10, pa.int64())})
         write_delta(str(tmp_path / name), data)
@@ -243,7 +243,7 @@ print(json.dumps(found))
 """
 
 
-def test_rows_that_a_connect_transaction_did_not_match_may_not_be_added_meanwhile(tmp_path: Path) -> None:
+def test_connect_transaction_conflicts_with_a_new_matching_row(tmp_path: Path) -> None:
     url = ledger_url(tmp_path)
     for name in "ab":
         create_coordinated(tmp_path / name, url, {"id": [1, 2]}, delta__enableDeletionVectors="true")

@@ -96,7 +96,7 @@ def test_merge_of_a_session_that_is_not_the_active_one(tmp_path: Path) -> None:
 
 
 @needs_spark("4.2", "streaming reads over Spark Connect")
-def test_function_of_a_streams_batches_has_the_sql_of_the_session_that_registered(tmp_path: Path) -> None:
+def test_foreach_batch_function_has_sql_of_registered_session(tmp_path: Path) -> None:
     source = PRELUDE + """spark.range(3).selectExpr("id", "'new' AS name").write.format("pydelta").save(f"{path}-source")\n"""
     result = run_script(source + BATCHES + END, str(tmp_path / "t"))
     old = [[n, "old"] for n in range(3)]

@@ -93,13 +93,13 @@ def planned(path: Path, appears: Callable[[Path], object], request: WriteRequest
     return lambda: commit_write(store, planned_write, [written])
 
 
-def test_append_follows_commits_that_appeared_since_it_was_planned(tmp_path: Path) -> None:
+def test_append_follows_commits_made_after_its_plan(tmp_path: Path) -> None:
     commit = planned(tmp_path, lambda path: [write_delta(str(path), rows(n), mode="append") for n in range(1, 13)])
     assert commit() == 13
     assert sorted(DeltaTable(str(tmp_path)).to_arrow()["n"].to_pylist()) == sorted([*range(13), 9])
 
 
-def test_overwrite_refuses_rows_that_appeared_since_it_was_planned(tmp_path: Path) -> None:
+def test_overwrite_conflicts_with_rows_added_after_its_plan(tmp_path: Path) -> None:
     commit = planned(tmp_path, lambda path: write_delta(str(path), rows(1), mode="append"), WriteRequest("overwrite"))
     with pytest.raises(ConcurrentAppendException):
         commit()
@@ -107,7 +107,7 @@ def test_overwrite_refuses_rows_that_appeared_since_it_was_planned(tmp_path: Pat
     assert len(data_files(tmp_path)) == 2
 
 
-def test_append_refuses_a_schema_that_appeared_since_it_was_planned(tmp_path: Path) -> None:
+def test_append_conflicts_with_a_schema_change_after_its_plan(tmp_path: Path) -> None:
     wide = pa.table({"n": [1], "more": [2]})
     commit = planned(tmp_path, lambda path: write_delta(str(path), wide, mode="append", merge_schema=True))
     with pytest.raises(MetadataChangedException):
@@ -129,7 +129,7 @@ def test_append_behind_a_commit_that_cannot_be_read_is_refused(tmp_path: Path, c
     assert not (tmp_path / f"_delta_log/{2:020}.json").exists() and len(data_files(tmp_path)) == 2
 
 
-def test_append_where_a_directory_has_the_commits_name_is_refused(tmp_path: Path) -> None:
+def test_append_fails_if_a_directory_has_the_name_of_its_commit(tmp_path: Path) -> None:
     """The directory may have replaced a commit, so the newest version is unknown; the version before it is known."""
     commit = planned(tmp_path, lambda path: (path / f"_delta_log/{1:020}.json").mkdir())
     with pytest.raises(DeltaError):

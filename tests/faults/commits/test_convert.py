@@ -47,7 +47,7 @@ def run(store: Any) -> int | None:
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_conversion_with_one_call_failed_makes_the_whole_table_or_none(tmp_path: Path, kind: str) -> None:
+def test_convert_with_a_failed_call_makes_the_table_or_nothing(tmp_path: Path, kind: str) -> None:
     store = FaultyStore(LocalStore(str(make(tmp_path / "count"))))
     assert run(store) == 0
     outcomes = Counter(one_fault(tmp_path / str(number), Fault(number, **FAULTS[kind])) for number in range(len(store.calls)))

@@ -104,7 +104,7 @@ AFTER = {"create": (0, [*range(6)]), "append": (1, sorted([*range(6)] * 2)), "re
     [(errno.ENOSPC, True), (errno.ENOSPC, False), (errno.EACCES, True)],
     ids=["full", "full for once", "not ours"],
 )
-def test_write_on_a_disk_that_refuses_is_done_or_leaves_the_table(
+def test_write_on_a_refusing_disk_is_complete_or_absent(
     workload: str, code: int, lasting: bool, on_disk: Callable[..., _Disk], tmp_path: Path
 ) -> None:
     refused = done_count = 0
@@ -164,7 +164,7 @@ def limited_write(root: Path, limit: int) -> list[str]:
 
 
 @pytest.mark.parametrize("limit", [0, 100, 700, 1100, 1500, 2000, 4000, 100_000])
-def test_write_with_a_limit_on_the_size_of_files_is_done_or_leaves_the_table(limit: int, tmp_path: Path) -> None:
+def test_write_under_file_size_limit_is_complete_or_absent(limit: int, tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"id": [0], "text": ["first"]}), configuration={"delta.checkpointInterval": "1"})
     before = files(tmp_path)
     lines = limited_write(tmp_path, limit)

@@ -52,7 +52,7 @@ def read(root: Path, version: int) -> Counter[int]:
 
 
 @pytest.mark.parametrize(("policy", "kind"), sampled(itertools.product(["classic", "v2"], FAULTS), 4))
-def test_commit_with_one_call_of_what_follows_it_failed_loses_nothing(tmp_path: Path, kind: str, policy: str) -> None:
+def test_failed_call_after_a_commit_loses_nothing(tmp_path: Path, kind: str, policy: str) -> None:
     prepare(tmp_path / "count", policy)
     store = FaultyStore(LocalStore(str(tmp_path / "count")))
     assert append(store, 4) == 4

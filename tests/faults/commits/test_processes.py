@@ -54,7 +54,7 @@ def write_all(root: str, writer: str, kind: str, finished: Any) -> None:
 
 
 @pytest.mark.parametrize("properties", PROPERTIES)
-def test_eight_processes_with_mixed_writes_lose_and_double_nothing(tmp_path: Path, properties: str) -> None:
+def test_eight_processes_of_mixed_writes_lose_and_double_no_row(tmp_path: Path, properties: str) -> None:
     root, context = str(tmp_path), multiprocessing.get_context("spawn")
     write_delta(root, rows("first", 0), partition_by=["writer"], configuration=PROPERTIES[properties])
     writers = {f"{kind} {number}": kind for kind in KINDS for number in range(2)}

@@ -74,7 +74,7 @@ def test_commit_under_every_fault(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sampled(KINDS, 3))
-def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+def test_transaction_under_any_fault_is_in_all_tables_or_none(tmp_path: Path, kind: str) -> None:
     url = ledger_url(tmp_path)
     a, b = tables(tmp_path / "count", url)
     calls = call_count(url, lambda: transfer(a, b, url))
@@ -101,7 +101,7 @@ def test_transaction_under_every_fault_is_in_all_tables_or_in_none(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["fails before it", "reply lost"])
-def test_transaction_given_up_after_any_fault_is_in_all_tables_or_in_none(tmp_path: Path, kind: str) -> None:
+def test_abort_after_fault_leaves_all_tables_changed_or_none(tmp_path: Path, kind: str) -> None:
     """Immediately, with a clock that is days ahead: so the ledger no longer knows whether the transaction was committed."""
     url = ledger_url(tmp_path)
     a, b = tables(tmp_path / "count", url)

@@ -28,7 +28,7 @@ def server() -> Iterator[str]:
         yield url
 
 
-def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_path: Path, server: str) -> None:
+def test_transfer_happens_once_or_never_as_the_writer_reports(tmp_path: Path, server: str) -> None:
     seed, bank = seed_of("cut connections"), open_bank(tmp_path, server)
     port = urlsplit(server).port
     assert port is not None

@@ -74,7 +74,7 @@ def test_rebuilding_under_every_fault_and_again_ends_well(tmp_path: Path, lost: 
     assert ends["killed" if "killed" in kind else "refused"], ends
 
 
-def test_verdicts_on_what_killed_writers_leave_are_those_of_their_ledger(tmp_path: Path) -> None:
+def test_rebuild_after_a_kill_gives_the_verdicts_of_the_ledger(tmp_path: Path) -> None:
     """A writer dies at each of its calls, and another one continues. The verdicts of a rebuild without the ledger are compared
     with the ledger."""
     url, seen = ledger_url(tmp_path), Counter[str]()

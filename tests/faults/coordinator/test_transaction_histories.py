@@ -18,6 +18,6 @@ EACH = int(os.environ.get("PYDELTA_FAULTS_N") or 8)
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
-def test_transactions_of_processes_that_may_be_killed_are_isolated(tmp_path: Path, isolation: str) -> None:
+def test_transactions_of_killed_processes_stay_isolated(tmp_path: Path, isolation: str) -> None:
     history = history_of_processes(ledger_url(tmp_path), tmp_path, isolation, seed_of(f"histories {isolation}"), EACH)
     assert history.anomalies(isolation) == []

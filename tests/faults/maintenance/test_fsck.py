@@ -45,7 +45,7 @@ def mend(store: FaultyStore | LocalStore) -> None:
 
 
 @pytest.mark.parametrize("kind", sampled(FAULTS, 9))
-def test_repair_with_one_call_failed_does_no_harm_and_the_next_run_ends_it(damaged: Path, tmp_path: Path, kind: str) -> None:
+def test_repair_completes_on_the_next_run_after_any_failed_call(damaged: Path, tmp_path: Path, kind: str) -> None:
     shutil.copytree(damaged, tmp_path / "count")
     counted = FaultyStore(LocalStore(str(tmp_path / "count")))
     mend(counted)

@@ -33,7 +33,7 @@ def ids(path: Path, version: int | None = None) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-def test_no_row_is_lost_or_doubled_where_optimize_runs_beside_writers(tmp_path: Path) -> None:
+def test_optimize_beside_writers_loses_and_doubles_no_row(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_delta(str(path), pa.table({"id": pa.array([0], pa.int64())}), configuration={"delta.enableDeletionVectors": "true"})
     writers = [start("write", path, number) for number in (1, 2)]
@@ -63,7 +63,7 @@ def make(path: Path) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("role", ["batches", "orders", "vacuum", "lite"])
-def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_path: Path, role: str) -> None:
+def test_killed_command_loses_no_rows_and_the_next_run_completes(tmp_path: Path, role: str) -> None:
     chosen, seconds = random.Random(seed_of(role)), time_of(role, tmp_path / "timed")
     commit_count, killed = 0, 0
     for number in range(KILLS):
@@ -89,7 +89,7 @@ def test_killed_at_any_moment_it_has_done_no_harm_and_the_next_run_ends_it(tmp_p
 
 
 @pytest.mark.timeout(300)
-def test_deep_clone_killed_at_any_moment_is_no_table_yet_and_the_next_run_goes_on(tmp_path: Path) -> None:
+def test_killed_deep_clone_is_no_table_and_the_next_run_resumes(tmp_path: Path) -> None:
     path, chosen = tmp_path / "t", random.Random(seed_of("clone"))
     seconds, killed, partial_count = time_of("clone", path), 0, 0
     for number in range(1, KILLS + 1):

@@ -47,7 +47,7 @@ def in_an_hour() -> int:
 
 @pytest.mark.parametrize("lite", [False, True], ids=["full", "lite"])
 @pytest.mark.parametrize("kind", sampled(FAULTS, 2))
-def test_vacuum_with_one_call_failed_takes_nothing_that_is_needed(tmp_path: Path, kind: str, lite: bool) -> None:
+def test_vacuum_with_a_failed_call_deletes_no_needed_file(tmp_path: Path, kind: str, lite: bool) -> None:
     count = make(tmp_path / "count")
     store = FaultyStore(LocalStore(str(count)))
     request = replace(REQUEST, kind=VacuumKind.LITE) if lite else REQUEST

@@ -67,7 +67,7 @@ def test_reader_that_is_half_way_reads_to_its_end(tmp_path: Path, lite: bool) ->
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("lite", [False, True], ids=["full", "lite"])
-def test_what_a_killed_reader_held_goes_when_its_lease_has_run_out(tmp_path: Path, lite: bool) -> None:
+def test_lease_of_killed_reader_protects_files_until_it_expires(tmp_path: Path, lite: bool) -> None:
     path = tmp_path / "t"
     make(path)
     reader = start(path)

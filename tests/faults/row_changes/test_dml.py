@@ -183,7 +183,7 @@ def command(store: ObjectStore, operation: str) -> int:
 
 
 @pytest.mark.parametrize(("operation", "configuration", "kind"), sampled(itertools.product(COMMANDS, CONFIGURATIONS, FAULTS), 29))
-def test_command_of_a_table_with_one_call_failed_is_done_once_or_not_at_all(
+def test_table_command_with_a_failed_call_happens_once_or_never(
     tmp_path: Path, operation: str, configuration: str, kind: str
 ) -> None:
     with_each_call_failed(tmp_path, command, operation, configuration, kind)

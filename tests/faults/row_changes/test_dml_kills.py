@@ -97,7 +97,7 @@ def data_files(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_change_with_a_killed_worker_leaves_the_table_and_works_when_run_again(
+def test_killed_worker_keeps_table_unchanged_and_rerun_succeeds(
     spark: SparkSession, tmp_path: Path, operation: str, configuration: str
 ) -> None:
     path = tmp_path / "t"

@@ -88,7 +88,7 @@ def rivals(root: Path) -> list[Callable[[], Any]]:
     return [lambda: take(other, *FIRST), lambda: take(other, *SECOND)]
 
 
-def test_two_races_lost_take_the_rows_of_all_and_leave_no_vector_of_the_attempts(tmp_path: Path) -> None:
+def test_two_lost_races_keep_all_deletes_and_no_orphan_vector(tmp_path: Path) -> None:
     make(tmp_path)
     store = RacedStore(LocalStore(str(tmp_path)), rivals(tmp_path))
     assert take(store, *OURS) == 3 and not store.rivals
@@ -98,7 +98,7 @@ def test_two_races_lost_take_the_rows_of_all_and_leave_no_vector_of_the_attempts
     assert all(f["stats"] is None or '"tightBounds":false' in f["stats"] for f in Snapshot.load(store.inner).files().to_pylist())
 
 
-def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path: Path) -> None:
+def test_delete_of_the_last_rows_by_two_leaves_no_unused_vector(tmp_path: Path) -> None:
     make(tmp_path)
     store = RacedStore(LocalStore(str(tmp_path)), [lambda: take(LocalStore(str(tmp_path)), *range(9))])
     assert take(store, 9) == 2 and not store.rivals
@@ -107,7 +107,7 @@ def test_vector_of_a_file_whose_last_rows_both_take_is_not_left_behind(tmp_path:
 
 
 @pytest.mark.parametrize("kind", sampled(FAULTS, 3))
-def test_commit_rebased_on_other_vectors_with_one_failed_call_happens_once_or_never(tmp_path: Path, kind: str) -> None:
+def test_rebased_commit_with_a_failed_call_happens_once_or_never(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "count"
     make(root)
     store = RacedStore(LocalStore(str(root)), rivals(root))
@@ -155,7 +155,7 @@ def _replace_own(root: str, writer: int, writers: int, ids: int) -> None:
         write_delta(root, data, mode="overwrite", replace_where=f"id = {id}")
 
 
-def test_processes_that_change_rows_of_the_same_files_keep_each_others_changes(tmp_path: Path) -> None:
+def test_processes_keep_all_changes_to_rows_of_the_same_files(tmp_path: Path) -> None:
     writers, count = 4, 40
     rows = pa.table({"id": range(count), "part": ["old"] * count})
     write_delta(str(tmp_path), rows, configuration={**PROPERTIES, "delta.enableRowTracking": "true"}, max_records_per_file=20)

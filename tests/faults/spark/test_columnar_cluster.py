@@ -98,7 +98,7 @@ spark.stop()
 """
 
 
-def test_executors_of_their_own_read_columns_and_read_them_again_after_a_failure(table: str) -> None:
+def test_separate_executors_read_columns_also_after_a_failure(table: str) -> None:
     result = run_script(CLUSTER, table)
     del result["stderr"]
     assert result == {
@@ -291,7 +291,7 @@ spark.stop()
 )
 
 
-def test_task_that_a_second_attempt_overtakes_gives_its_rows_once(master: str, table: str, tmp_path: Path) -> None:
+def test_task_overtaken_by_a_second_attempt_gives_each_row_once(master: str, table: str, tmp_path: Path) -> None:
     """The first attempt sleeps in the middle of a batch. Spark starts a second one on the other machine, and kills the first."""
     settings = {
         "spark.speculation": "true",

@@ -21,6 +21,6 @@ SEED = run_seed() or random.randrange(10**6)
 
 
 @pytest.mark.timeout(600 + 60 * KILLS)
-def test_streams_of_a_killed_driver_give_each_row_and_each_change_once(tmp_path: Path) -> None:
+def test_streams_of_a_killed_driver_give_rows_and_changes_once(tmp_path: Path) -> None:
     print(f"PYDELTA_SEED={SEED} PYDELTA_FAULTS_KILLS={KILLS}")
     print(run_with_kills(tmp_path, KILLS, SEED))

@@ -195,7 +195,7 @@ def leaves(values: dict[str, Any], path: str = "") -> dict[str, Any]:
     return flat_values
 
 
-def test_types_that_only_the_feature_widens_are_read_by_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_delta_spark_reads_types_that_need_type_widening(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(1).selectExpr("cast(id as int) as id", "cast(1.5 as float) as f", "1.50 as d").write.parquet(path)
     spark.range(2**40, 2**40 + 1).selectExpr("id", "0.1D as f", "12345.50 as d").write.mode("append").parquet(path)

@@ -104,7 +104,7 @@ def test_replaced_table_is_theirs_to_write(spark: SparkSession, tmp_path: Path) 
         spark.sql(f"insert into delta.`{path}` (id) values (5)")
 
 
-def test_names_that_delta_spark_entered_are_found_and_stay_theirs(spark: SparkSession, tmp_path: Path) -> None:
+def test_catalog_names_by_delta_spark_work_and_keep_its_format(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     spark.sql(f"CREATE TABLE of_theirs_elsewhere USING delta LOCATION '{place}' AS SELECT id FROM range(4)")
     spark.sql("CREATE TABLE of_theirs USING delta AS SELECT id FROM range(4)")

@@ -73,7 +73,7 @@ def test_table_of_deltalake_reads_the_same(tmp_path: Path) -> None:
     assert difference(rows(0, 20), DeltaTable(str(path), version=0).to_arrow(columns=SCHEMA.names)) is None
 
 
-def test_table_of_deltalake_with_deletions_and_checkpoint_reads_the_same(tmp_path: Path) -> None:
+def test_deletes_and_checkpoint_of_deltalake_read_the_same(tmp_path: Path) -> None:
     path = tmp_path / "table"
     deltalake.write_deltalake(path, rows(0, 20), partition_by=["part"])
     deltalake.DeltaTable(path).delete("id = 7")
@@ -117,7 +117,7 @@ def test_writers_take_turns_on_one_table(tmp_path: Path) -> None:
         ("number IS NULL", lambda row: row["number"] is None),
     ],
 )
-def test_filter_on_a_table_of_deltalake_keeps_the_rows_it_is_true_for(
+def test_filter_on_deltalake_table_returns_the_matching_rows(
     condition: str, is_true: Callable[[dict[str, Any]], bool], tmp_path: Path
 ) -> None:
     path = tmp_path / "table"
@@ -134,7 +134,7 @@ def void_rows(*numbers: int) -> pa.Table:
     return pa.Table.from_pylist([{"id": i, "v": None, "s": {"x": None, "y": i} if i % 2 else None} for i in numbers], schema)
 
 
-def test_void_columns_and_fields_read_the_same_and_take_a_type_later(tmp_path: Path) -> None:
+def test_void_columns_read_the_same_and_take_a_type_later(tmp_path: Path) -> None:
     path = tmp_path / "table"
     write_delta(str(path), void_rows(1, 2))
     deltalake.write_deltalake(path, void_rows(3), mode="append")
@@ -171,7 +171,7 @@ def forget_commits(path: Path, before: int) -> None:
         {"delta.checkpoint.writeStatsAsStruct": "false"},
     ],
 )
-def test_table_of_ours_reads_the_same_in_deltalake_from_our_checkpoint(properties: dict[str, str], tmp_path: Path) -> None:
+def test_checkpoint_reads_the_same_in_deltalake(properties: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "table"
     write_delta(str(path), rows(0, 2), partition_by=["part"], configuration=properties)
     for start in range(2, 24, 2):
@@ -201,7 +201,7 @@ def test_our_checkpoint_follows_on_one_of_deltalake(tmp_path: Path) -> None:
     assert ours(path).num_rows == 23
 
 
-def test_table_of_ours_reads_the_same_in_deltalake_from_our_v2_checkpoint(tmp_path: Path) -> None:
+def test_v2_checkpoint_reads_the_same_in_deltalake(tmp_path: Path) -> None:
     path = tmp_path / "table"
     write_delta(str(path), rows(0, 2), partition_by=["part"], configuration={"delta.checkpointPolicy": "v2"})
     for start in range(2, 24, 2):
@@ -213,7 +213,7 @@ def test_table_of_ours_reads_the_same_in_deltalake_from_our_v2_checkpoint(tmp_pa
     assert difference(rows(0, 24), ours(path)) is None
 
 
-def test_delete_update_and_merge_do_to_a_table_what_those_of_deltalake_do(tmp_path: Path) -> None:
+def test_delete_update_and_merge_match_those_of_deltalake(tmp_path: Path) -> None:
     """The same calls, with the same names, on two tables of the same rows; each library reads both."""
     ids = list(range(60))
     start = pa.table({"id": ids, "part": [f"p{n % 3}" for n in ids], "price": [float(n) for n in ids], "note": ["x"] * 60})

@@ -121,7 +121,7 @@ def test_deltalake_and_delta_py_take_turns_in_every_way(kind: str, partition_by:
             table.check_changes(version, version)
 
 
-def test_overwrite_removes_files_by_their_paths_as_deltalake_spells_them(tmp_path: Path) -> None:
+def test_overwrite_removes_files_with_paths_encoded_by_deltalake(tmp_path: Path) -> None:
     table = Peers(str(tmp_path / "table"))
     data = pa.table({"id": [1, 2], "ü": ["x", "y"]})
     table.theirs(data, partition_by=["ü"])

@@ -90,7 +90,7 @@ def test_both_read_the_same_after_our_z_order(spark: SparkSession, tmp_path: Pat
     assert difference(before, rows(spark, "delta", path, *tracked)) is None
 
 
-def test_each_clusters_what_is_new_and_leaves_what_the_other_clustered(spark: SparkSession, tmp_path: Path) -> None:
+def test_optimize_skips_files_that_the_other_library_clustered(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     DeltaSparkTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("v", "INT").clusterBy("v", "id").execute()
 
@@ -121,7 +121,7 @@ def simple(schema: Any) -> Any:
     return [simple(value) for value in schema] if isinstance(schema, list) else schema
 
 
-def test_both_read_the_same_after_our_vacuum_and_theirs_finds_nothing_more(spark: SparkSession, tmp_path: Path) -> None:
+def test_vacuum_of_delta_spark_after_ours_deletes_no_more_files(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     make(spark, path, KINDS["vectors and feed"])
     DeltaTable.forPath(spark, path).optimize().executeCompaction()
@@ -171,7 +171,7 @@ def test_vacuum_lite_of_each_goes_on_where_the_others_ended(spark: SparkSession,
     assert difference(rows(spark, "delta", path), rows(spark, "pydelta", path)) is None
 
 
-def test_delta_spark_leaves_notes_of_clones_and_its_changes_of_a_clone_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+def test_clone_survives_vacuum_and_delete_by_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
     path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
     make(spark, path, KINDS["vectors and feed"])
     settings = {name: spark.conf.get(name, None) for name in (CHECK, LISTING_TASKS)}

@@ -30,7 +30,7 @@ def by_delta_spark(spark: SparkSession, path: str) -> dict[str, list[str]]:
     return manifests(path)
 
 
-def test_a_manifest_has_a_line_for_each_file_as_the_reference_s_test_wants_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_manifest_has_one_line_per_file_like_that_of_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "a table")
     spark.range(100).repartition(10).write.format("delta").save(path)
     DeltaTable.forPath(spark, path).generate("symlink_format_manifest")
@@ -55,7 +55,7 @@ def test_partitions_have_the_same_directories_and_lines(columns: list[str], spar
     assert len(ours) == len(texts)
 
 
-def test_each_writer_brings_the_manifests_of_its_own_commits_up_to_date(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_writer_updates_the_manifests_of_its_commits(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(3).selectExpr("id", "id as p").write.format("delta").option(PROPERTY, "true").partitionBy("p").save(path)
     assert manifests(path) == by_delta_spark(spark, path)
@@ -69,7 +69,7 @@ def test_each_writer_brings_the_manifests_of_its_own_commits_up_to_date(spark: S
     assert spark.read.text(f"{path}/{DIRECTORY}").count() == sum(len(lines) - 1 for lines in actual_manifests.values())
 
 
-def test_spark_reads_our_manifest_where_delta_spark_left_a_checksum(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_reads_our_manifest_beside_a_delta_spark_checksum(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(3).write.format("delta").save(path)
     DeltaSparkTable.forPath(spark, path).generate("symlink_format_manifest")

@@ -159,7 +159,7 @@ def outcome(read: Callable[[], list[Any]]) -> Any:
 
 
 @pytest.mark.parametrize("stamps", ["false", "true"], ids=["file times", "in-commit timestamps"])
-def test_log_without_the_checkpoints_commit_is_read_as_by_delta_spark(spark: SparkSession, tmp_path: Path, stamps: str) -> None:
+def test_log_lacking_checkpoint_commit_reads_as_in_delta_spark(spark: SparkSession, tmp_path: Path, stamps: str) -> None:
     path = str(tmp_path / "t")
     times = cleaned(spark, path, f"'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = '{stamps}'")
     assert [*times] == [5, 4]

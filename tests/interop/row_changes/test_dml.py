@@ -174,7 +174,7 @@ def merged(table: Any, spark: SparkSession) -> Any:
 
 
 @pytest.mark.parametrize("name", TRANSACTIONS)
-def test_transactions_of_the_session_are_recorded_as_by_delta_spark(
+def test_session_transactions_are_recorded_as_by_delta_spark(
     spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None], name: str
 ) -> None:
     """The same step twice, with the same application version: the second does nothing, whatever the first did."""
@@ -192,7 +192,7 @@ def test_transactions_of_the_session_are_recorded_as_by_delta_spark(
     assert records["ours"] == records["theirs"]
 
 
-def test_delete_of_nothing_is_recorded_where_the_session_has_a_transaction(
+def test_delete_without_matches_records_the_session_transaction(
     spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
 ) -> None:
     """delta-spark does not record it, so it also takes later rows when the step runs again."""

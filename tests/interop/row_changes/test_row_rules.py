@@ -161,7 +161,7 @@ PARTITIONS = ("p INT", "p INT NOT NULL", "p INT GENERATED ALWAYS AS (CAST(k AS I
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_rows_without_a_partition_column_are_taken_and_refused_as_by_delta_spark(
+def test_rows_lacking_partition_column_behave_as_in_delta_spark(
     spark: SparkSession, tmp_path: Path, partition: str
 ) -> None:
     def outcomes(source: str) -> dict[str, str | None]:
@@ -189,7 +189,7 @@ def test_rows_without_a_partition_column_are_taken_and_refused_as_by_delta_spark
     assert ours == theirs
 
 
-def test_overwrite_schema_keeps_the_column_ids_that_delta_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwrite_schema_keeps_column_ids_as_in_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
     theirs, ours = str(tmp_path / "theirs"), str(tmp_path / "ours")
     for path in (theirs, ours):
         spark.sql(

@@ -94,7 +94,7 @@ def turn(home: Path, engine: str, steps: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("first", "second"), [("delta-spark", "pydelta"), ("pydelta", "delta-spark")])
-def test_each_engine_reads_writes_and_alters_what_the_other_entered(first: str, second: str, tmp_path: Path) -> None:
+def test_each_engine_reads_writes_and_alters_tables_of_the_other(first: str, second: str, tmp_path: Path) -> None:
     turn(tmp_path, first, MAKE)
     found = turn(tmp_path, second, CHANGE)
     writers = {"delta-spark": "Apache-Spark", "pydelta": "pydelta"}

@@ -47,7 +47,7 @@ def dataframes(spark: SparkSession, path: str) -> list[Callable[[], Any]]:
     ]
 
 
-def test_delta_spark_refuses_the_table_until_it_has_left_its_coordinator(spark: SparkSession, path: Path) -> None:
+def test_delta_spark_refuses_table_until_coordinator_is_dropped(spark: SparkSession, path: Path) -> None:
     url = ledger_url(path.parent)
     statements = [lambda text=text: spark.sql(text.format(path)).collect() for text in STATEMENTS]  # type: ignore[misc]
     before = sorted(file.name for file in path.rglob("*"))

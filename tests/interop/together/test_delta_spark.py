@@ -233,7 +233,7 @@ def plain_rows(spark: SparkSession, start: int, stop: int) -> DataFrame:
     [{}, {"delta.checkpointPolicy": "v2"}, {"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"}],
     ids=["classic", "v2", "mapped"],
 )
-def test_delta_spark_reads_our_checkpoint_without_the_commits_before_it(
+def test_delta_spark_reads_our_checkpoint_without_older_commits(
     properties: dict[str, str], spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "table"

@@ -178,7 +178,7 @@ def changed(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factor
 
 
 @pytest.mark.parametrize("reads, writes", [("delta", "pydelta"), ("pydelta", "delta")])
-def test_feed_stream_of_one_library_into_the_others_sink_is_the_feed(
+def test_feed_stream_between_libraries_writes_the_whole_feed(
     spark: SparkSession, tmp_path: Path, changed: FeedTable, reads: str, writes: str
 ) -> None:
     stream = Stream(spark, changed.path, tmp_path, readChangeFeed=True, startingVersion=0)
@@ -187,7 +187,7 @@ def test_feed_stream_of_one_library_into_the_others_sink_is_the_feed(
     assert feed(spark.read.format("pydelta").load(stream.target)) == changed.expected
 
 
-def test_feed_stream_from_the_rows_at_the_start_is_that_of_the_other_library(
+def test_feed_stream_from_initial_snapshot_matches_delta_spark(
     spark: SparkSession, tmp_path: Path, changed: FeedTable
 ) -> None:
     feeds = []
@@ -218,7 +218,7 @@ def test_feed_stream_goes_over_to_the_other_library_at_any_batch(
 
 
 @BOTH
-def test_log_of_schemas_of_one_library_is_gone_on_with_by_the_other(
+def test_schema_log_of_one_library_is_continued_by_the_other(
     spark: SparkSession, tmp_path: Path, first: str, second: str
 ) -> None:
     """One library begins it, the other records the first change, and the first continues after a second change."""

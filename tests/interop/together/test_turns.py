@@ -193,7 +193,7 @@ RULED = """
 """
 
 
-def test_turns_on_a_table_with_generated_partitions_defaults_and_a_check(spark: SparkSession, tmp_path: Path) -> None:
+def test_turns_obey_generated_columns_defaults_and_checks(spark: SparkSession, tmp_path: Path) -> None:
     table = Peers(spark, str(tmp_path / "table"))
     table.sql(RULED)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT priced CHECK (price >= 0 OR kind = 'refund')")

@@ -47,7 +47,7 @@ def build(commits: list[Any], checkpoint_at: int | None) -> TableBuilder:
     restarts=st.booleans(),
     checkpoint_at=st.one_of(st.none(), st.integers(0, 8)),
 )
-def test_batches_of_any_limits_are_all_files_once_and_the_same_when_run_again(
+def test_batches_of_any_limits_repeat_and_have_each_file_once(
     commits: list[Any], first: int, initial: bool, limits: list[Limits], restarts: bool, checkpoint_at: int | None
 ) -> None:
     builder = build(commits, checkpoint_at)

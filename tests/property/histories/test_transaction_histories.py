@@ -52,7 +52,7 @@ def test_transactions_that_take_turns_are_isolated(tmp_path: Path, isolation: st
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_transactions_that_need_not_be_serializable_are_found_not_to_be(tmp_path: Path) -> None:
+def test_checker_finds_write_skew_of_snapshot_transactions(tmp_path: Path) -> None:
     """So the random transactions would show a broken guarantee."""
     seed = seed_of("transactions that skew")
     for number in range(20):
@@ -64,7 +64,7 @@ def test_transactions_that_need_not_be_serializable_are_found_not_to_be(tmp_path
     raise AssertionError("no write skew in 20 runs")
 
 
-def test_write_skew_is_what_snapshot_isolation_allows_and_serializable_does_not(tmp_path: Path) -> None:
+def test_only_snapshot_isolation_allows_write_skew(tmp_path: Path) -> None:
     url, path = ledger_url(tmp_path), tmp_path / "a"
     create(url, [path])
 

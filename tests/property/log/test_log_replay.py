@@ -67,7 +67,7 @@ def expected(table: TableBuilder, version: int) -> dict[tuple[str, str | None], 
 
 @settings(max_examples=examples(40))
 @given(st.lists(commit_actions(), min_size=1, max_size=7), st.data())
-def test_any_log_is_read_as_its_replay_whatever_files_stand_for_its_commits(
+def test_snapshot_equals_replay_whatever_files_hold_the_log(
     commits: list[list[Json]], data: st.DataObject
 ) -> None:
     table = build(commits)
@@ -117,7 +117,7 @@ def test_action_with_any_fields_is_read_or_refused_cleanly(kind: str, fields: di
 
 
 @given(st.data())
-def test_commit_with_any_bytes_changed_is_read_or_refused_cleanly(data: st.DataObject) -> None:
+def test_commit_with_changed_bytes_is_read_or_refused_cleanly(data: st.DataObject) -> None:
     table = TableBuilder(MemoryStore())
     table.create(add("x", stats='{"numRecords":1}', deletionVector=vector()), remove("y"))
     text = bytearray(table.store.read(f"_delta_log/{0:020d}.json"))
@@ -140,7 +140,7 @@ def test_hint_with_any_content_never_changes_what_is_read(data: st.DataObject) -
 
 
 @given(st.data())
-def test_checkpoint_cut_short_anywhere_never_changes_what_is_read(data: st.DataObject) -> None:
+def test_truncated_checkpoint_never_changes_the_snapshot(data: st.DataObject) -> None:
     table = build([[add("a"), add("b", deletionVector=vector())], [add("c")], [remove("a")]])
     kind = data.draw(st.sampled_from(["classic", "v2-json", "v2-parquet"]))
     name = data.draw(st.sampled_from(table.checkpoint(1, kind=kind, sidecars=2 if kind != "classic" else 0)))

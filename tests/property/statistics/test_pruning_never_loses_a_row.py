@@ -402,7 +402,7 @@ def test_a_file_with_a_matching_row_is_kept(table: tuple[list[list[dict[str, Any
 
 @settings(max_examples=40)
 @given(files_of_rows(), PARTITION_PREDICATES)
-def test_exact_partition_predicates_are_true_for_all_rows_of_a_kept_file(
+def test_exact_partition_predicate_keeps_exactly_matching_files(
     files: list[list[dict[str, Any]]], predicate: Expression
 ) -> None:
     assert is_exact_on_partitions(predicate, frozenset(PARTITIONS))

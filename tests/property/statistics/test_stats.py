@@ -117,14 +117,14 @@ def test_statistics_from_the_footer_are_those_of_the_rows(column: tuple[DataType
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=4))
-def test_statistics_of_floats_hold_the_doubles_that_the_column_was_widened_to(values: list[float]) -> None:
+def test_float_bounds_contain_doubles_after_type_widening(values: list[float]) -> None:
     low, high = str(np.float32(min(values))), str(np.float32(max(values)))
     stats = parse_stats(pa.array([f'{{"minValues":{{"x":{low}}},"maxValues":{{"x":{high}}}}}']), {("x",): DOUBLE})
     check_bounds(stats, 0, values)
 
 
 @given(st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p), st.integers(-(10**p) + 1, 10**p - 1))))
-def test_statistics_of_decimals_that_went_through_a_double_hold_the_decimal(number: tuple[int, int, int]) -> None:
+def test_bounds_of_decimals_rounded_to_doubles_contain_the_value(number: tuple[int, int, int]) -> None:
     precision, scale, units = number
     exact = Decimal((units < 0, tuple(map(int, str(abs(units)))), -scale))
     text = repr(float(exact))

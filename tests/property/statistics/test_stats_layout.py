@@ -89,7 +89,7 @@ def test_texts_of_the_usual_layout_are_read_so(texts: list[str]) -> None:
 
 
 @given(st.lists(PLAIN_TEXTS, min_size=2, max_size=3), st.data())
-def test_a_damaged_text_changes_no_other_and_is_unknown_or_says_what_it_says(texts: list[str], data: st.DataObject) -> None:
+def test_damaged_text_is_unknown_or_parsed_and_changes_no_other(texts: list[str], data: st.DataObject) -> None:
     damaged, rest = texts[0], texts[1:]
     place = data.draw(st.integers(0, len(damaged)))
     inserted = data.draw(st.one_of(st.just(""), st.sampled_from(list('{}",:\\n019-e. \n')), st.text(max_size=3).filter(is_utf8)))

@@ -95,7 +95,7 @@ def as_stored(value: Any, source: DataType, target: DataType) -> Any:
 
 
 @given(st.data())
-def test_conform_random_rows_are_what_the_cast_of_each_value_gives(data: st.DataObject) -> None:
+def test_conform_of_random_rows_equals_the_cast_of_each_value(data: st.DataObject) -> None:
     source, target, values = data.draw(kinds())
     rows = data.draw(st.lists(values, max_size=6))
     skipped = data.draw(st.integers(0, len(rows)))
@@ -117,7 +117,7 @@ def test_conform_random_rows_are_what_the_cast_of_each_value_gives(data: st.Data
 
 
 @given(st.lists(st.none() | st.integers(-3, 3), max_size=8), st.integers(-3, 3))
-def test_conform_rows_pass_exactly_when_each_is_true_for_the_rule(values: list[int | None], limit: int) -> None:
+def test_conform_accepts_rows_exactly_if_the_rule_is_true(values: list[int | None], limit: int) -> None:
     schema, rule = StructType((StructField("a", INTEGER),)), RowRule("check", "r", f"a % 4 <> {limit}")
     state = WriteState(LocalStore("/t"), 0, schema, rules=(rule,))
     batch = pa.record_batch([pa.array(values, pa.int32())], ["a"])
@@ -161,7 +161,7 @@ def widened(schema: StructType) -> TableConfig:
 
 
 @given(schemas(), schemas(), st.booleans())
-def test_merged_schema_keeps_columns_in_order_and_merging_is_idempotent(
+def test_merged_schema_keeps_column_order_and_is_idempotent(
     old_schema: StructType, data: StructType, widen: bool
 ) -> None:
     try:

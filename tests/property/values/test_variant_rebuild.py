@@ -53,7 +53,7 @@ def test_shredded_variants_rebuilt_are_the_values_shredded(schema: pa.DataType, 
 
 @settings(max_examples=40)
 @given(SCHEMAS, st.lists(VALUES, min_size=3, max_size=8), st.integers(0, 3), st.integers(0, 8))
-def test_shredded_variants_of_a_slice_rebuilt_are_those_of_the_slice(
+def test_rebuilt_variants_of_a_slice_equal_the_rows_of_the_slice(
     schema: pa.DataType, rows: list[Any], start: int, count: int
 ) -> None:
     array = pa.array([shred(value, schema) for value in rows], group_type(schema))

@@ -73,7 +73,7 @@ def test_transaction_of_spark_jobs_is_in_all_tables_or_in_none(session: SparkSes
     assert (ids(session, a), ids(session, b)) == ([2, 3, 4], [10, 11])
 
 
-def test_name_of_a_table_that_was_dropped_with_its_files_is_free_again(session: SparkSession, tmp_path: Path) -> None:
+def test_drop_with_files_frees_the_name_of_a_table(session: SparkSession, tmp_path: Path) -> None:
     managed = "TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')"
     for number in (1, 2):
         session.sql(f"CREATE TABLE dropped_and_made (id BIGINT) USING pydelta {managed}")
@@ -133,7 +133,7 @@ def another(session: SparkSession) -> SparkSession:
     return other
 
 
-def test_statements_of_a_transaction_are_in_all_tables_or_in_none(session: SparkSession, tmp_path: Path) -> None:
+def test_transaction_statements_are_in_all_tables_or_none(session: SparkSession, tmp_path: Path) -> None:
     a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
     other = another(session)
     assert len(session.sql("START TRANSACTION").first()["transaction"]) == 36
@@ -153,7 +153,7 @@ def test_statements_of_a_transaction_are_in_all_tables_or_in_none(session: Spark
         session.sql("COMMIT WORK")
 
 
-def test_table_that_is_held_in_memory_has_the_rows_of_the_transaction_s_end(session: SparkSession, tmp_path: Path) -> None:
+def test_cached_table_has_the_rows_at_the_end_of_a_transaction(session: SparkSession, tmp_path: Path) -> None:
     path = create(session, str(tmp_path / "held"), 1)
     session.sql(f"CREATE TABLE held_in_memory USING pydelta LOCATION '{path}'")
     session.sql("CACHE TABLE held_in_memory")
@@ -172,7 +172,7 @@ def test_table_that_is_held_in_memory_has_the_rows_of_the_transaction_s_end(sess
         session.sql("DROP TABLE held_in_memory")
 
 
-def test_transaction_of_sql_that_is_rolled_back_or_has_a_conflict_leaves_no_trace(session: SparkSession, tmp_path: Path) -> None:
+def test_sql_rollback_or_conflict_leaves_no_change(session: SparkSession, tmp_path: Path) -> None:
     a, b = create(session, str(tmp_path / "a"), 1, 2), create(session, str(tmp_path / "b"), 10)
     session.sql("begin transaction isolation level snapshot")
     session.sql(f"DELETE FROM pydelta.`{a}`")

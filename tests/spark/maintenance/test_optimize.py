@@ -177,7 +177,7 @@ def test_clustered_table_is_clustered(spark: SparkSession, tmp_path: Path) -> No
     assert (second_metrics["numFilesAdded"], second_metrics["clusteringStats"]["inputNumZCubes"]) == (0, 1)
 
 
-def test_clustering_columns_change_and_layout_knows_what_was_asked(spark: SparkSession, tmp_path: Path) -> None:
+def test_clustering_columns_change_and_layout_counts_queries(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write_delta(path, pa.table({"id": range(20), "s": [{"a": number} for number in range(20)], "b": [b"x"] * 20}))
     table = DeltaTable.forPath(spark, path)

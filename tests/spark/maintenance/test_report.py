@@ -34,7 +34,7 @@ def test_report_has_the_facts_of_delta_py(spark: SparkSession, path: str) -> Non
     )
 
 
-def test_report_knows_by_which_columns_queries_of_the_session_were_filtered(spark: SparkSession, path: str) -> None:
+def test_report_counts_queries_by_the_columns_that_they_filter(spark: SparkSession, path: str) -> None:
     assert spark.read.format("pydelta").load(path).filter("other = 3").count() == 5
     skipping = DeltaTable.forPath(spark, path).report().facts.skipping
     assert {column.column: column.queries for column in skipping.columns} == {"id": 0, "other": 1}  # type: ignore[union-attr]

@@ -66,7 +66,7 @@ def test_vacuum_deletes_and_gives_an_empty_frame(spark: SparkSession, path: str)
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_files_of_a_shallow_clone_stay_unless_call_or_session_disable_it(spark: SparkSession, path: str) -> None:
+def test_vacuum_keeps_clone_files_unless_call_or_session_forbids(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     copy = table.cloneAtVersion(0, f"{path}.copy", isShallow=True)
     assert [row["size"] for row in table.vacuum(0, dryRun=True).collect()] == [3]

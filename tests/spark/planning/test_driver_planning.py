@@ -65,7 +65,7 @@ def ids(frame: DataFrame) -> list[int]:
 # ---------------------------------------------------------------- it plans
 
 
-def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
+def test_replaced_table_of_equal_file_metadata_has_new_rows(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("delta_py.storage.cache.content_identity._SETTLED_MS", 0)  # log content is cached immediately
@@ -80,7 +80,7 @@ def test_table_of_the_same_names_sizes_and_times_in_its_place_has_its_own_rows(
     assert driver() > 0
 
 
-def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(
+def test_driver_plans_a_scan_if_the_setting_is_on_at_that_time(
     spark: SparkSession, table: str, driver: Callable[[], int], conf: Any
 ) -> None:
     frame = load(spark, table)
@@ -99,7 +99,7 @@ def test_scans_are_planned_here_where_the_setting_says_so_when_they_are_planned(
 
 
 @pytest.mark.usefixtures("faultless")
-def test_load_asks_no_worker_and_gives_the_frame_that_workers_give(
+def test_driver_load_needs_no_worker_and_gives_an_equal_frame(
     spark: SparkSession, table: str, driver: Callable[[], int], conf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def loads() -> list[DataFrame]:
@@ -134,7 +134,7 @@ def test_load_asks_no_worker_and_gives_the_frame_that_workers_give(
 
 
 @pytest.mark.usefixtures("faultless")
-def test_tables_of_sql_are_opened_here_and_show_what_workers_show(
+def test_driver_opens_sql_tables_with_the_answers_of_workers(
     spark: SparkSession, table: str, tmp_path: Path, driver: Callable[[], int], conf: Any
 ) -> None:
     open_requests = []
@@ -176,7 +176,7 @@ def test_sql_writes_into_tables_that_were_opened_here(spark: SparkSession, table
     assert ids(spark.sql(f"SELECT id FROM pydelta.`{table}2`")) == [100, 110]
 
 
-def test_relative_path_is_left_to_workers_where_this_process_stands_elsewhere(
+def test_relative_path_resolves_in_the_directory_of_the_workers(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})])
@@ -260,7 +260,7 @@ def test_limit_that_is_no_number_of_seconds_is_refused(
     assert driver() == 1, "a wrong setting ends nothing"
 
 
-def test_python_that_fails_where_workers_do_not_is_asked_three_times(
+def test_failing_driver_python_is_tried_only_three_times(
     spark: SparkSession, table: str, driver: Callable[[], int]
 ) -> None:
     requests = []
@@ -342,7 +342,7 @@ FAILURES = {name: make for name, make in list(globals().items()) if name.startsw
 
 
 @pytest.mark.parametrize("make", sampled(FAILURES, 7))
-def test_failure_has_the_class_and_message_that_it_has_by_workers(
+def test_failure_in_the_driver_has_the_class_and_text_of_workers(
     make: str, spark: SparkSession, tmp_path: Path, driver: Callable[[], int], conf: Any
 ) -> None:
     def failure() -> tuple[type, str]:
@@ -372,7 +372,7 @@ def test_errors_of_users_do_not_end_the_asking(spark: SparkSession, table: str, 
 # ---------------------------------------------------------------- which version
 
 
-def test_frame_keeps_its_version_and_followers_and_new_loads_see_the_newest(
+def test_frame_pins_its_version_unless_it_follows_the_latest(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int]
 ) -> None:
     root = tmp_path / "t"

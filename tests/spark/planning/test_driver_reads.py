@@ -153,7 +153,7 @@ def test_plan_shows_what_tasks_would_do(spark: SparkSession, table: str, driver:
     assert (driver(), metrics.apply("numOutputRows").value()) == (1, 1)
 
 
-def test_first_rows_are_read_whatever_the_size_of_their_row_group(
+def test_driver_reads_first_rows_of_row_groups_of_any_size(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], faultless: None
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(400_000)})] * 5, row_group_size=400_000)
@@ -209,7 +209,7 @@ def test_work_above_a_limit_is_done_for_its_rows_alone(
 LONG_WORK = "size(array_sort(transform(sequence(1, 3000), x -> (x * 7919 + id) % 3001))) n"
 
 
-def test_work_that_takes_long_is_left_to_tasks_which_can_be_cancelled(
+def test_long_work_stays_in_tasks_that_can_be_cancelled(
     spark: SparkSession, tmp_path: Path, driver: Callable[[], int], faultless: None
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(n, n + 200)}) for n in range(0, 4000, 200)])

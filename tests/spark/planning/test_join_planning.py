@@ -194,7 +194,7 @@ def test_table_without_statistics_has_a_size(load: Any, dim: str, bare: str) -> 
     assert len(rows(df)) == 7
 
 
-def test_log_that_is_gone_is_the_error_of_the_query_and_not_of_its_planning(
+def test_missing_log_fails_the_query_and_not_its_planning(
     load: Any, dim: str, tmp_path: Path, spark: SparkSession
 ) -> None:
     broken = tmp_path / "broken"
@@ -511,7 +511,7 @@ def in_query(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     spark.sparkContext.setLocalProperty(EXECUTION, None)  # type: ignore[arg-type]
 
 
-def test_what_a_failed_query_has_found_takes_no_rows_from_the_next(
+def test_filter_of_a_failed_query_removes_no_rows_of_the_next(
     load: Any, fact: str, runtime_filter: Any, in_query: Any
 ) -> None:
     """Spark passes predicates to a scan, and then requests the files. A query may fail between the two."""

@@ -110,7 +110,7 @@ def answered(spark: SparkSession) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("query", ANSWERED)
-def test_query_that_the_log_answers_gives_the_rows_of_the_files_and_reads_none(
+def test_log_answers_query_with_equal_rows_and_reads_no_file(
     query: str, views: None, spark: SparkSession, answered: Any
 ) -> None:
     expected = rows(spark.sql(query.format(t="parquet_rows")))
@@ -176,7 +176,7 @@ def commit(path: str, *actions: Json) -> None:
     (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
-def test_deleted_rows_are_not_counted_and_their_files_bounds_not_taken(
+def test_deleted_rows_are_not_counted_and_loose_bounds_not_used(
     spark: SparkSession, tmp_path: Path, answered: Any
 ) -> None:
     path = str(tmp_path / "t")

@@ -75,7 +75,7 @@ def test_part_whose_classes_do_not_fit_is_switched_off_by_name(
 
 
 @pytest.mark.parametrize("failure", ["other rows", "an error"])
-def test_part_that_gives_other_rows_or_an_error_is_switched_off_by_name(
+def test_self_test_disables_a_part_with_wrong_rows_or_an_error(
     failure: str, newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def query(table: DataFrame) -> DataFrame:
@@ -93,7 +93,7 @@ def test_part_that_gives_other_rows_or_an_error_is_switched_off_by_name(
     assert disabled(newer) == {Road.ONE_TASK}
 
 
-def test_table_that_the_session_does_not_see_switches_nothing_off(
+def test_self_test_without_visible_table_disables_nothing(
     newer: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As on a cluster whose executors are on other machines. Only the classes are checked then."""
@@ -118,7 +118,7 @@ def test_rule_whose_classes_do_not_fit_is_not_installed(
 # ---------------------------------------------------------------- which classes fit
 
 
-def test_all_classes_of_the_jar_fit_the_spark_that_it_was_built_for(spark: SparkSession) -> None:
+def test_all_classes_of_the_jar_fit_the_spark_of_their_build(spark: SparkSession) -> None:
     check = SparkInternals(spark).java_class("pydelta.rule.LinkCheck").newInstance()
     assert json.loads(check.problems()) == {}
 

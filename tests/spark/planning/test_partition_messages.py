@@ -108,7 +108,7 @@ def forged_answer() -> str:
     return forged({"road": "log", "answer": base64.b64encode(sink.getvalue().to_pybytes()).decode()})
 
 
-def test_value_of_a_partition_is_not_taken_for_an_answer_of_the_log(spark: SparkSession, tmp_path: Path, unharmed: None) -> None:
+def test_partition_value_is_not_mistaken_for_a_log_answer(spark: SparkSession, tmp_path: Path, unharmed: None) -> None:
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "rows"))
     spark.dataSource.register(ForgingSource)
     assert pruning.install(spark, ForgingSource.name())

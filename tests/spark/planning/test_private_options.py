@@ -51,7 +51,7 @@ def test_query_and_view_of_somebody_may_not_give_private_options(
     refused(lambda: spark.sql(f"create table hostile using pydelta options (path '{path}', '{name}' '{value}')").collect(), name)
 
 
-def test_view_that_was_made_with_a_nonce_is_of_use_in_no_other_session(spark: SparkSession, entered: str, path: str) -> None:
+def test_view_with_a_nonce_is_refused_in_other_sessions(spark: SparkSession, entered: str, path: str) -> None:
     """Its author may have known the nonce of another session."""
     other = spark.newSession()
     other.dataSource.register(source_with("his own"))
@@ -83,7 +83,7 @@ def test_user_may_not_give_private_options(spark: SparkSession, path: str, tmp_p
     assert PlainTable(path).version == 0
 
 
-def test_reader_and_writer_that_were_used_before_take_no_private_options_either(
+def test_reused_reader_and_writer_refuse_private_options(
     spark: SparkSession, path: str, tmp_path: Path
 ) -> None:
     reader, streams = spark.read.format("pydelta"), spark.readStream.format("pydelta")
@@ -109,7 +109,7 @@ def test_nonce_is_shown_by_no_plan_and_stands_in_no_setting(spark: SparkSession,
     assert not any(nonce_of(spark) in text for text in (shown.getvalue(), *settings, str(spark.conf.getAll)))
 
 
-def test_session_that_has_not_registered_has_the_methods_of_one_that_has(spark: SparkSession, path: str) -> None:
+def test_new_session_has_the_methods_of_a_registered_session(spark: SparkSession, path: str) -> None:
     for session in (spark.newSession(), spark.newSession()):
         assert session.read.format("pydelta").load(path).count() >= 3
         session.range(5, 6).write.format("pydelta").mode("append").save(path)
@@ -125,7 +125,7 @@ def test_clone_of_a_session_has_its_sources(spark: SparkSession) -> None:
     assert of_session.containsKey("pydelta")
 
 
-def test_batches_of_a_stream_are_written_in_its_copy_of_the_session(spark: SparkSession, path: str, tmp_path: Path) -> None:
+def test_stream_batches_are_written_in_the_copy_of_the_session(spark: SparkSession, path: str, tmp_path: Path) -> None:
     target = str(tmp_path / "target")
 
     def write(batch: Any, number: int) -> None:

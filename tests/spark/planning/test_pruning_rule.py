@@ -99,7 +99,7 @@ def applied(spark: SparkSession) -> Iterator[Callable[[], int]]:
     ("name", "setting"),
     [*((name, "as_usual") for name in sampled(SHAPES, 30)), *((name, "as_unusual") for name in sampled(SHAPES, 90))],
 )
-def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
+def test_query_on_delta_table_gives_rows_of_spark_parquet_reader(
     name: str, setting: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
 ) -> None:
     conf(SETTINGS[setting])
@@ -108,7 +108,7 @@ def test_query_shape_on_a_delta_table_gives_the_rows_of_sparks_parquet_reader(
 
 
 @pytest.mark.parametrize("name", sampled(SHARP, 24))
-def test_query_shape_on_a_source_that_drops_every_row_it_may_gives_the_same_rows(
+def test_query_on_source_that_filters_exactly_gives_equal_rows(
     name: str, exact: Table, expected: Callable[[str], str], applied: Callable[[], int]
 ) -> None:
     assert repr(SHAPES[name](exact)) == expected(name)
@@ -133,7 +133,7 @@ SEVERAL_FILTERS = [
 @pytest.mark.parametrize(
     ("name", "pushdown", "switch"), sampled(product(SEVERAL_FILTERS, ["true", "false"], ["conf", "option"]), 10)
 )
-def test_frame_used_for_several_filters_without_the_rule_gives_the_right_rows(
+def test_frame_with_several_filters_is_right_without_the_rule(
     name: str, pushdown: str, switch: str, delta: Table, expected: Callable[[str], str], conf: Any, applied: Callable[[], int]
 ) -> None:
     conf({PUSHDOWN: pushdown, ENABLED: str(switch != "conf").lower()})
@@ -142,7 +142,7 @@ def test_frame_used_for_several_filters_without_the_rule_gives_the_right_rows(
     assert applied() == 0
 
 
-def test_queries_of_many_threads_on_one_frame_each_get_their_own_rows(exact: Table, applied: Callable[[], int]) -> None:
+def test_threads_query_one_frame_and_each_gets_its_rows(exact: Table, applied: Callable[[], int]) -> None:
     df = exact.load()
     expected_counts = [1, 2, 3, 4] * 2
     with ThreadPoolExecutor(4) as threads:
@@ -151,7 +151,7 @@ def test_queries_of_many_threads_on_one_frame_each_get_their_own_rows(exact: Tab
     assert applied() == len(expected_counts)
 
 
-def test_filter_on_a_collated_string_finds_what_the_collation_says(exact: Table, applied: Callable[[], int]) -> None:
+def test_filter_on_a_collated_string_follows_the_collation(exact: Table, applied: Callable[[], int]) -> None:
     """The source compares bytes, so this predicate must not reach it."""
     df = exact.load(schema="id long, s2 string collate utf8_lcase")
     same = exact.load().filter("s2 = 'x1'").count()
@@ -250,7 +250,7 @@ def test_limit_is_read_by_one_task(delta: Table) -> None:
 # ---------------------------------------------------------------- explain()
 
 
-def test_explain_names_the_format_the_path_the_filters_and_the_files(delta: Table) -> None:
+def test_explain_names_format_path_filters_and_files(delta: Table) -> None:
     df = delta.load().filter("part = 1").select("id")
     short = df._jdf.queryExecution().simpleString()
     for plan in (short, scan_of(df)):
@@ -281,7 +281,7 @@ def reused(df: DataFrame) -> int:
     return executed_plan(df).count("ReusedExchange")
 
 
-def test_repeated_part_of_a_query_is_read_once_and_a_different_part_is_not(delta: Table, conf: Any) -> None:
+def test_query_reuses_an_equal_part_and_no_different_part(delta: Table, conf: Any) -> None:
     conf({ADAPTIVE: "false", "spark.sql.autoBroadcastJoinThreshold": "-1"})
 
     def sums(df: DataFrame, condition: str) -> DataFrame:
@@ -338,7 +338,7 @@ def test_register_again_adds_no_second_rule(spark: SparkSession) -> None:
     assert before.count("pydelta.rule.PruneScans") == 1
 
 
-def test_register_keeps_the_rules_of_others_and_comes_back_when_overwritten(
+def test_register_keeps_other_rules_and_restores_a_lost_rule(
     spark: SparkSession, other_rule: Any, delta: Table
 ) -> None:
     experimental = spark._jsparkSession.experimental()
@@ -350,7 +350,7 @@ def test_register_keeps_the_rules_of_others_and_comes_back_when_overwritten(
     assert pruning.status(spark)["pruning"].used == 1
 
 
-def test_new_session_reads_unpruned_until_it_is_registered_and_then_prunes(spark: SparkSession, delta: Table) -> None:
+def test_new_session_prunes_only_after_it_is_registered(spark: SparkSession, delta: Table) -> None:
     before = pruning.status(spark)
     session = spark.newSession()
     assert pruning.status(session) == pruning.PruningStatus(installed=False)
@@ -363,7 +363,7 @@ def test_new_session_reads_unpruned_until_it_is_registered_and_then_prunes(spark
     assert pruning.status(spark)["pruning"].used == before["pruning"].used
 
 
-def test_cloned_session_keeps_the_rule_and_counts_with_its_original(
+def test_cloned_session_shares_rule_and_counts_of_its_original(
     spark: SparkSession, delta: Table, applied: Callable[[], int]
 ) -> None:
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
@@ -393,7 +393,7 @@ def java_log(spark: SparkSession) -> Iterator[Callable[[], str]]:
     core.config.Configurator.setLevel("pydelta.pruning", off)
 
 
-def test_plan_in_an_unknown_state_is_left_alone_counted_and_logged_once(
+def test_plan_in_unknown_state_is_skipped_and_logged_once(
     spark: SparkSession, parquet: Table, conf: Any, java_log: Callable[[], str], other_rule: Any
 ) -> None:
     """A source that takes the filters of Spark's own push-down: its reaction to a marker is unknown."""
@@ -467,7 +467,7 @@ def test_constant_of_each_type_reaches_the_source_exactly(
         "s2 = 'x1' collate utf8_lcase",
     ],
 )
-def test_predicate_that_python_may_read_otherwise_stays_with_spark(condition: str, exact: Table, tmp_path: Path) -> None:
+def test_predicate_of_different_python_meaning_stays_in_spark(condition: str, exact: Table, tmp_path: Path) -> None:
     assert handed_over(exact, tmp_path / "trace", condition) == []
 
 

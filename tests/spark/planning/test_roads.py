@@ -54,7 +54,7 @@ QUERIES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_road_that_is_disabled_is_not_taken_and_rows_are_the_same(name: str, spark: SparkSession, path: str, conf: Conf) -> None:
+def test_disabled_read_path_is_not_used_and_rows_are_equal(name: str, spark: SparkSession, path: str, conf: Conf) -> None:
     query, confs = QUERIES[name]
     frame = load(spark, path)
     frame.where("part = 1" if name == "one-task" else "true").createOrReplaceTempView("roads")  # of one file

@@ -182,7 +182,7 @@ def test_other_session_gives_the_same_rows_by_every_road(
         assert (pruning.status(session)["parquet"].used > was) == (road == "native")
 
 
-def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
+def test_threads_with_different_sessions_get_equal_rows(
     delta: Table, expected: Callable[[str], str], spark: SparkSession
 ) -> None:
     names = ["filter_partition_key", "group_by", "union_of_one_load_with_two_filters"]
@@ -202,7 +202,7 @@ def test_threads_with_sessions_and_roads_of_their_own_get_the_same_rows(
 
 
 @pytest.mark.parametrize("road", sampled(["columns", "rule", "no_rule", "native"], 2))
-def test_threads_on_one_frame_with_filters_and_columns_of_their_own_get_their_rows(
+def test_threads_filter_one_frame_and_each_gets_its_rows(
     road: str, delta: Table, parquet: Table, spark: SparkSession
 ) -> None:
     requests = [
@@ -239,7 +239,7 @@ REPLACED = {"overwrite": "true", "replace_where": "part = 1"}
 
 
 @pytest.mark.parametrize(("road", "name"), sampled(product(ROADS, READING_WRITES), 6))
-def test_write_that_reads_its_own_table_writes_the_rows_that_were_there(
+def test_write_that_reads_its_target_writes_the_former_rows(
     name: str, road: str, parquet: Table, spark: SparkSession, tmp_path: Path
 ) -> None:
     mode, options, change = READING_WRITES[name]

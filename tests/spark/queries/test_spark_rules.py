@@ -150,7 +150,7 @@ def test_functions_of_the_session_take_the_place_of_no_built_in(spark: SparkSess
         "hash(id)",  # no condition
     ],
 )
-def test_rule_that_the_door_does_not_let_through_refuses_the_write_by_its_name(
+def test_forbidden_check_expression_refuses_the_write_by_name(
     spark: SparkSession, tmp_path: Path, sql: str
 ) -> None:
     fields = (StructField("id", INTEGER), StructField("defaulted", INTEGER, True, {"CURRENT_DEFAULT": "7"}))

@@ -238,7 +238,7 @@ def test_table_of_120_columns_gives_the_row_readers_rows(
     assert columnar() == 1
 
 
-def test_table_of_120_numbers_without_code_for_a_stage_gives_the_row_readers_rows(
+def test_wide_table_without_whole_stage_codegen_reads_equal_rows(
     spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf(SETTINGS["without_whole_stage"])
@@ -437,7 +437,7 @@ def test_query_that_stops_early_gives_arrows_memory_back(
     assert arrow_memory_bytes(spark) == 0
 
 
-def test_query_that_fails_in_the_middle_of_a_batch_gives_arrows_memory_back(
+def test_query_that_fails_within_a_batch_frees_arrow_memory(
     spark: SparkSession, edges: str, columnar: Callable[[], int]
 ) -> None:
     df = spark.read.format("pydelta").load(edges)
@@ -448,7 +448,7 @@ def test_query_that_fails_in_the_middle_of_a_batch_gives_arrows_memory_back(
     assert df.count() == 2 * ROWS + 1
 
 
-def test_error_of_the_source_reaches_the_user_as_from_the_row_reader(
+def test_source_error_is_equal_to_that_of_the_row_reader(
     spark: SparkSession, tmp_path: Path, columnar: Callable[[], int], conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [edge_rows(0)])
@@ -500,7 +500,7 @@ def running_tasks(spark: SparkSession) -> list[int]:
 
 
 @pytest.mark.parametrize("interrupt", sampled([True, False], 2))
-def test_task_that_is_killed_midway_is_run_again_and_its_rows_are_there_once(
+def test_killed_task_is_retried_and_gives_each_row_once(
     interrupt: bool, spark: SparkSession, edges: str, tmp_path: Path, columnar: Callable[[], int]
 ) -> None:
     """interrupt: whether Spark may stop the thread that runs the task; otherwise it stops the workers that the task waits for."""
@@ -561,7 +561,7 @@ def test_scan_with_large_arrow_types_is_read_by_rows(
 
 
 @pytest.mark.parametrize("isolated", [True, False])
-def test_session_that_keeps_its_artifacts_to_itself_is_read_by_rows(
+def test_session_with_isolated_artifacts_reads_rows(
     isolated: bool, spark: SparkSession, edges: str, tmp_path: Path
 ) -> None:
     """Its executors load classes from elsewhere. Artifacts that all sessions share change nothing."""
@@ -603,7 +603,7 @@ WITH_UDFS: dict[str, Callable[[DataFrame], DataFrame]] = {
 @needs_spark("4.2", "columns as the input of Python UDFs")
 @before_spark("4.3", "queries with Python UDFs over columns do not end")
 @pytest.mark.parametrize("name", WITH_UDFS)
-def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
+def test_udf_reads_rows_where_spark_hangs_on_columnar_input(
     name: str, spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     df = spark.read.format("pydelta").load(edges)
@@ -617,7 +617,7 @@ def test_query_with_a_udf_on_a_spark_that_hangs_on_its_columns_gets_rows(
 
 
 @before_spark("4.3", "rows of cut batches are repeated")
-def test_spark_that_repeats_rows_is_refused_by_rows_and_right_in_columns(
+def test_spark_that_cuts_batches_reads_columns_and_refuses_rows(
     spark: SparkSession, edges: str, columnar: Callable[[], int], conf: Any
 ) -> None:
     conf({OUTPUT_ROWS: "77"})
@@ -650,7 +650,7 @@ def reader_cannot_be_had(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("reader_cannot_be_had")
-def test_reader_that_cannot_be_had_leaves_queries_to_the_row_reader_and_says_why(spark: SparkSession, edges: str) -> None:
+def test_unavailable_reader_falls_back_to_rows_and_says_why(spark: SparkSession, edges: str) -> None:
     session = spark.newSession()
     session.conf.set(COLUMNAR_CONF, "true")
     register(session)

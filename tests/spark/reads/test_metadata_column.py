@@ -50,7 +50,7 @@ def by_id(frame: DataFrame) -> list[Any]:
     return sorted(frame.collect(), key=lambda row: row["id"])
 
 
-def test_metadata_column_is_hidden_and_gives_what_the_option_gives(spark: SparkSession, table: str) -> None:
+def test_metadata_column_is_hidden_and_equals_that_of_the_option(spark: SparkSession, table: str) -> None:
     frame, option = load(spark, table), load(spark, table, metadataColumn="true")
     assert (frame.columns, frame.select("*").columns) == (["id", "day"], ["id", "day"])
     frame_with_column = frame.select("*", "_metadata")
@@ -101,7 +101,7 @@ def test_metadata_column_that_a_query_names_in_vain_is_not_read(spark: SparkSess
 
 
 @pytest.mark.parametrize("options", [{}, {"pruning": "false"}], ids=["rule-off", "option"])
-def test_metadata_column_without_pruning_is_read_after_other_columns(
+def test_metadata_column_without_pruning_works_in_later_queries(
     spark: SparkSession, table: str, conf: Any, options: dict[str, str]
 ) -> None:
     """Spark reuses the read function of a DataFrame's first query for later queries, and it does not have this column."""
@@ -128,7 +128,7 @@ def test_metadata_column_of_the_frame_of_a_delta_table(spark: SparkSession, tabl
     assert frame.where("id = 12").select("_metadata.row_index").collect() == [(2,)]
 
 
-def test_column_of_the_table_named_metadata_hides_the_metadata_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_column_named_metadata_hides_the_metadata_column(spark: SparkSession, tmp_path: Path) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1], "_Metadata": [{"file_name": "mine"}]})])
     assert load(spark, path).select("_metadata.*").collect() == [("mine",)]
     with pytest.raises(AnalysisException, match="_metadata"):

@@ -97,7 +97,7 @@ def test_spark_s_reader_has_a_task_a_core_and_python_two(
 
 
 @pytest.mark.skipif("PYDELTA_NATIVE_READER" in os.environ, reason="the session of all tests says what it wants")
-def test_reader_is_taken_where_it_is_quicker_unless_a_session_says_otherwise(
+def test_native_reader_reads_where_faster_unless_conf_decides(
     spark: SparkSession, tmp_path: Path, conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1, 2], "s": ["a", "b"]})])
@@ -184,7 +184,7 @@ NARROW = {
 
 
 @pytest.mark.parametrize("condition", NARROW)
-def test_auto_has_a_table_that_bounds_have_narrowed_read_by_sparks_reader(
+def test_auto_chooses_spark_reader_for_tables_narrowed_by_bounds(
     condition: str, spark: SparkSession, tmp_path: Path, conf: Any
 ) -> None:
     conf({NATIVE_CONF: "auto"})
@@ -310,7 +310,7 @@ def test_bloom_filters_are_asked(spark: SparkSession, tmp_path: Path, native: Ca
         spark.read.format("pydelta").load(path).filter("n = 5001").collect()
 
 
-def test_file_that_goes_to_python_behind_pages_that_were_passed_over_comes_whole(
+def test_file_read_by_python_after_skipped_pages_has_all_rows(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     """Only Python can read its second row group, and the first has more remaining rows than a batch."""
@@ -395,7 +395,7 @@ def fixed_decimals(spark: SparkSession, file: Path, length: int, values: list[in
 
 
 @pytest.mark.parametrize("length", sampled([8, 9, 12, 16], 2))
-def test_decimals_in_arrays_of_any_length_are_those_that_they_are(
+def test_decimals_in_fixed_bytes_of_any_length_keep_their_values(
     length: int, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"v": pa.array([None], pa.decimal128(18, 2))})])
@@ -484,7 +484,7 @@ def test_file_of_another_size_than_the_log_says_is_read_whole(
 
 
 @pytest.mark.parametrize("size", [0, 8])
-def test_pipe_in_the_place_of_a_file_is_the_error_that_python_gives(
+def test_pipe_in_place_of_a_file_gives_the_error_of_python(
     size: int, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [1]})])
@@ -567,7 +567,7 @@ HALVES = {
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_file_that_spark_cannot_read_to_its_end_goes_on_in_python(
+def test_file_that_spark_cannot_finish_continues_in_python(
     name: str, spark: SparkSession, half_for_python: str, native: Callable[[], int], conf: Any
 ) -> None:
     conf({"spark.sql.parquet.filterPushdown": "true", "spark.sql.files.openCostInBytes": "1000"})
@@ -584,7 +584,7 @@ def test_file_that_spark_cannot_read_to_its_end_goes_on_in_python(
         assert rows(df()) == rows(by_spark)
 
 
-def test_file_that_is_damaged_behind_its_begin_is_the_error_that_python_gives(
+def test_damage_late_in_a_file_gives_the_error_of_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(40_000)})], row_group_size=10_000)
@@ -629,7 +629,7 @@ def _varint(number: int) -> bytes:
     return bytes([low | 0x80]) + _varint(number >> 7) if number >> 7 else bytes([low])
 
 
-def test_page_that_needs_too_much_memory_gives_the_error_of_python(
+def test_page_of_excessive_memory_gives_the_error_of_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int], conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": range(50), "s": [f"text {n}" for n in range(50)]})])
@@ -753,7 +753,7 @@ def test_read_that_asks_for_more_is_left_to_python(
     assert (len(df.collect()), any(tasks(df)), native()) == (200, False, 0)
 
 
-def test_missing_files_are_passed_over_and_missing_deletion_vectors_are_not(
+def test_ignore_missing_files_does_not_skip_missing_vectors(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     """The task continues in Python, which distinguishes the two."""
@@ -772,7 +772,7 @@ def test_missing_files_are_passed_over_and_missing_deletion_vectors_are_not(
 
 
 @pytest.mark.parametrize("name", sampled(CONFS, 2))
-def test_session_in_which_sparks_reader_reads_otherwise_leaves_files_to_python(
+def test_conf_that_changes_spark_reader_leaves_files_to_python(
     name: str, spark: SparkSession, plain: str, native: Callable[[], int], conf: Any
 ) -> None:
     conf(CONFS[name])
@@ -789,7 +789,7 @@ TABLES: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", sampled(TABLES, 2))
-def test_table_that_sparks_reader_reads_otherwise_is_left_to_python(
+def test_table_that_spark_reads_differently_is_left_to_python(
     name: str, spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     properties, schema = TABLES[name]
@@ -930,7 +930,7 @@ def test_vector_that_lies_elsewhere_is_left_to_python(
     assert (len(df.collect()), any(tasks(df)), native()) == (67, False, 0)
 
 
-def test_file_with_a_column_that_is_named_as_sparks_row_numbers_is_read_in_python(
+def test_column_named_like_spark_row_index_is_read_by_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     numbered = pa.table({"id": range(100), "_tmp_metadata_row_index": [0] * 100})
@@ -982,7 +982,7 @@ def test_partition_values_of_many_types_come_out_as_from_python(
     assert native() > 0
 
 
-def test_mapped_names_and_columns_that_older_files_lack_come_out_as_from_python(
+def test_mapped_and_missing_columns_read_as_by_python(
     spark: SparkSession, tmp_path: Path, native: Callable[[], int]
 ) -> None:
     path = str(tmp_path / "t")

@@ -101,7 +101,7 @@ def test_read_schema_has_nullability_and_comments(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.parametrize(("pushdown", "pruning"), sampled(product(["true", "false"], repeat=2), 2))
-def test_frame_queried_with_different_filters_gives_the_rows_of_each(
+def test_frame_with_different_filters_gives_the_rows_of_each(
     spark: SparkSession, table: str, conf: Any, pushdown: str, pruning: str
 ) -> None:
     conf({PUSHDOWN: pushdown, PRUNING: pruning})
@@ -122,7 +122,7 @@ def test_frame_queried_with_different_filters_gives_the_rows_of_each(
 # ---------------------------------------------------------------- the version is pinned
 
 
-def test_frame_reads_the_version_it_was_made_with_in_every_action(spark: SparkSession, table: str) -> None:
+def test_frame_reads_the_version_of_its_load_in_every_action(spark: SparkSession, table: str) -> None:
     frame = load(spark, table)
     append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
     assert (frame.count(), ids(frame)[-1]) == (30, 29)
@@ -130,7 +130,7 @@ def test_frame_reads_the_version_it_was_made_with_in_every_action(spark: SparkSe
     assert load(spark, table).count() == 40
 
 
-def test_frame_with_a_schema_of_the_users_is_pinned_by_its_first_query(spark: SparkSession, table: str) -> None:
+def test_frame_with_user_schema_is_pinned_by_its_first_query(spark: SparkSession, table: str) -> None:
     frame = spark.read.format("pydelta").schema("id bigint").load(table)
     assert frame.count() == 30
     append(Path(table), rows(30, 40, "thu"), partition_by=["day"])
@@ -162,7 +162,7 @@ def test_schema_of_the_users_restricts_the_columns(spark: SparkSession, table: s
     assert frame.filter("id = 12").count() == 1
 
 
-def test_schema_of_the_users_may_allow_nulls_where_the_table_does_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_user_schema_may_allow_nulls_that_the_table_forbids(spark: SparkSession, tmp_path: Path) -> None:
     strict = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
     path = make_table(tmp_path / "t", [pa.table({"id": pa.array([1], pa.int64())})], schema_json=strict)
     assert spark.read.format("pydelta").schema("id bigint").load(path).collect() == [(1,)]
@@ -176,7 +176,7 @@ def test_schema_of_the_users_may_allow_nulls_where_the_table_does_not(spark: Spa
         ("nope bigint", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
     ],
 )
-def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
+def test_user_schema_that_the_table_cannot_give_is_refused(
     spark: SparkSession, table: str, schema: str, condition: str
 ) -> None:
     frame = spark.read.format("pydelta").schema(schema).load(table)
@@ -195,7 +195,7 @@ def test_schema_of_the_users_that_the_table_cannot_give_is_refused(
         ("id bigint, day string not null", lambda frame: frame.limit(1).select("id")),
     ],
 )
-def test_schema_of_the_users_is_refused_by_queries_that_need_only_its_right_columns(
+def test_wrong_user_schema_fails_queries_of_its_valid_columns(
     spark: SparkSession, table: str, conf: Any, schema: str, query: Callable[[DataFrame], DataFrame], prunes: str
 ) -> None:
     conf({PRUNING: prunes})
@@ -208,7 +208,7 @@ def test_schema_of_the_users_given_to_load_is_checked_too(spark: SparkSession, t
         spark.read.load(table, format="pydelta", schema="id bigint, nope int").count()
 
 
-def test_schema_of_the_users_may_say_char_where_spark_takes_it_as_string(spark: SparkSession, table: str, conf: Any) -> None:
+def test_user_schema_may_use_varchar_if_spark_reads_it_as_string(spark: SparkSession, table: str, conf: Any) -> None:
     conf({"spark.sql.legacy.charVarcharAsString": "true"})
     for schema in ("name varchar(9), id bigint", StructType().add("name", VarcharType(9)).add("id", LongType())):
         frame = spark.read.format("pydelta").schema(schema).load(table)
@@ -227,7 +227,7 @@ def test_options_filter_and_columns_do_by_hand_what_pruning_does(spark: SparkSes
     assert ids(frame.filter("id > 11")) == [12]
 
 
-def test_option_filter_with_the_rule_gives_rows_for_which_both_are_true(spark: SparkSession, table: str) -> None:
+def test_option_filter_combines_with_the_filter_of_the_query(spark: SparkSession, table: str) -> None:
     frame = load(spark, table, filter="id % 2 = 0")
     assert ids(frame.filter("id > 24")) == [26, 28]
     assert frame.filter("id = 3").count() == 0
@@ -246,7 +246,7 @@ def test_option_metadata_column_adds_where_a_row_comes_from(spark: SparkSession,
     assert "day=tue/part-" in place["file_path"]
 
 
-def test_option_ignore_missing_files_reads_the_files_that_are_there(spark: SparkSession, table: str) -> None:
+def test_option_ignore_missing_files_reads_the_existing_files(spark: SparkSession, table: str) -> None:
     next((Path(table) / "day=tue").glob("*.parquet")).unlink()
     with pytest.raises(DataFileError, match="ignoreMissingFiles") as caught:
         load(spark, table).collect()
@@ -349,7 +349,7 @@ def test_load_of_two_paths_and_of_none_is_refused(spark: SparkSession, table: st
 # ---------------------------------------------------------------- change data feed
 
 
-def test_change_feed_gives_the_rows_of_the_range_and_its_end_is_pinned(spark: SparkSession, tmp_path: Path) -> None:
+def test_change_feed_returns_its_range_and_pins_the_end(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "t"
     make_table(root, [rows(0, 3), rows(3, 5)], properties={"delta.enableChangeDataFeed": "true"})
     frame = load(spark, str(root), readChangeFeed="true", startingVersion="1")

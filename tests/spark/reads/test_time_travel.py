@@ -66,7 +66,7 @@ def test_timestamp_as_of_reads_the_newest_version_at_that_time(spark: SparkSessi
     assert count(spark, table, timestampAsOf=text) == expected
 
 
-def test_timestamp_as_of_without_an_offset_is_in_the_session_time_zone(spark: SparkSession, table: str, time_zone: Any) -> None:
+def test_timestamp_as_of_without_offset_uses_session_time_zone(spark: SparkSession, table: str, time_zone: Any) -> None:
     time_zone("Asia/Tokyo")
     assert count(spark, table, timestampAsOf="2024-03-10 20:30:00") == 2
     assert spark.read.load(table, format="pydelta", timestampAsOf="2024-03-10 19:30:00").count() == 1
@@ -76,7 +76,7 @@ def test_timestamp_as_of_without_an_offset_is_in_the_session_time_zone(spark: Sp
     assert count(spark, table, timestampAsOf="2024-03-10 12:00:00", timeZone="UTC") == 3
 
 
-def test_timestamp_as_of_in_the_future_and_before_the_first_commit_is_refused(spark: SparkSession, table: str) -> None:
+def test_timestamp_as_of_outside_the_history_is_refused(spark: SparkSession, table: str) -> None:
     with pytest.raises(TimestampOutOfRangeError) as late:
         count(spark, table, timestampAsOf="2024-03-10 12:00:01")
     assert late.value.error_class == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
@@ -101,7 +101,7 @@ def test_path_with_a_time_is_in_the_session_time_zone(spark: SparkSession, table
     assert count(spark, table + "@20240310193000000") == 1
 
 
-def test_path_that_ends_like_a_version_and_is_a_table_is_that_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_path_that_ends_like_a_version_is_a_plain_path(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "t", [pa.table({"id": pa.array([1, 2], pa.int64())})])
     own_table = make_table(tmp_path / "t@v0", [pa.table({"id": pa.array([7], pa.int64())})])
     assert count(spark, own_table) == 1

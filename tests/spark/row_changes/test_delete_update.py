@@ -289,7 +289,7 @@ def test_two_deletes_of_other_rows_of_one_file_are_both_kept(plain: DataFrame, t
 # ---------------------------------------------------------------- which files may go unread
 
 
-def test_exact_is_said_only_of_conditions_that_were_all_handed_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_exact_holds_only_if_all_conditions_reach_the_source(spark: SparkSession, tmp_path: Path) -> None:
     """Files may stay unread if a plan needs exactly the rows of the predicates. It does not if one of its conditions is another
     one, even if another predicate is gone and their numbers are equal."""
     path = str(tmp_path / "t")

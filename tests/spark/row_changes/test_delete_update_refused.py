@@ -97,7 +97,7 @@ def test_bad_input_is_refused_and_leaves_nothing_behind(plain: DataFrame, tmp_pa
             call()
 
 
-def test_a_data_file_that_is_gone_fails_the_rewrite_and_leaves_nothing(plain: DataFrame, tmp_path: Path) -> None:
+def test_missing_data_file_fails_the_rewrite_and_leaves_nothing(plain: DataFrame, tmp_path: Path) -> None:
     table = make(plain.coalesce(1), tmp_path / "t", FEED, partition_by="")
     (data,) = Path(path_of(table)).glob("*.parquet")
     file_bytes = data.read_bytes()
@@ -135,7 +135,7 @@ def test_a_job_that_is_cancelled_leaves_nothing_behind(plain: DataFrame, tmp_pat
     assert files_on_disk(table) == before and PlainTable(path_of(table)).version == 0
 
 
-def test_delete_with_a_subquery_conflicts_with_any_rows_that_come_meanwhile(plain: DataFrame, tmp_path: Path) -> None:
+def test_delete_with_subquery_conflicts_with_any_new_rows(plain: DataFrame, tmp_path: Path) -> None:
     table = make(plain, tmp_path / "t", VECTORS)
     table.toDF().createOrReplaceTempView("the_table")
     began, appended = tmp_path / "began", tmp_path / "appended"

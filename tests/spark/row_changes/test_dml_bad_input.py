@@ -119,7 +119,7 @@ BAD: dict[str, tuple[str, Callable[[DeltaTable], object]]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_an_error_by_the_references_name_and_leaves_nothing(table: DeltaTable, name: str) -> None:
+def test_bad_input_has_the_error_of_delta_spark_and_no_effect(table: DeltaTable, name: str) -> None:
     error, call = BAD[name]
     root = Path(str(table._table.url))
     before = sorted(str(file) for file in root.rglob("*") if file.is_file())

@@ -98,7 +98,7 @@ def check_no_file_is_left(path: str) -> None:
     assert {name for name in paths if not name.startswith("_delta_log") and not name.endswith(".crc")} <= named
 
 
-def test_delete_keeps_what_the_other_writer_took_out_of_the_same_files(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
+def test_delete_keeps_concurrent_deletes_in_the_same_files(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
     path = make(tmp_path / "t")
     rival.todo = [replace(path, 1, 11)]
     DeltaTable.forPath(spark, path).delete("id IN (2, 3, 12)")
@@ -110,7 +110,7 @@ def test_delete_keeps_what_the_other_writer_took_out_of_the_same_files(spark: Sp
     check_no_file_is_left(path)
 
 
-def test_update_keeps_what_the_other_writer_took_out_of_the_same_files(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
+def test_update_keeps_concurrent_updates_in_the_same_files(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
     path = make(tmp_path / "t")
     rival.todo = [replace(path, 1, n=7)]
     DeltaTable.forPath(spark, path).update("id BETWEEN 2 AND 4", {"n": "id"})
@@ -121,7 +121,7 @@ def test_update_keeps_what_the_other_writer_took_out_of_the_same_files(spark: Sp
 
 
 @pytest.mark.parametrize("clauses", ["upsert", "no insert", "source decides"])
-def test_merge_keeps_what_the_other_writer_took_out_of_the_same_files(
+def test_merge_keeps_concurrent_deletes_in_the_same_files(
     spark: SparkSession, tmp_path: Path, rival: Rival, clauses: str
 ) -> None:
     path = make(tmp_path / "t")
@@ -141,7 +141,7 @@ def test_merge_keeps_what_the_other_writer_took_out_of_the_same_files(
     check_no_file_is_left(path)
 
 
-def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_one(
+def test_merge_conflicts_with_delete_of_a_row_that_it_matched(
     spark: SparkSession, tmp_path: Path, rival: Rival
 ) -> None:
     """The row matched, so it was not inserted; then the other writer deleted it."""
@@ -158,7 +158,7 @@ def test_merge_that_leaves_a_row_out_because_another_is_there_depends_on_that_on
 
 
 @pytest.mark.parametrize("named", ["path", "view", "subquery"])
-def test_merge_whose_source_is_the_table_depends_on_what_it_read_there(
+def test_merge_from_its_target_conflicts_with_other_changes(
     spark: SparkSession, tmp_path: Path, rival: Rival, named: str
 ) -> None:
     """Each sets the value of the other's row: in sequence, both rows would have the same value."""
@@ -182,7 +182,7 @@ def test_merge_whose_source_is_the_table_depends_on_what_it_read_there(
 
 
 @pytest.mark.parametrize("options", [{"replaceUsing": "id"}, {"replaceOn": "t.id = s.id", "targetAlias": "t"}])
-def test_rows_that_match_are_replaced_beside_another_writer_unless_it_took_them_out(
+def test_replace_conflicts_only_if_another_deletes_matched_rows(
     spark: SparkSession, tmp_path: Path, rival: Rival, options: dict[str, str]
 ) -> None:
     path = make(tmp_path / "t")
@@ -199,7 +199,7 @@ def test_rows_that_match_are_replaced_beside_another_writer_unless_it_took_them_
     check_no_file_is_left(path)
 
 
-def test_delete_of_the_same_row_conflicts_and_leaves_nothing_behind(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
+def test_delete_of_the_same_row_conflicts_and_leaves_nothing(spark: SparkSession, tmp_path: Path, rival: Rival) -> None:
     path = make(tmp_path / "t")
     rival.todo = [replace(path, 2)]
     with pytest.raises(ConcurrentDeleteDeleteException, match="took 1 rows out of the file"):
@@ -219,7 +219,7 @@ def test_conflict_of_a_large_delete_leaves_nothing_behind(spark: SparkSession, t
     check_no_file_is_left(path)
 
 
-def test_retries_run_the_operation_again_on_what_the_other_writers_left(
+def test_retries_repeat_the_operation_on_rows_of_other_writers(
     spark: SparkSession, tmp_path: Path, rival: Rival
 ) -> None:
     path = make(tmp_path / "t")
@@ -260,7 +260,7 @@ def test_files_written_anew_conflict_over_other_rows_of_one_file(spark: SparkSes
     check_no_file_is_left(path)
 
 
-def test_condition_that_read_the_table_by_a_subquery_depends_on_all_of_it(
+def test_condition_with_subquery_conflicts_with_any_change(
     spark: SparkSession, tmp_path: Path, rival: Rival
 ) -> None:
     path = make(tmp_path / "t")

@@ -159,7 +159,7 @@ def _named(actions: Iterable[Any]) -> Iterable[str]:
 
 
 @pytest.mark.parametrize("kind", sampled(KINDS, 2))
-def test_random_changes_make_of_the_table_what_they_make_of_a_list(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_random_changes_affect_a_table_like_a_list(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     properties, partition_by = KINDS[kind]
     seed = seed_of(kind)
     machine = Machine(spark, tmp_path / "table", random.Random(seed), properties, partition_by, log=[f"seed {seed}"])

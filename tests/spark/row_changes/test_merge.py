@@ -280,7 +280,7 @@ def test_merge_several_source_rows_match_one_row_commits_nothing(
     assert sorted(file.name for file in Path(table).rglob("*.parquet")) == before
 
 
-def test_merge_several_matches_of_an_unconditional_delete_delete_once(spark: SparkSession, table: str) -> None:
+def test_merge_unconditional_delete_counts_several_matches_once(spark: SparkSession, table: str) -> None:
     builder = DeltaTable.forPath(spark, table).alias("t").merge(twice(spark), "t.k = s.k")
     result = builder.whenMatchedDelete().whenNotMatchedInsertAll().execute().first()
     assert result is not None and tuple(result) == (2, 0, 1, 1)
@@ -292,7 +292,7 @@ def test_merge_several_matches_of_an_unconditional_delete_delete_once(spark: Spa
     ]
 
 
-def test_merge_of_inserts_alone_takes_duplicates_and_touches_no_file(spark: SparkSession, table: str) -> None:
+def test_merge_insert_only_takes_duplicates_and_keeps_all_files(spark: SparkSession, table: str) -> None:
     source = spark.createDataFrame([(7, "x", 1), (7, "y", 2), (1, "q", 3), (None, "r", 4)], "k bigint, v string, n int").alias(
         "s"
     )
@@ -386,7 +386,7 @@ def test_merge_condition_without_equal_keys(spark: SparkSession, table: str) -> 
 
 
 @pytest.mark.parametrize("condition", ["10 / (t.n - 30 + s.n - 300) > 0", "10 / (t.n - 30) > 0"], ids=["of both", "of the table"])
-def test_merge_asks_the_condition_of_a_clause_of_rows_that_match_alone(spark: SparkSession, table: str, condition: str) -> None:
+def test_merge_evaluates_clause_conditions_only_on_matches(spark: SparkSession, table: str, condition: str) -> None:
     """For the other rows it fails, and Spark would evaluate it earlier if it could."""
     source = spark.createDataFrame([(2, "B", 400), (3, "C", 300)], "k bigint, v string, n int").alias("s")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.k = s.k AND t.n + s.n <> 330")
@@ -405,7 +405,7 @@ def test_merge_of_an_empty_source_and_into_an_empty_table(spark: SparkSession, t
     assert [row[0] for row in stored(table)] == [2, 2, 4]
 
 
-def test_merge_history_has_the_parameters_and_metrics_of_the_reference(spark: SparkSession, table: str) -> None:
+def test_merge_history_has_parameters_and_metrics_of_delta_spark(spark: SparkSession, table: str) -> None:
     source = spark.createDataFrame([(2, "B", 200), (3, "C", 300), (4, "D", 400), (None, "N", 1)], "k bigint, v string, n int")
     builder = DeltaTable.forPath(spark, table).alias("t").merge(source.alias("s"), "t.k = s.k")
     builder = (

@@ -232,7 +232,7 @@ def test_merge_with_a_column_of_another_frame_is_refused(spark: SparkSession, ta
     assert raised.value.error_class == "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 
 
-def test_merge_of_a_table_that_only_grows_may_insert_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_merge_into_append_only_table_may_only_insert(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_delta(path, pa.table({"k": pa.array([1], pa.int64())}), configuration={"delta.appendOnly": "true"})
     source = spark.createDataFrame([(1,), (2,)], "k bigint").alias("s")

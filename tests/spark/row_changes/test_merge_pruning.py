@@ -101,7 +101,7 @@ KEYS: dict[str, tuple[str, Callable[[int], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", sampled(KEYS, 2))
-def test_merge_chooses_only_files_that_may_hold_a_key_of_the_source(
+def test_merge_chooses_only_files_that_may_hold_a_source_key(
     spark: SparkSession, table: str, asked: list[int], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     condition, key, kind = KEYS[name]
@@ -160,7 +160,7 @@ def test_merge_clause_by_source_reads_the_files_of_its_condition(spark: SparkSes
     assert asked == [2]
 
 
-def test_merge_clause_by_source_without_condition_reads_all_files(spark: SparkSession, table: str, asked: list[int]) -> None:
+def test_merge_clause_by_source_without_condition_reads_all(spark: SparkSession, table: str, asked: list[int]) -> None:
     builder = DeltaTable.forPath(spark, table).alias("t").merge(keys(spark, 3), "t.k = s.key")
     result = builder.whenNotMatchedBySourceDelete().execute().first()
     assert result is not None and result["num_deleted_rows"] == 59
@@ -201,7 +201,7 @@ def test_merge_nulls_that_are_to_match_are_found(spark: SparkSession, tmp_path: 
     assert asked == [2]
 
 
-def test_merge_rows_of_the_source_that_can_match_nothing_are_not_looked_for(
+def test_merge_looks_up_no_source_rows_that_cannot_match(
     spark: SparkSession, table: str, asked: list[int]
 ) -> None:
     source = spark.createDataFrame([("3", "number"), ("57", "other"), ("x", "other")], "text string, kind string").alias("s")

@@ -120,7 +120,7 @@ def test_merge_columns_that_compute_themselves(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
-def test_merge_computes_the_partition_columns_that_no_clause_assigns(spark: SparkSession, tmp_path: Path, vectors: str) -> None:
+def test_merge_computes_unassigned_generated_partition_columns(spark: SparkSession, tmp_path: Path, vectors: str) -> None:
     path = str(tmp_path / "t")
     builder = DeltaTable.create(spark).location(path).addColumn("k", "bigint").addColumn("o", "string")
     builder.addColumn("g-g", "bigint", generatedAlwaysAs="CAST(k % 3 AS BIGINT)").partitionedBy("g-g")
@@ -167,7 +167,7 @@ def test_merge_with_evolution_adds_the_columns_of_the_source(
     }
 
 
-def test_merge_with_evolution_adds_only_columns_that_are_assigned(spark: SparkSession, flat: str) -> None:
+def test_merge_schema_evolution_adds_only_assigned_columns(spark: SparkSession, flat: str) -> None:
     source = spark.createDataFrame([(2, "B", "e2", 1.5), (4, "D", "e4", 2.5)], "k bigint, v string, extra string, more double")
     builder = merging(spark, flat, source).withSchemaEvolution().whenMatchedUpdate(set={"extra": "concat(s.extra, '!')"})
     builder.whenNotMatchedInsert(values={"k": "s.k"}).execute()
@@ -179,7 +179,7 @@ def test_merge_with_evolution_adds_only_columns_that_are_assigned(spark: SparkSe
     }
 
 
-def test_merge_with_evolution_of_structs_keeps_what_only_the_table_has(spark: SparkSession, nested: str) -> None:
+def test_merge_schema_evolution_keeps_fields_of_target_structs(spark: SparkSession, nested: str) -> None:
     rows = [(1, None), (2, ("TWO", 7, (210, "f"))), (3, None), (9, ("N", 1, None))]
     source = spark.createDataFrame(rows, "k bigint, st struct<b:string,z:int,c:struct<e:int,f:string>>")
     builder = merging(spark, nested, source).withSchemaEvolution()
@@ -211,7 +211,7 @@ def test_merge_with_evolution_widens_types_where_the_table_may(spark: SparkSessi
     assert stored(path) == {1: {"n": 10}, 2: {"n": 2**40}}
 
 
-def test_merge_with_evolution_casts_texts_for_columns_that_are_there(spark: SparkSession, flat: str) -> None:
+def test_merge_schema_evolution_casts_texts_to_existing_columns(spark: SparkSession, flat: str) -> None:
     source = spark.sql("SELECT '2' AS k, 1.5D AS v, '21' AS n, 'e' AS extra UNION ALL SELECT '4', 0.25D, NULL, NULL")
     builder = merging(spark, flat, source).withSchemaEvolution()
     builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
@@ -230,7 +230,7 @@ def test_merge_with_evolution_casts_texts_for_columns_that_are_there(spark: Spar
     ("column", "error_class"),
     [("array(1) AS n", "DELTA_FAILED_TO_MERGE_FIELDS"), ("NULL AS nothing", "DELTA_MERGE_ADD_VOID_COLUMN")],
 )
-def test_merge_with_evolution_of_types_that_do_not_go_together_is_refused(
+def test_merge_schema_evolution_refuses_incompatible_types(
     spark: SparkSession, flat: str, column: str, error_class: str
 ) -> None:
     source = spark.sql(f"SELECT 2L AS k, 'x' AS v, {column}")

@@ -83,7 +83,7 @@ def test_identity_is_synchronised_and_features_are_dropped(spark: SparkSession, 
     assert table.detail().first()["minReaderVersion"] == 1
 
 
-def test_column_mapping_is_turned_off_by_sql_by_name_and_by_method(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_mapping_is_disabled_by_sql_and_by_methods(spark: SparkSession, tmp_path: Path) -> None:
     off = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"
     spark.sql("CREATE TABLE mapped (k INT, v STRING) USING pydelta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     try:

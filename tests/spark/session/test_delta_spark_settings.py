@@ -47,7 +47,7 @@ print(json.dumps(found))
 """
 
 
-def test_session_with_settings_of_delta_spark_works_without_its_jar(tmp_path: Path) -> None:
+def test_session_with_delta_spark_settings_works_without_its_jar(tmp_path: Path) -> None:
     found = run_script(SCRIPT, str(tmp_path))
     assert found["reads"] == [3, 3, 3]
     assert found["named"] == [0, 2]

@@ -145,7 +145,7 @@ def test_builder_by_name_enters_the_name(spark: SparkSession, database: Path) ->
     assert DeltaTable.forName(spark, "depot.made").detail().first()["clusteringColumns"] == ["x"]
 
 
-def test_builder_by_name_and_location_takes_a_table_that_is_alike(spark: SparkSession, path: str, database: Path) -> None:
+def test_builder_by_name_and_location_accepts_an_equal_table(spark: SparkSession, path: str, database: Path) -> None:
     DeltaTable.create(spark).tableName("depot.a").location(path).execute()
     columns = spark.table("depot.a").schema
     alike = DeltaTable.create(spark).tableName("depot.b").location(path).addColumns(columns).partitionedBy(["day"]).execute()
@@ -155,7 +155,7 @@ def test_builder_by_name_and_location_takes_a_table_that_is_alike(spark: SparkSe
     assert not spark.catalog.tableExists("depot.c")
 
 
-def test_builder_drops_files_with_a_name_and_never_takes_up_what_lies_there(spark: SparkSession, database: Path) -> None:
+def test_drop_deletes_files_and_builder_adopts_no_existing_table(spark: SparkSession, database: Path) -> None:
     built(DeltaTable.create(spark).tableName("depot.made")).execute()
     location = DeltaTable.forName(spark, "depot.made").detail().first()["location"].removeprefix("file:")
     spark.sql("drop table depot.made")

@@ -216,7 +216,7 @@ def test_registering_opens_no_port_of_this_process(spark: SparkSession) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
-def test_another_user_of_the_machine_reaches_neither_python_nor_the_jvm(spark: SparkSession, property_name: str) -> None:
+def test_another_user_cannot_reach_python_or_the_jvm(spark: SparkSession, property_name: str) -> None:
     answers = attack(spark, "stranger", property_name)
     assert {*answers} == {"PermissionError"}
     assert not is_set(spark, property_name)
@@ -282,7 +282,7 @@ def test_call_waits_while_python_takes_no_more_connections(spark: SparkSession, 
     admitting.join()
 
 
-def test_call_that_is_given_up_late_ends_no_connection_of_another(spark: SparkSession) -> None:
+def test_late_cancellation_of_a_call_keeps_other_connections(spark: SparkSession) -> None:
     java = channel_of(spark).java
     call = java_call(spark, UNKNOWN)
     with pytest.raises(Py4JJavaError, match="nothing answers requests of the kind 99"):
@@ -292,7 +292,7 @@ def test_call_that_is_given_up_late_ends_no_connection_of_another(spark: SparkSe
     assert invoked(spark, connection, "isAlive")
 
 
-def test_large_requests_and_answers_take_little_memory_beside_the_heap(spark: SparkSession) -> None:
+def test_large_messages_use_little_memory_outside_the_heap(spark: SparkSession) -> None:
     content = os.urandom(1 << 20) * 24
     server_of(spark).handle({LARGE: lambda body: content if len(body) == 1 << 24 else b""})
     before = direct_bytes(spark)
@@ -301,7 +301,7 @@ def test_large_requests_and_answers_take_little_memory_beside_the_heap(spark: Sp
 
 
 @pytest.mark.parametrize("text", ["CALL pydelta.system.optimize('{path}')", "EXECUTE IMMEDIATE 'OPTIMIZE pydelta.`{path}`'"])
-def test_jobs_of_a_statement_have_the_job_group_and_tags_of_its_caller(spark: SparkSession, tmp_path: Path, text: str) -> None:
+def test_statement_jobs_have_job_group_and_tags_of_the_caller(spark: SparkSession, tmp_path: Path, text: str) -> None:
     table = make_table(tmp_path / "t", [pa.table({"id": [1]}), pa.table({"id": [2]})])
     context = spark.sparkContext
     group = f"group {uuid.uuid4().hex}"

@@ -72,13 +72,13 @@ def test_save_in_the_default_mode_creates_a_table_once(frame: DataFrame, path: s
 
 
 @pytest.mark.parametrize("mode", ["error", "errorifexists", "ErrorIfExists"])
-def test_save_in_a_mode_that_forbids_a_table_is_refused_when_there_is_one(frame: DataFrame, path: str, mode: str) -> None:
+def test_save_mode_error_refuses_an_existing_table(frame: DataFrame, path: str, mode: str) -> None:
     frame.write.format("pydelta").mode(mode).save(path)
     with pytest.raises(TableAlreadyExistsError):
         frame.write.mode(mode).format("pydelta").save(path)
 
 
-def test_save_in_mode_ignore_creates_a_table_and_then_does_nothing(frame: DataFrame, path: str) -> None:
+def test_save_mode_ignore_creates_a_table_and_then_does_nothing(frame: DataFrame, path: str) -> None:
     frame.limit(1).write.mode("ignore").format("pydelta").save(path)
     frame.write.format("pydelta").mode("ignore").save(path)
     assert (len(stored(path)), PlainTable(path).version) == (1, 0)
@@ -176,7 +176,7 @@ def test_append_of_an_unknown_column_is_refused_before_any_task(frame: DataFrame
     assert len(list(Path(path).glob("*.parquet"))) == PlainTable(path).snapshot.num_files
 
 
-def test_append_of_a_null_where_none_may_be_is_refused_and_leaves_no_file(
+def test_null_in_required_column_is_refused_and_leaves_no_file(
     spark: SparkSession, frame: DataFrame, tmp_path: Path
 ) -> None:
     strict = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'

@@ -120,7 +120,7 @@ def test_texts_of_an_entry_do_not_say_where_its_table_is(spark: SparkSession, na
     assert [PlainTable(place).version for place in (path, rest, other)] == [1, 1, 0]
 
 
-def test_entry_stands_for_the_table_at_its_location_whatever_columns_it_has(
+def test_entry_resolves_to_its_location_whatever_its_columns(
     spark: SparkSession, entered: str, path: str, tmp_path: Path
 ) -> None:
     other, third = str(tmp_path / "other"), str(tmp_path / "third")
@@ -140,7 +140,7 @@ def test_options_of_an_entry_are_told_whole(spark: SparkSession, entered: str, p
         frame(spark, (5, "x")).write.insertInto("shop.some")
 
 
-def test_new_table_goes_to_the_database_s_directory_whatever_its_comment_says(spark: SparkSession, name: str, path: str) -> None:
+def test_comment_of_a_database_does_not_move_its_new_tables(spark: SparkSession, name: str, path: str) -> None:
     spark.sql("comment on database shop is 'x\\nLocation: /other\\nLocation'")
     frame(spark, (1, "mon")).write.format("pydelta").saveAsTable(name)
     assert stored(path) == [(1, "mon")]
@@ -217,7 +217,7 @@ def test_names_that_no_table_can_have_are_spark_s(spark: SparkSession, odd: str)
     assert not catalog.is_ours(spark, odd)
 
 
-def test_save_as_table_with_a_path_writes_there_and_enters_the_name(spark: SparkSession, name: str, tmp_path: Path) -> None:
+def test_save_as_table_with_a_path_writes_there_and_adds_a_name(spark: SparkSession, name: str, tmp_path: Path) -> None:
     path = str(tmp_path / "elsewhere")
     write_delta(path, pa.table({"id": pa.array([1], pa.int64()), "day": ["mon"]}))
     rows = frame(spark, (2, "tue"))
@@ -268,7 +268,7 @@ def test_insert_into_goes_by_position(spark: SparkSession, entered: str, path: s
     assert PlainTable(path).version == 1
 
 
-def test_insert_into_overwrites_all_or_the_partitions_of_the_rows(spark: SparkSession, entered: str, path: str) -> None:
+def test_insert_into_overwrites_all_or_only_its_partitions(spark: SparkSession, entered: str, path: str) -> None:
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
         frame(spark, (4, "tue")).write.insertInto(entered, overwrite=True)

@@ -160,7 +160,7 @@ def test_stream_and_location_keep_the_provider_delta(spark: SparkSession, databa
     assert spark.table(f"{database}.entered").count() == 4
 
 
-def test_table_like_another_gets_its_provider_unless_it_is_stated(spark: SparkSession, database: str) -> None:
+def test_create_like_uses_the_provider_of_its_source_by_default(spark: SparkSession, database: str) -> None:
     for provider in ("delta", "pydelta"):
         spark.sql(f"CREATE TABLE {database}.of_{provider} (id INT) USING {provider}")
         spark.sql(f"CREATE TABLE {database}.like_{provider} LIKE {database}.of_{provider}")
@@ -211,7 +211,7 @@ def test_format_delta_is_not_taken_if_the_setting_says_so(spark: SparkSession, t
     assert PlainTable(path).history().num_rows == 1
 
 
-def test_format_delta_in_a_session_without_register_is_spark_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_format_delta_without_register_is_unknown_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     with active(session), pytest.raises(Py4JJavaError, match="DATA_SOURCE_NOT_FOUND"):
         session.range(1).write.format("delta").save(str(tmp_path / "t"))

@@ -71,7 +71,7 @@ def test_procedures_are_shown_and_explained(spark: SparkSession) -> None:
 
 
 @pytest.mark.usefixtures("scripts")
-def test_a_script_calls_procedures_between_inserts_and_handles_their_errors(spark: SparkSession, path: str) -> None:
+def test_script_calls_procedures_and_handles_their_errors(spark: SparkSession, path: str) -> None:
     frame = spark.sql(f"""
         BEGIN
           DECLARE place STRING DEFAULT {literal(path)};

@@ -119,7 +119,7 @@ def test_select_by_path_at_a_time_that_is_text_or_an_expression(spark: SparkSess
         spark.sql(f"select * from {table} timestamp as of current_timestamp() + interval 1 day")
 
 
-def test_scan_by_path_is_pruned_in_columns_and_answered_by_the_log(spark: SparkSession, path: str) -> None:
+def test_scan_by_path_is_pruned_and_answered_by_the_log(spark: SparkSession, path: str) -> None:
     table, before = by_path(path), pruning.status(spark)
     assert ids(spark, table, "day = 'tue' and id > 2") == [3]
     after = pruning.status(spark)
@@ -143,7 +143,7 @@ def test_views_over_paths(spark: SparkSession, path: str, database: str, tmp_pat
     spark.catalog.dropTempView("now_of")
 
 
-def test_options_of_a_query_are_asked_of_the_source_at_the_pinned_version(spark: SparkSession, path: str) -> None:
+def test_query_options_apply_to_the_table_or_are_refused(spark: SparkSession, path: str) -> None:
     table = by_path(path)
     assert ids(spark, f"{table} with (filter = 'id > 1')") == [2, 3]
     assert ids(spark, f"{table} with (versionAsOf = '0')") == [1, 2]
@@ -341,7 +341,7 @@ def test_tables_of_other_sources_stay_as_they_were(spark: SparkSession, database
     assert spark.catalog.tableExists("named.theirs"), "what is refused drops nothing"
 
 
-def test_generated_columns_of_other_formats_are_refused_as_spark_does(spark: SparkSession, database: str) -> None:
+def test_generated_columns_of_other_formats_fail_as_in_spark(spark: SparkSession, database: str) -> None:
     for kind in ("as (id + 1)", "always as identity"):
         column = f"b bigint generated {kind if kind.startswith('always') else 'always ' + kind}"
         for create in ("create table", "create or replace table"):
@@ -560,7 +560,7 @@ def test_names_made_by_sql_are_dropped_with_their_files(spark: SparkSession, dat
         spark.sql("create or replace table named.theirs using pydelta as select 1 as x")
 
 
-def test_names_lie_in_their_database_s_directory_whatever_its_name_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_lie_in_the_database_directory_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "my files%20#"
     spark.sql(f"create database odd_place location '{place}'")
     try:
@@ -575,7 +575,7 @@ def test_names_lie_in_their_database_s_directory_whatever_its_name_is(spark: Spa
         spark.sql("drop database odd_place cascade")
 
 
-def test_names_that_differ_in_case_are_two_tables_where_the_session_says_so(
+def test_case_sensitive_session_keeps_tables_by_case_apart(
     spark: SparkSession, database: str, tmp_path: Path, conf: Callable[..., None]
 ) -> None:
     conf({"spark.sql.caseSensitive": "true"})

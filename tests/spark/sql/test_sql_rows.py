@@ -123,7 +123,7 @@ def test_merge_with_schema_evolution_adds_columns(spark: SparkSession, table: st
     assert spark.read.format("pydelta").load(table).where("id = 9").select("extra").first() == ("n",)
 
 
-def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
+def test_dml_resolves_catalog_tables_but_not_views_or_parquet(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     spark.sql("CREATE DATABASE IF NOT EXISTS sql_rows")
@@ -154,7 +154,7 @@ def test_names_of_the_catalog_are_ours_and_views_and_other_formats_are_not(
         spark.sql("DROP DATABASE sql_rows CASCADE")
 
 
-def test_full_names_qualify_columns_if_last_names_are_equal_and_in_subqueries(spark: SparkSession) -> None:
+def test_full_names_qualify_columns_of_tables_with_equal_names(spark: SparkSession) -> None:
     for database in ("rows_a", "rows_b"):
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     try:

@@ -100,7 +100,7 @@ def test_view_of_changes_has_those_of_later_commits(spark: SparkSession, name: s
     assert changes(spark, "fed.kept") == [*ALL[2:], (9, "insert", 3)]
 
 
-def test_a_temporary_view_hides_a_table_and_other_tables_have_no_feed(spark: SparkSession, name: str) -> None:
+def test_table_changes_refuses_temporary_views_and_other_formats(spark: SparkSession, name: str) -> None:
     spark.sql("create table fed.other (id int) using parquet")
     with pytest.raises(InvalidOptionError, match="DELTA_TABLE_ONLY_OPERATION"):
         spark.sql("select * from table_changes('fed.other', 0)")

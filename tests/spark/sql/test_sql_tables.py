@@ -636,7 +636,7 @@ def test_cached_table_has_the_rows_of_each_change(spark: SparkSession, name: str
         spark.catalog.uncacheTable(name)
 
 
-def test_table_that_is_held_by_its_other_names_has_the_rows_of_each_change(
+def test_cached_table_follows_changes_through_its_other_names(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
     path, other = tmp_path / "held here", tmp_path / "other"

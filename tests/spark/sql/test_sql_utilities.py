@@ -89,7 +89,7 @@ def test_restore_and_clones(spark: SparkSession, path: str, database: str, tmp_p
         spark.sql(f"REPLACE TABLE {database}.nowhere CLONE {name}")
 
 
-def test_restore_leaves_missing_files_out_where_the_session_says_so(
+def test_restore_skips_missing_files_if_the_session_says_so(
     spark: SparkSession, tmp_path: Path, conf: Callable[[Mapping[str, str]], None]
 ) -> None:
     path = str(tmp_path / "t")
@@ -171,7 +171,7 @@ _REFUSED: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("statement", _REFUSED)
-def test_statement_about_what_is_no_delta_table_is_refused_as_by_delta_spark(
+def test_statement_on_non_delta_object_fails_as_in_delta_spark(
     spark: SparkSession, other_objects: dict[str, str], statement: str
 ) -> None:
     conditions = {}
@@ -183,7 +183,7 @@ def test_statement_about_what_is_no_delta_table_is_refused_as_by_delta_spark(
     assert conditions == _REFUSED[statement]
 
 
-def test_detail_of_a_table_of_another_format_is_what_the_catalog_knows(
+def test_detail_of_another_format_shows_what_the_catalog_knows(
     spark: SparkSession, other_objects: dict[str, str], database: str
 ) -> None:
     row = spark.sql(f"DESCRIBE DETAIL {other_objects['table']}").first().asDict()

@@ -51,7 +51,7 @@ def test_changes_of_a_view_of_a_whole_table_are_the_tables(spark: SparkSession, 
     assert DeltaTable(path).version == 4
 
 
-def test_changes_of_a_view_of_a_loaded_frame_and_of_a_global_one_are_the_tables(spark: SparkSession, path: str) -> None:
+def test_dml_on_local_and_global_views_changes_the_table(spark: SparkSession, path: str) -> None:
     spark.read.format("pydelta").load(path).createOrReplaceTempView("shown")
     spark.read.format("pydelta").load(path).createOrReplaceGlobalTempView("shown_by_all")
     try:
@@ -122,7 +122,7 @@ def test_nothing_is_changed_through_a_stored_view(spark: SparkSession, path: str
     assert DeltaTable(path).version == 0
 
 
-def test_a_view_of_columns_that_have_changed_since_deletes_nothing(spark: SparkSession, path: str) -> None:
+def test_delete_through_a_view_with_old_columns_is_refused(spark: SparkSession, path: str) -> None:
     spark.read.format("pydelta").load(path).selectExpr("v AS w", "id").createOrReplaceTempView("shown")
     write_delta(path, pa.table({"id": ["1"], "v": ["a"]}), mode="overwrite", overwrite_schema=True)
     with pytest.raises(PySparkException) as refused:

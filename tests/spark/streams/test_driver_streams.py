@@ -142,7 +142,7 @@ def test_stream_of_a_driver_that_is_silent_goes_on_in_a_process(copy: Copy, driv
     assert "did not answer within 500 ms" in str(driver.error)
 
 
-def test_trigger_ends_where_the_table_was_though_a_process_goes_on(copy: Copy, driver: Driver) -> None:
+def test_trigger_reads_all_rows_once_if_a_process_takes_over(copy: Copy, driver: Driver) -> None:
     """Or later: the process checks again how far the table has grown. Nothing is read twice or omitted."""
 
     def fail(call: str) -> None:
@@ -168,7 +168,7 @@ def other_column(table: str) -> None:
 
 
 @pytest.mark.parametrize("harm", [change_of_rows, log_that_is_gone, other_column])
-def test_failure_has_the_class_and_message_that_it_has_by_a_process(
+def test_driver_stream_failure_has_class_and_text_of_a_process(
     harm: Callable[[str], None], copy: Copy, driver: Driver, conf: Any
 ) -> None:
     def failure() -> tuple[type, str]:
@@ -208,7 +208,7 @@ def test_streams_are_answered_at_once(copy: Copy, driver: Driver) -> None:
     assert (both.broken, driver.error) == (False, before)
 
 
-def test_query_that_is_stopped_while_its_stream_is_opened_leaves_nothing(copy: Copy, driver: Driver) -> None:
+def test_query_stopped_during_open_leaves_no_stream(copy: Copy, driver: Driver) -> None:
     opening, stopped = threading.Event(), threading.Event()
 
     def fail(call: str) -> None:

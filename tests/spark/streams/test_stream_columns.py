@@ -241,7 +241,7 @@ def test_changes_are_read_in_the_columns_that_are_needed(
     assert (columnar(), native(), run.comes_in_columns) == (1, 0, True)
 
 
-def test_rows_in_the_order_of_their_time_are_read_in_the_columns_that_are_needed(
+def test_event_time_order_reads_only_the_required_columns(
     spark: SparkSession, tmp_path: Path, run: Run, columnar: Callable[[], int], native: Callable[[], int]
 ) -> None:
     """Each batch has some of each file's rows, by a condition on a column that the query does not read."""
@@ -263,7 +263,7 @@ def test_schema_of_the_user_names_columns_in_its_own_case(spark: SparkSession, t
     assert run.scanned() == [["ID", "NAME"]]
 
 
-def test_options_of_the_read_and_the_query_choose_columns_and_rows_together(spark: SparkSession, table: str, run: Run) -> None:
+def test_read_options_and_query_together_choose_columns_and_rows(spark: SparkSession, table: str, run: Run) -> None:
     frame = stream(spark, table, columns="id, name, part", filter="id > 5").filter("part = 'b'").select("id")
     assert run.rows(frame) == sorted([(n,) for n in range(6, ROWS)], key=repr)
     assert run.scanned() == [["id", "part"]]
@@ -401,7 +401,7 @@ def test_file_that_sparks_reader_does_not_take_is_read_in_python(
     assert (run.rows(stream(spark, path, maxFilesPerTrigger=3)), run.counted) == (read_rows, counted)
 
 
-def test_stream_passes_over_missing_files_where_the_session_says_so(
+def test_stream_skips_missing_files_if_the_session_says_so(
     spark: SparkSession, tmp_path: Path, run: Run, native: Callable[[], int], conf: Any
 ) -> None:
     path = make_table(tmp_path / "t", [pa.table({"id": [n]}) for n in range(3)])

@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def test_query_of_spark_stops_at_a_rename_and_goes_on_when_a_setting_allows_it(
+def test_query_stops_at_a_rename_until_a_setting_allows_it(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:
     checkpoint, target = str(tmp_path / "checkpoint"), str(tmp_path / "copy")

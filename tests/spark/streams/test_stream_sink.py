@@ -83,7 +83,7 @@ def transactions(path: str) -> dict[str, int]:
 # ---------------------------------------------------------------- append
 
 
-def test_stream_append_makes_a_commit_a_batch_with_its_transaction(source: Input, path: str) -> None:
+def test_stream_append_commits_each_batch_with_its_transaction(source: Input, path: str) -> None:
     source.put({"id": 3, "day": "tue"})
     query = source.run(path)
     assert stored(path) == [(1, "mon"), (2, "tue"), (3, "tue")]
@@ -133,7 +133,7 @@ def test_stream_takes_the_options_of_batch_writes(source: Input, path: str) -> N
     assert stored(path) == [(1, "mon", None), (2, "tue", None), (3, "tue", "x")]
 
 
-def test_stream_row_that_breaks_a_rule_fails_the_query_and_leaves_nothing(source: Input, path: str) -> None:
+def test_stream_batch_that_violates_a_rule_leaves_no_files(source: Input, path: str) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("day", pa.string())])
     write_delta(path, pa.table({"id": [0], "day": ["sun"]}, schema=schema))
     before = sorted(Path(path).glob("*.parquet"))
@@ -183,7 +183,7 @@ def test_stream_update_mode_is_refused_by_name(source: Input, path: str) -> None
         ({"isolationLevel": "ReadCommitted"}, InvalidOptionError, "DELTA_INVALID_ISOLATION_LEVEL"),
     ],
 )
-def test_stream_option_that_is_unknown_or_of_batches_is_refused_at_the_start(
+def test_stream_refuses_unknown_and_batch_only_options_at_start(
     source: Input, path: str, options: dict[str, str], error: type[DeltaError], named: str
 ) -> None:
     with pytest.raises(error, match=named):
@@ -194,7 +194,7 @@ def test_stream_option_that_is_unknown_or_of_batches_is_refused_at_the_start(
 # ---------------------------------------------------------------- other ways to start
 
 
-def test_stream_checkpoint_of_the_session_has_a_directory_a_query(source: Input, spark: SparkSession, path: str) -> None:
+def test_session_checkpoint_location_has_a_directory_per_query(source: Input, spark: SparkSession, path: str) -> None:
     writer = source.frame.writeStream.format("pydelta").trigger(availableNow=True).queryName("mine")
     with pytest.raises(InvalidOptionError, match="checkpointLocation"):
         writer.start(path)

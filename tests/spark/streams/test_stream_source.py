@@ -132,7 +132,7 @@ def test_stream_of_a_table_by_name_and_a_users_schema(copy: Copy, spark: SparkSe
     assert sorted(row["id"] for row in spark.table("narrow").collect()) == [1, 2, 3, 4]
 
 
-def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
+def test_stream_of_two_tables_has_each_row_once_over_restarts(
     copy: Copy, spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     other = str(tmp_path / "other")
@@ -151,7 +151,7 @@ def test_stream_of_two_tables_has_each_row_of_both_once_over_restarts(
     assert copy.ids() == [1, 2, 3, 4, 5, 11, 12, 13]
 
 
-def test_stream_from_the_next_commit_loses_no_commit_before_its_first_rows(
+def test_stream_from_latest_loses_no_commit_before_first_batch(
     copy: Copy, spark: SparkSession, table: str
 ) -> None:
     """Spark asks for the first offset of a stream repeatedly until the first batch is recorded."""

@@ -43,7 +43,7 @@ def test_rows_of_a_fixed_width_are_not_weighed(spark: SparkSession, schema: str)
     assert inside(spark, schema) == {BYTES: "2147483647"}
 
 
-def test_rows_with_texts_are_not_weighed_but_come_in_small_batches(spark: SparkSession) -> None:
+def test_rows_with_texts_come_in_small_batches_without_weighing(spark: SparkSession) -> None:
     write_properties = inside(spark, "id long, name string")
     assert write_properties[BYTES] == "2147483647" and int(write_properties[RECORDS]) <= 2048
 
@@ -110,7 +110,7 @@ def test_batches_of_a_stream_take_them_too(
     assert largest("as the user wants") == 77
 
 
-def test_queries_beside_a_write_and_settings_made_meanwhile_are_the_user_s(spark: SparkSession, tmp_path: Path) -> None:
+def test_concurrent_queries_keep_session_settings_during_a_write(spark: SparkSession, tmp_path: Path) -> None:
     started, go_on, path = tmp_path / "started", tmp_path / "go_on", str(tmp_path / "t")
 
     def held_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -96,7 +96,7 @@ def test_merge_to_defaults(spark: SparkSession, path: str) -> None:
     }
 
 
-def test_default_of_a_generated_column_beside_a_clause_that_gives_it(spark: SparkSession, path: str) -> None:
+def test_generated_column_takes_default_and_value_in_one_merge(spark: SparkSession, path: str) -> None:
     source = spark.sql("SELECT 1L k, 11 n UNION ALL SELECT 2L, 22")
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k")
     merge = merge.whenMatchedUpdate("t.k = 1", {"n": "s.n", "twice": "DEFAULT"})
@@ -164,7 +164,7 @@ def asking_the_session(folder: Path, default: str, *more: StructField) -> str:
     return root
 
 
-def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_write_computes_defaults_that_only_spark_knows(spark: SparkSession, tmp_path: Path) -> None:
     """Defaults of the session, and functions that our evaluation does not know: one value for a whole statement."""
     user, hashed = spark.sql("SELECT current_user(), hash('x')").first()  # type: ignore[misc]
     path = asking_the_session(tmp_path, "upper(current_user)", StructField("h", INTEGER))
@@ -180,7 +180,7 @@ def test_defaults_that_only_spark_computes_are_computed_by_every_write(spark: Sp
     assert rows_by_id == {k: {"who": user.upper(), "h": hashed} for k in (1, 3, 4, 5, 6, 7)}
 
 
-def test_a_default_of_the_session_beside_a_rule_that_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
+def test_session_default_works_beside_a_rule_that_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
     path = asking_the_session(tmp_path, "session_user()")
     spark.sql(f"ALTER TABLE pydelta.`{path}` ADD CONSTRAINT named CHECK (who IS NULL OR hash(who) <> hash('nobody'))")
     spark.range(3, 4).toDF("k").write.format("pydelta").mode("append").save(path)

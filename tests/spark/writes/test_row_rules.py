@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from delta_py import DeltaTable, write_delta
 
 
-def test_row_that_breaks_a_constraint_fails_the_write_with_its_values(spark: SparkSession, tmp_path: Path) -> None:
+def test_row_that_breaks_a_constraint_fails_with_its_values(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write_delta(path, pa.table({"a": [1], "t": ["x"]}), configuration={"delta.constraints.positive": "a > 0"})
     before = sorted(tmp_path.rglob("*.parquet"))

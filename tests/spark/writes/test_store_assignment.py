@@ -68,7 +68,7 @@ def zoned(spark: SparkSession) -> Any:
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_types_that_go_into_each_other_are_those_of_ansi_store_assignment(spark: SparkSession) -> None:
+def test_assignable_types_are_those_of_ansi_store_assignment(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     cast, data_type = jvm.org.apache.spark.sql.catalyst.expressions.Cast, jvm.org.apache.spark.sql.types.DataType
     types = {kind: data_type.fromDDL(type_name(kind)) for kind in (*VALUES, VOID)}

@@ -89,7 +89,7 @@ def test_overwrite_of_a_table_with_rows_read_from_it_keeps_them(spark: SparkSess
     assert stored(table) == [(2, "mon"), (3, "tue")]
 
 
-def test_overwrite_with_replace_where_replaces_the_rows_that_it_names(spark: SparkSession, table: str) -> None:
+def test_replace_where_overwrites_exactly_the_matching_rows(spark: SparkSession, table: str) -> None:
     writer = frame(spark, (0, "mon")).write.format("pydelta").mode("overwrite")
     writer.option("replaceWhere", "day = 'mon' and id < 2").save(table)
     assert stored(table) == [(0, "mon"), (2, "mon"), (3, "tue")]
@@ -102,7 +102,7 @@ def test_overwrite_with_rows_outside_of_replace_where_is_refused(spark: SparkSes
     assert (PlainTable(table).version, len(list(Path(table).rglob("*.parquet")))) == (0, 2)
 
 
-def test_rows_outside_of_replace_where_are_written_if_the_session_says_so(spark: SparkSession, table: str, conf: Any) -> None:
+def test_replace_where_writes_other_rows_if_the_check_is_off(spark: SparkSession, table: str, conf: Any) -> None:
     conf("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
     frame(spark, (7, "tue")).write.save(table, format="pydelta", mode="overwrite", replaceWhere="day = 'mon'")
     spark.sql(f"INSERT INTO pydelta.`{table}` REPLACE WHERE id = 7 SELECT 8L, 'wed'")
@@ -117,7 +117,7 @@ def test_save_with_options_that_contradict_the_mode_is_refused(spark: SparkSessi
     assert PlainTable(table).version == 0
 
 
-def test_overwrite_in_dynamic_mode_replaces_the_partitions_that_the_rows_have(spark: SparkSession, table: str, conf: Any) -> None:
+def test_dynamic_overwrite_replaces_only_partitions_of_the_rows(spark: SparkSession, table: str, conf: Any) -> None:
     rows = frame(spark, (9, "mon"), (8, "wed"))
     rows.write.format("pydelta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(table)
     assert stored(table) == [(3, "tue"), (8, "wed"), (9, "mon")]
@@ -217,7 +217,7 @@ def overwrite_while_another_appends(spark: SparkSession, table: str, signals: Pa
         write.result(timeout=60)
 
 
-def test_overwrite_concurrent_with_an_append_is_refused_only_if_serializable(
+def test_overwrite_conflicts_with_append_only_if_serializable(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConcurrentAppendException, match="WRITE") as caught:
@@ -265,7 +265,7 @@ def test_optimize_write_by_table_property_counts(spark: SparkSession, tmp_path: 
 # ---------------------------------------------------------------- what cannot be written
 
 
-def test_frame_without_columns_is_refused_and_without_rows_makes_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_frame_needs_columns_but_no_rows_to_create_a_table(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with pytest.raises(SchemaMismatchError) as caught:
         spark.range(3).select().write.format("pydelta").save(path)

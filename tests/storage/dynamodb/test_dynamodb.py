@@ -73,7 +73,7 @@ def test_commit_leaves_the_item_that_delta_spark_knows(store: DynamoDbStore, com
     assert store.read(f"_delta_log/{item['tempPath']['S']}") == store.read(commit_path(0)) == b"first"
 
 
-def test_items_are_those_of_delta_sparks_log_store_field_by_field(store: DynamoDbStore, commits_server: Emulator) -> None:
+def test_items_equal_those_of_the_delta_spark_log_store(store: DynamoDbStore, commits_server: Emulator) -> None:
     """The fields of its class ExternalCommitEntry: an incomplete entry has no time, a complete one may be deleted after a day;
     the bytes are below the log as `.tmp/<name>.<uuid>`."""
     entry = CommitEntry(f"{0:020}.json", f".tmp/{0:020}.json.{uuid.uuid4()}", is_complete=False)
@@ -122,7 +122,7 @@ def test_items_of_other_files_of_the_log_are_passed_by(store: DynamoDbStore, com
     assert names(store) == [commit_path(0), commit_path(1)]
 
 
-def test_commit_that_another_has_overwritten_unasked_is_lost_and_not_confirmed(
+def test_commit_overwritten_by_another_writer_is_reported_lost(
     store: DynamoDbStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if another writer's item had replaced ours: some versions of delta-spark's log store write theirs without the
@@ -150,7 +150,7 @@ def test_taken_version_is_refused_and_changes_nothing(store: DynamoDbStore) -> N
     assert store.read(commit_path(0)) == b"first" and names(store) == [commit_path(0)]
 
 
-def test_commit_that_was_decided_and_not_put_to_its_place_is_listed(store: DynamoDbStore, commits_server: Emulator) -> None:
+def test_commit_without_its_file_in_place_is_listed(store: DynamoDbStore, commits_server: Emulator) -> None:
     store.put_if_absent(commit_path(0), b"first")
     leave_half_done(store, 1, b"theirs")
     assert names(store) == [commit_path(0), commit_path(1)]
@@ -166,7 +166,7 @@ def test_version_that_another_has_left_half_done_is_theirs(store: DynamoDbStore)
     assert store.read(commit_path(1)) == b"theirs"
 
 
-def test_commit_behind_one_that_is_half_done_puts_that_to_its_place_first(store: DynamoDbStore) -> None:
+def test_commit_first_completes_the_half_done_commit_before_it(store: DynamoDbStore) -> None:
     store.put_if_absent(commit_path(0), b"first")
     leave_half_done(store, 1, b"theirs")
     store.put_if_absent(commit_path(2), b"ours")
@@ -180,14 +180,14 @@ def test_commit_behind_a_gap_is_refused(store: DynamoDbStore) -> None:
     assert names(store) == [commit_path(0)]
 
 
-def test_place_of_a_table_that_was_deleted_is_refused_while_its_items_are_there(store: DynamoDbStore) -> None:
+def test_commit_at_a_deleted_table_is_refused_while_items_remain(store: DynamoDbStore) -> None:
     store.put_if_absent(commit_path(0), b"first")
     store.delete(commit_path(0))
     with pytest.raises(StorageError, match="was deleted at this place"):
         store.put_if_absent(commit_path(0), b"another table")
 
 
-def test_half_done_commit_of_a_deleted_table_leaves_no_table_and_refuses_others(store: DynamoDbStore) -> None:
+def test_half_done_commit_of_deleted_table_blocks_a_new_table(store: DynamoDbStore) -> None:
     store.delete(f"_delta_log/{leave_half_done(store, 0, b'old').temp_path}")
     assert names(store) == []
     with pytest.raises(TableNotFoundError):

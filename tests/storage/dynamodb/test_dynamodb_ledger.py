@@ -66,7 +66,7 @@ def test_write_whose_reply_is_lost_is_done_once_and_succeeds(url: str, monkeypat
     assert len(tokens) == 2 * len(set(tokens)) == 18, "nine writes, each sent twice"
 
 
-def test_ratification_of_which_a_late_try_was_carried_out_is_recognised(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratify_recognises_a_try_that_succeeded_late(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write is reported as cancelled, but has been carried out, as a late try can do."""
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
@@ -81,7 +81,7 @@ def test_ratification_of_which_a_late_try_was_carried_out_is_recognised(url: str
     assert answers == [True] and database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
-def test_ratification_that_others_are_always_before_is_known_not_to_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contended_ratify_is_known_to_have_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.1)
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     for table in ("/a", "/b"):
@@ -101,7 +101,7 @@ def test_ratification_that_others_are_always_before_is_known_not_to_be(url: str,
     assert database.tail("/a") == Tail(0, (), "a") and database.state_of(begun.identity) == "open"
 
 
-def test_ratification_of_which_a_try_may_be_under_way_when_time_is_over_is_in_doubt(
+def test_ratify_is_in_doubt_if_a_try_may_still_succeed_late(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger is unchanged since the last try: that try would still succeed if it arrived late."""
@@ -113,7 +113,7 @@ def test_ratification_of_which_a_try_may_be_under_way_when_time_is_over_is_in_do
         database.ratify([commit("/a", 1)])
 
 
-def test_ratification_that_is_carried_out_by_its_last_try_is_recognised(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratify_recognises_success_of_its_last_try(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamodb_items, "CONTENTION_SECONDS", 0.0)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
@@ -123,7 +123,7 @@ def test_ratification_that_is_carried_out_by_its_last_try_is_recognised(url: str
     assert database.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
-def test_registration_and_end_of_which_late_tries_were_carried_out_are_recognised(
+def test_ledger_recognises_its_own_write_that_succeeded_late(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
@@ -166,7 +166,7 @@ class FailingFrom:
         return self._run(call)
 
 
-def test_what_is_done_succeeds_though_the_clean_up_behind_it_fails(url: str) -> None:
+def test_ratify_succeeds_although_its_clean_up_fails(url: str) -> None:
     database = DynamoDbLedger(url)
     ends = list[tuple[bool, bool]]()
     for number in range(100):
@@ -192,7 +192,7 @@ def test_what_is_done_succeeds_though_the_clean_up_behind_it_fails(url: str) -> 
 
 
 @pytest.mark.parametrize("step", ["acknowledge", "forget"])
-def test_published_or_forgotten_table_is_so_though_old_commits_stay(
+def test_acknowledge_and_forget_work_although_old_commits_stay(
     url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     monkeypatch.setattr(dynamodb_ledger, "_RETAINED_VERSIONS", 2)
@@ -214,7 +214,7 @@ def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: p
     assert [database.version_at("/a", moment) for moment in (0, *moments)] == [None, None, None, None, 4, 5, 6]
 
 
-def test_transaction_given_up_by_a_clock_ahead_has_all_its_proposals_or_none(url: str) -> None:
+def test_abort_by_a_fast_clock_keeps_all_proposals_or_none(url: str) -> None:
     """By its own clock there is still time. The writer that gives it up dies after any of its requests."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     seen, now = set[int](), dynamodb_keys.now_ms
@@ -238,7 +238,7 @@ def test_transaction_given_up_by_a_clock_ahead_has_all_its_proposals_or_none(url
     assert seen == {0, 2}
 
 
-def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_during_an_abort_by_a_fast_clock_stays_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a machine whose clock is ahead, and which has read it before."""
     owner, other = DynamoDbLedger(url), DynamoDbLedger(url)
     owner.register("/a", 0, "a")
@@ -264,7 +264,7 @@ def test_transaction_that_is_committed_while_it_is_given_up_stays_committed(url:
     assert begun.identity not in {item["transaction"] for item in owner.items.query("open")}
 
 
-def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(
+def test_version_of_a_concurrently_forgotten_table_is_unknown(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
@@ -280,7 +280,7 @@ def test_table_that_is_forgotten_while_its_version_is_looked_for_is_not_known(
     assert database.version_at("/a", moment) is None, "not 0, which it was before"
 
 
-def test_table_that_is_made_known_anew_while_it_is_read_has_no_gap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_registered_again_during_a_read_has_no_gap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database, other = DynamoDbLedger(url), DynamoDbLedger(url)
     database.register("/a", 0, "a")
     database.ratify([commit("/a", 1)])
@@ -319,7 +319,7 @@ def test_inventory_is_of_one_state(url: str, monkeypatch: pytest.MonkeyPatch) ->
     assert database.inventory() == Inventory(database.identity, ("/c", "/d"))
 
 
-def test_write_that_is_still_under_way_when_it_is_repeated_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_in_progress_is_repeated_with_the_same_token(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     assert database.items._client_of_process is not None
@@ -359,7 +359,7 @@ def test_texts_that_are_longer_than_a_key_are_refused_by_name(url: str) -> None:
     assert database.inventory().tables == ("/a",) and database.moment() == 0
 
 
-def test_more_tables_than_dynamodb_decides_at_once_are_not_restored(url: str) -> None:
+def test_restore_of_more_tables_than_one_transaction_is_refused(url: str) -> None:
     database = DynamoDbLedger(url)
     tables = [Restored(f"/{number}", f"id {number}", 0) for number in range(50)]
     with pytest.raises(UnsupportedOperationError, match=r"101 items.*100"):

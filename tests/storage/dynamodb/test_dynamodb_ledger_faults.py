@@ -36,7 +36,7 @@ def faults_of(proxy: CuttingProxy) -> Counter[str]:
     return Counter(one.fault.name for one in proxy.exchanges if one.fault is not None)
 
 
-def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_path: Path, server: Emulator) -> None:
+def test_transfer_happens_once_or_never_as_the_writer_reports(tmp_path: Path, server: Emulator) -> None:
     seed, direct = seed_of("cut requests to DynamoDB"), dynamodb_ledger_url(server)
     bank = open_bank(tmp_path, direct)
     with CuttingProxy(server.port, plan=FaultPlan(seed, SHARE)) as proxy:
@@ -46,7 +46,7 @@ def test_each_transfer_is_done_once_or_not_at_all_as_its_writer_was_told(tmp_pat
     check(bank, reports)
 
 
-def test_transactions_of_processes_that_may_be_killed_are_isolated(tmp_path: Path, server: Emulator) -> None:
+def test_transactions_of_killed_processes_stay_isolated(tmp_path: Path, server: Emulator) -> None:
     seed, direct = seed_of("histories in DynamoDB"), dynamodb_ledger_url(server)
     with CuttingProxy(server.port, plan=FaultPlan(seed, SHARE / 4)) as proxy:
         history = history_of_processes(spoiled(server, direct, proxy), tmp_path, "serializable", seed, EACH)

@@ -71,7 +71,7 @@ def test_open_output_appears_whole_when_it_is_closed(store: ObjectStore) -> None
     assert store.read("new/dir/file") == b"part 1, part 2"
 
 
-def test_open_whole_replaces_an_object_when_it_is_closed_and_not_before(store: ObjectStore) -> None:
+def test_open_whole_replaces_an_object_only_when_closed(store: ObjectStore) -> None:
     store.put("d/file", b"old")
     sink = store.open_whole("d/file")
     sink.write(b"x" * 9_000_000)
@@ -99,7 +99,7 @@ def test_copies_have_the_bytes_of_their_source(store: ObjectStore) -> None:
     assert store.read("to/taken") == b"1"
 
 
-def test_a_moved_object_has_the_new_name_alone_and_takes_no_other(store: ObjectStore) -> None:
+def test_moved_object_has_only_its_new_name_and_replaces_none(store: ObjectStore) -> None:
     store.put("from/a b%", b"1")
     store.put("from/c", b"2")
     move_object(store, "from/a b%", "to/day=1 %/a b%")
@@ -113,7 +113,7 @@ def test_a_moved_object_has_the_new_name_alone_and_takes_no_other(store: ObjectS
     assert names(store, "to") == []
 
 
-def test_copy_of_what_is_missing_or_has_another_size_leaves_nothing(store: ObjectStore) -> None:
+def test_copy_of_missing_or_resized_object_leaves_nothing(store: ObjectStore) -> None:
     store.put("from/a", b"123")
     with pytest.raises(FileNotFoundError):
         copy_object(store, "from/b", store, "to/b")
@@ -139,14 +139,14 @@ def test_open_input_of_an_empty_object_is_an_empty_file(store: ObjectStore) -> N
 
 
 @pytest.mark.parametrize("believed", [0, 3, 10, 1000])
-def test_open_input_with_any_belief_of_its_size_reads_what_is_there(store: ObjectStore, believed: int) -> None:
+def test_open_input_with_a_wrong_size_reads_the_whole_object(store: ObjectStore, believed: int) -> None:
     store.put("a", b"0123456789")
     with store.open_input("a", believed) as source:
         assert source.read() == b"0123456789"
         assert source.size() == 10
 
 
-def test_open_output_of_which_nothing_was_written_makes_an_empty_object(store: ObjectStore) -> None:
+def test_open_output_without_a_write_makes_an_empty_object(store: ObjectStore) -> None:
     store.open_output("empty").close()
     assert store.read("empty") == b""
 
@@ -161,7 +161,7 @@ def test_list_from_is_in_byte_order_and_starts_at_start(store: ObjectStore) -> N
     assert names(store, "d", "ü") == []
 
 
-def test_list_from_gives_only_what_lies_directly_in_the_directory(store: ObjectStore) -> None:
+def test_list_from_gives_only_direct_objects_of_the_directory(store: ObjectStore) -> None:
     for path in ("d/x", "d/sub/y", "dd/z", "e"):
         store.put(path, b"1")
     assert names(store, "d") == ["d/x"]
@@ -220,7 +220,7 @@ def test_directory_of_a_like_name_is_another_one(store: ObjectStore) -> None:
     assert [info.path for info in store.list_recursive("d")] == ["d/x"]
 
 
-def test_list_of_a_directory_in_which_only_directories_are_gives_nothing(store: ObjectStore) -> None:
+def test_list_of_directory_with_only_directories_is_empty(store: ObjectStore) -> None:
     store.put("d/e/x", b"1")
     assert names(store, "d") == []
 

@@ -83,7 +83,7 @@ def test_put_if_absent_on_a_broken_link_is_refused(tmp_path: Path) -> None:
         LocalStore(str(tmp_path)).put_if_absent("0.json", b"1")
 
 
-def test_put_if_absent_without_hard_links_is_refused_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_if_absent_needs_hard_links_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_links(source: str, target: str) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
@@ -93,7 +93,7 @@ def test_put_if_absent_without_hard_links_is_refused_and_leaves_nothing(tmp_path
     assert list((tmp_path / "log").iterdir()) == []
 
 
-def test_put_if_absent_whose_link_was_reported_as_foreign_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_if_absent_recognises_its_link_despite_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.link
 
     def repeated(source: str, target: str) -> None:
@@ -106,7 +106,7 @@ def test_put_if_absent_whose_link_was_reported_as_foreign_is_recognised(tmp_path
     assert store.read("0.json") == b"1"
 
 
-def test_put_if_absent_on_a_full_disk_says_that_nothing_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_if_absent_on_a_full_disk_fails_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -145,7 +145,7 @@ def test_bytes_and_names_are_synced_before_a_write_returns(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("start", ["", "b", "é", "\udcff", "\U0001f600"])
-def test_names_are_listed_in_the_order_of_their_bytes_from_a_start_on(tmp_path: Path, start: str) -> None:
+def test_list_starts_at_a_name_and_sorts_by_bytes(tmp_path: Path, start: str) -> None:
     names = ["a", "b", "é", "\uffff", "\U0001f600", "\udcff", "b\udc80"]
     for name in names:
         (tmp_path / name).write_bytes(b"")
@@ -211,7 +211,7 @@ def test_nothing_is_written_or_deleted_through_links(tmp_path: Path, path: str) 
 
 
 @pytest.mark.parametrize("odd", ["link", "dangling link", "fifo"])
-def test_new_data_file_is_not_written_into_what_lies_in_its_place(tmp_path: Path, odd: str) -> None:
+def test_new_data_file_never_writes_into_existing_link_or_pipe(tmp_path: Path, odd: str) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     (tmp_path / "root").mkdir()
@@ -270,7 +270,7 @@ def test_path_that_names_nothing_is_refused(path: str) -> None:
         open_store(path).read("x")
 
 
-def test_path_that_is_longer_than_names_may_be_is_one_where_nothing_is(tmp_path: Path) -> None:
+def test_too_long_path_reads_as_missing(tmp_path: Path) -> None:
     for root in (f"{tmp_path}/{'x' * 300}", f"{tmp_path}{'/x' * 3000}"):
         store = open_store(root)
         assert list(store.list_from("_delta_log")) == [] and list(store.list_recursive("")) == []
@@ -293,7 +293,7 @@ def test_name_that_no_file_can_have_is_not_there(tmp_path: Path, name: str) -> N
     assert list(store.list_from(name)) == list(store.list_recursive(name)) == []
 
 
-def test_directory_that_is_a_circle_of_links_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_circular_link_is_an_error_that_names_the_directory(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "log")
     with pytest.raises(StorageError, match="log is no directory"):
         list(LocalStore(str(tmp_path)).list_from("log"))

@@ -149,7 +149,7 @@ def test_endpoint_that_overwrites_is_refused_for_commits(emulator: Emulator) -> 
 
 
 @pytest.mark.parametrize("emulator", ["s3"], indirect=True)
-def test_write_of_a_table_to_an_endpoint_that_overwrites_leaves_nothing(emulator: Emulator, tmp_path: Path) -> None:
+def test_write_to_an_endpoint_that_overwrites_leaves_nothing(emulator: Emulator, tmp_path: Path) -> None:
     with CuttingProxy(emulator.port, change=without_condition) as proxy:
         store = RemoteStore(new_url(emulator), emulator.options(proxy.endpoint))
         with pytest.raises(StorageError, match="two writers would overwrite"):

@@ -188,7 +188,7 @@ def test_credentials_that_the_store_refuses(
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 @pytest.mark.parametrize("credentials", SECRETS)
-def test_store_that_throttles_is_asked_again_until_the_time_is_over(credentials: str, status: int) -> None:
+def test_throttled_request_is_repeated_until_the_timeout(credentials: str, status: int) -> None:
     with answering(status) as endpoint:
         store = secret_store(credentials, endpoint)
         begin = time.monotonic()

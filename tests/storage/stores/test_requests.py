@@ -77,7 +77,7 @@ def at(requests: list[Operation], path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("commits", [0, 1, 5])
-def test_opening_a_table_reads_its_checkpoint_and_each_commit_behind_it_once(watched: Watched, commits: int) -> None:
+def test_open_reads_the_checkpoint_and_each_later_commit_once(watched: Watched, commits: int) -> None:
     watched.append(watched.direct, CHECKPOINT + 1 + commits)
     requests = watched.asked(watched.open)
     assert len(at(requests, HINT)) == 1
@@ -91,7 +91,7 @@ def test_opening_a_table_reads_its_checkpoint_and_each_commit_behind_it_once(wat
     assert len(requests) <= 2 + commits + CHECKPOINT_READS + CHECKSUM_READS
 
 
-def test_second_opening_with_the_cache_looks_for_what_is_new_only(watched: Watched, cache: None) -> None:
+def test_second_open_with_cache_only_checks_for_new_commits(watched: Watched, cache: None) -> None:
     watched.append(watched.direct, CHECKPOINT + 4)
     watched.open()
     requests = watched.asked(watched.open)
@@ -99,7 +99,7 @@ def test_second_opening_with_the_cache_looks_for_what_is_new_only(watched: Watch
     assert at(requests, "_delta_log") == ["LIST"]
 
 
-def test_opening_with_the_cache_after_another_commit_reads_that_one_only(watched: Watched, cache: None) -> None:
+def test_open_with_cache_after_a_commit_reads_only_that_commit(watched: Watched, cache: None) -> None:
     watched.append(watched.direct, CHECKPOINT + 4)
     watched.open()
     watched.append(watched.direct, 1)

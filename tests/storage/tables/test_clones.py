@@ -44,7 +44,7 @@ def test_vacuum_leaves_what_a_clone_in_the_store_reads(emulator: Emulator, kind:
     assert list_notes(store) == []
 
 
-def test_parquet_files_in_a_store_are_cloned_there_and_on_this_machine(emulator: Emulator, tmp_path: Path) -> None:
+def test_parquet_clone_from_a_store_works_to_store_and_disk(emulator: Emulator, tmp_path: Path) -> None:
     url, settings = new_url(emulator), emulator.settings()
     options = StorageOptions.of(settings)
     source = open_store(url, options)

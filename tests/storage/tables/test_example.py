@@ -32,7 +32,7 @@ def tour(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_tour_shows_commits_of_both_writers_pruning_versions_and_rows(
+def test_tour_shows_commits_pruning_versions_and_row_counts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(TOUR)])

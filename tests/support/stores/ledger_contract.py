@@ -156,7 +156,7 @@ def test_transaction_keeps_what_is_proposed_until_it_ends(ledger: Ledger) -> Non
     assert ledger.proposed(begun.identity) == [] and ledger.abort(begun.identity) == []
 
 
-def test_transaction_has_tables_as_they_were_when_it_began_with_its_own_commits(ledger: Ledger) -> None:
+def test_transaction_sees_tables_at_its_start_plus_its_commits(ledger: Ledger) -> None:
     ledger.register("/a", 0, "a")
     ledger.ratify([commit("/a", 1)])
     begun = ledger.begin(60)
@@ -174,7 +174,7 @@ def test_transaction_has_tables_as_they_were_when_it_began_with_its_own_commits(
         ledger.tail_in(begun.identity, "/a")
 
 
-def test_transaction_has_no_own_commits_to_a_table_that_was_made_anew(ledger: Ledger) -> None:
+def test_transaction_ends_for_a_table_that_was_recreated(ledger: Ledger) -> None:
     ledger.register("/a", 3, "a")
     begun = ledger.begin(60)
     ledger.propose(begun.identity, proposed("/a", 4))
@@ -184,7 +184,7 @@ def test_transaction_has_no_own_commits_to_a_table_that_was_made_anew(ledger: Le
         ledger.tail_in(begun.identity, "/a")
 
 
-def test_transaction_that_is_late_is_given_up_when_another_begins(ledger: Ledger) -> None:
+def test_expired_transaction_is_aborted_when_another_begins(ledger: Ledger) -> None:
     late = ledger.begin(-1)
     assert ledger.state_of(late.identity) == "open"
     ledger.begin(60)
@@ -204,7 +204,7 @@ def test_transaction_that_is_aborted_or_late_is_never_ratified(ledger: Ledger) -
     assert ledger.tail("/a") == Tail(0, (), "a")
 
 
-def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: Ledger) -> None:
+def test_committed_transaction_stays_known_for_a_day(ledger: Ledger) -> None:
     """So a writer that lost the answer learns it, even if others have begun new transactions since."""
     ledger.register("/a", 0, "a")
     committed, aborted = ledger.begin(60), ledger.begin(60)
@@ -220,7 +220,7 @@ def test_transaction_that_was_committed_is_known_a_day_behind_its_time(ledger: L
     assert ledger.tail("/a") == Tail(1, (commit("/a", 1),), "a")
 
 
-def test_transaction_whose_time_is_over_is_aborted_with_what_it_proposed(ledger: Ledger) -> None:
+def test_expired_transaction_is_aborted_with_its_proposals(ledger: Ledger) -> None:
     """By another machine's clock there may still be time, or its call may still be running: then it comes too late."""
     ledger.register("/a", 0, "a")
     begun = ledger.begin(60)
@@ -311,7 +311,7 @@ def test_table_is_restored_at_one_place_and_once(ledger: Ledger) -> None:
     assert ledger.inventory() == Inventory(identity, ())
 
 
-def test_ledger_that_became_another_since_it_was_opened_takes_no_tables(
+def test_ledger_with_another_identity_takes_no_tables(
     ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_coordinator, "_open", {})

@@ -57,7 +57,7 @@ def last_commit(store: ObjectStore) -> Mapping[str, str]:
 # ---------------------------------------------------------------- properties
 
 
-def test_set_properties_is_one_commit_that_changes_metadata_alone(store: ObjectStore) -> None:
+def test_set_properties_is_one_commit_of_metadata_alone(store: ObjectStore) -> None:
     before = Snapshot.load(store)
     assert set_properties(store, {"team": "b", "DELTA.appendonly": "true"}) == 1
     after = Snapshot.load(store)
@@ -69,7 +69,7 @@ def test_set_properties_is_one_commit_that_changes_metadata_alone(store: ObjectS
     assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
 
-def test_set_properties_replaces_a_value_whatever_the_case_of_its_name(store: ObjectStore) -> None:
+def test_set_properties_ignores_the_case_of_property_names(store: ObjectStore) -> None:
     set_properties(store, {"delta.checkpointInterval": "20"})
     set_properties(store, {"DELTA.CHECKPOINTINTERVAL": "30"})
     assert dict(Snapshot.load(store).metadata.configuration) == {"delta.checkpointInterval": "30"}
@@ -104,7 +104,7 @@ def test_set_properties_brings_the_features_along(
     assert rows_of(store) == [1, 1, 2, 2, 3, 3]
 
 
-def test_set_properties_column_mapping_keeps_the_names_in_the_files(store: ObjectStore) -> None:
+def test_set_properties_column_mapping_keeps_names_in_files(store: ObjectStore) -> None:
     set_properties(store, {"delta.columnMapping.mode": "name"})
     snapshot = Snapshot.load(store)
     nested = snapshot.schema.fields[2].data_type.fields[0]  # type: ignore[union-attr]
@@ -115,7 +115,7 @@ def test_set_properties_column_mapping_keeps_the_names_in_the_files(store: Objec
     assert DeltaTable(store.root).to_arrow(filter="day = 'mon' and s.x = 2")["id"].to_pylist() == [2]
 
 
-def test_set_properties_row_tracking_gives_ids_to_the_rows_that_are_there(store: ObjectStore) -> None:
+def test_set_properties_row_tracking_gives_ids_to_existing_rows(store: ObjectStore) -> None:
     write_delta(store.root, ROWS, mode="append")
     assert set_properties(store, {"delta.enableRowTracking": "true", "team": "b"}) == 4
     snapshot = Snapshot.load(store)
@@ -132,13 +132,13 @@ def test_set_properties_row_tracking_gives_ids_to_the_rows_that_are_there(store:
     assert rows_of(store) == [1, 1, 2, 2, 3, 3]
 
 
-def test_set_properties_row_tracking_changes_nothing_if_another_property_is_wrong(store: ObjectStore) -> None:
+def test_bad_property_next_to_row_tracking_changes_nothing(store: ObjectStore) -> None:
     with pytest.raises(UnsupportedOperationError):
         set_properties(store, {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "id"})
     assert Snapshot.load(store).version == 0
 
 
-def test_set_properties_row_tracking_beside_a_writer_that_removes_files(
+def test_set_properties_row_tracking_survives_concurrent_removal(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = Transaction.commit
@@ -157,7 +157,7 @@ def test_set_properties_row_tracking_beside_a_writer_that_removes_files(
     assert len(starts) == len(files) == 2 and None not in starts
 
 
-def test_set_properties_row_tracking_refuses_files_that_nobody_counted(tmp_path: Path) -> None:
+def test_set_properties_row_tracking_needs_row_counts_of_files(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS)
     commit = tmp_path / "_delta_log" / f"{0:020}.json"
     lines = [orjson.loads(line) for line in commit.read_bytes().splitlines()]
@@ -201,7 +201,7 @@ def test_set_properties_refuses_what_the_table_cannot_get(
     assert Snapshot.load(store).version == 0
 
 
-def test_set_properties_change_feed_refuses_columns_with_its_names(tmp_path: Path) -> None:
+def test_set_properties_change_feed_refuses_its_column_names(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"_change_type": [1]}))
     with pytest.raises(SchemaMismatchError, match="_change_type"):
         set_properties(open_store(str(tmp_path)), {"delta.enableChangeDataFeed": "true"})
@@ -276,7 +276,7 @@ def test_upgrade_protocol_raises_versions_and_never_lowers_them(store: ObjectSto
     assert rows_of(store) == [1, 2, 3]
 
 
-def test_upgrade_protocol_to_feature_lists_keeps_what_the_versions_implied(store: ObjectStore) -> None:
+def test_upgrade_protocol_lists_features_of_legacy_versions(store: ObjectStore) -> None:
     upgrade_protocol(store, 1, 4)
     assert upgrade_protocol(store, 2, 4) == 1  # there is no such protocol, and (1,4) means the same
     upgrade_protocol(store, 3, 4)
@@ -357,7 +357,7 @@ def test_row_tracking_is_not_enabled_while_it_is_suspended(tmp_path: Path, ids: 
     assert Snapshot.load(store).files()["base_row_id"].null_count == 0
 
 
-def test_table_whose_row_tracking_is_enabled_and_suspended_is_not_written(tmp_path: Path) -> None:
+def test_row_tracking_both_enabled_and_suspended_forbids_writes(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"id": [1, 2, 3]}))
     store = open_store(str(tmp_path))
     add_feature(store, "rowTracking")
@@ -387,7 +387,7 @@ def test_clone_of_a_suspended_table_is_not_enabled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rounds", "others_set"), [(give_row_ids, "true"), (take_row_ids, "false")])
-def test_rounds_of_row_ids_end_when_others_suspend_or_resume_them(
+def test_rounds_of_row_ids_end_if_others_suspend_or_resume_them(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[ObjectStore], object], others_set: str
 ) -> None:
     give_row_ids(store)

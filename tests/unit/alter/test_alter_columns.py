@@ -89,7 +89,7 @@ def refusal(run: Callable[[], Any]) -> str | None:
 # ---------------------------------------------------------------- add
 
 
-def test_added_columns_are_null_in_rows_that_are_there_and_filled_in_new_ones(tmp_path: Path) -> None:
+def test_added_columns_are_null_in_old_rows_and_set_in_new_rows(tmp_path: Path) -> None:
     store = made(tmp_path)
     assert add_columns(store, [NewColumn("x", LONG, after="id"), NewColumn("s.c", STRING, first=True)]) == 1
     assert DeltaTable(store.root).schema().names == ["id", "x", "s", "l", "p"]
@@ -101,7 +101,7 @@ def test_added_columns_are_null_in_rows_that_are_there_and_filled_in_new_ones(tm
     assert values_by_id == {1: (None, {"c": None, "a": 1, "b": "x"}), 2: (None, None), 3: (9, {"c": "n", "a": 3, "b": "y"})}
 
 
-def test_added_columns_of_a_mapped_table_get_ids_that_were_never_given(tmp_path: Path) -> None:
+def test_added_columns_of_a_mapped_table_never_reuse_ids(tmp_path: Path) -> None:
     store = mapped(tmp_path)
     before = int(Snapshot.load(store).metadata.configuration["delta.columnMapping.maxColumnId"])
     add_columns(store, [NewColumn("x", StructType((StructField("y", LONG),)))])
@@ -112,7 +112,7 @@ def test_added_columns_of_a_mapped_table_get_ids_that_were_never_given(tmp_path:
     assert rows_of(store, "x") == [{"x": None}, {"x": None}]
 
 
-def test_add_columns_to_a_column_of_texts_with_lengths_keeps_the_lengths(tmp_path: Path) -> None:
+def test_add_columns_keeps_char_lengths_inside_a_struct(tmp_path: Path) -> None:
     inner = StructType((StructField("v", PrimitiveType("varchar(3)")),))
     create_table(LocalStore(str(tmp_path)), define_table(StructType((StructField("s", inner),))))
     store = LocalStore(str(tmp_path))
@@ -175,7 +175,7 @@ def test_change_feed_goes_on_across_a_rename(tmp_path: Path) -> None:
     assert [(row["key"], row["_change_type"]) for row in changes] == [(1, "delete")]
 
 
-def test_dropped_columns_are_gone_now_and_there_in_versions_before(tmp_path: Path) -> None:
+def test_dropped_columns_remain_readable_in_older_versions(tmp_path: Path) -> None:
     store = mapped(tmp_path)
     assert drop_columns(store, ["id", "s.b", "s.B"]) == 1
     assert sorted(row["p"] for row in rows_of(store)) == [7, 8]
@@ -211,7 +211,7 @@ def test_change_of_names_that_cannot_be_is_refused(tmp_path: Path, name: str) ->
 
 @pytest.mark.parametrize("column", ["id", "s", "s.a"])
 @pytest.mark.parametrize("kind", ["check", "unreadable", "generated"])
-def test_column_that_a_rule_names_can_be_neither_renamed_nor_dropped_nor_retyped(tmp_path: Path, column: str, kind: str) -> None:
+def test_column_in_a_rule_cannot_be_renamed_dropped_or_retyped(tmp_path: Path, column: str, kind: str) -> None:
     rules = {"check": "id + s.a > 0", "unreadable": "nobody_knows(id, s.a) > 0"}
     generated = StructField("g", INTEGER, metadata={"delta.generationExpression": "id + s.a"} if kind == "generated" else {})
     fields = (
@@ -281,7 +281,7 @@ def rows_of_filter(store: ObjectStore, text: str) -> int:
     return int(DeltaTable(store.root).to_arrow(["p"], filter=text).num_rows)
 
 
-def test_clustering_column_cannot_be_dropped_nor_what_it_is_inside_of(tmp_path: Path) -> None:
+def test_clustering_column_and_its_parents_cannot_be_dropped(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     fields = (StructField("id", INTEGER), StructField("s", StructType((StructField("a", INTEGER), StructField("b", INTEGER)))))
     create_table(store, define_table(StructType(fields), cluster_by=["s.a"], configuration=NAME))
@@ -399,7 +399,7 @@ def test_default_holds_for_rows_that_come_and_can_be_dropped(tmp_path: Path) -> 
     assert refusal(lambda: change_columns(plain, [ColumnChange("id", default="1")])) == condition
 
 
-def test_default_inside_of_a_column_is_kept_and_rows_without_the_field_are_refused(tmp_path: Path) -> None:
+def test_nested_default_is_stored_but_rows_must_have_the_field(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     inner = StructType((StructField("a", LONG), StructField("b", LONG)))
     configuration = {"delta.feature.allowColumnDefaults": "supported"}
@@ -419,7 +419,7 @@ def test_default_inside_of_a_column_is_kept_and_rows_without_the_field_are_refus
     assert "CURRENT_DEFAULT" not in Snapshot.load(store).metadata.schema_string
 
 
-def test_replace_columns_gives_comments_and_places_and_new_columns(tmp_path: Path) -> None:
+def test_replace_columns_changes_comments_order_and_columns(tmp_path: Path) -> None:
     store = mapped(tmp_path, delta__enableTypeWidening="true")
     fields = (
         StructField("p", INTEGER),
@@ -435,7 +435,7 @@ def test_replace_columns_gives_comments_and_places_and_new_columns(tmp_path: Pat
     assert refusal(lambda: replace_columns(made(tmp_path / "plain"), StructType(fields[:2]))) == condition
 
 
-def test_replaced_columns_keep_lengths_of_texts_however_they_are_declared(tmp_path: Path) -> None:
+def test_replaced_columns_keep_char_lengths_in_either_form(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(StructType((StructField("v", PrimitiveType("varchar(3)")), StructField("x", LONG)))))
     declared = Snapshot.load(store).schema.fields[0]
@@ -528,7 +528,7 @@ def test_sync_identity_meets_rows_that_came_meanwhile(tmp_path: Path, monkeypatc
         sync_identity(store, "id")
 
 
-def test_rules_that_columns_have_already_are_not_asked_of_who_changes_others(tmp_path: Path) -> None:
+def test_schema_change_accepts_unreadable_existing_defaults(tmp_path: Path) -> None:
     store = made(tmp_path, delta__feature__allowColumnDefaults="supported")
     snapshot = Snapshot.load(store)
     odd = edit_field(snapshot.schema, ("id",), lambda f: replace(f, metadata={"CURRENT_DEFAULT": "nobody_knows(1)"}))
@@ -553,7 +553,7 @@ def test_no_column_gets_a_type_that_no_table_can_hold(tmp_path: Path) -> None:
         define_table(StructType((StructField("i", PrimitiveType("time(6)")),)))
 
 
-def test_a_column_of_such_a_type_that_others_made_is_no_hindrance(tmp_path: Path) -> None:
+def test_add_columns_accepts_existing_columns_of_unknown_types(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(StructType((StructField("id", LONG), StructField("odd", STRING)))))
     snapshot = Snapshot.load(store)

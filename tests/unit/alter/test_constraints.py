@@ -43,7 +43,7 @@ def test_constraint_that_holds_is_added_and_kept_by_writes(store: ObjectStore) -
     write_delta(store.root, pa.table({"id": [10]}), mode="append")
 
 
-def test_constraint_that_rows_break_names_their_number_and_null_breaks_it(store: ObjectStore) -> None:
+def test_violated_constraint_counts_rows_including_nulls(store: ObjectStore) -> None:
     error = refused(lambda: add_constraint(store, "c", "id > 0"))
     assert error.error_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
     assert error.message_parameters["row_count"] == 2
@@ -68,7 +68,7 @@ def test_condition_that_is_none_is_refused(store: ObjectStore, name: str, sql: s
     assert Snapshot.load(store).version == 1
 
 
-def test_condition_that_spark_has_counted_may_be_one_that_only_spark_evaluates(store: ObjectStore) -> None:
+def test_condition_checked_by_spark_may_use_spark_functions(store: ObjectStore) -> None:
     assert add_constraint(store, "c", "hash(id) <> 1", checked=CheckedVersion(1, 0)) == 2
     assert refused(lambda: add_constraint(store, "C", "id > 1")).error_class == "DELTA_CONSTRAINT_ALREADY_EXISTS"
 
@@ -79,7 +79,7 @@ def test_rows_added_since_they_were_looked_at_are_a_conflict(store: ObjectStore)
     assert add_constraint(store, "c", "id is null or id < 10") == 2
 
 
-def test_rows_added_after_the_check_are_a_conflict_at_each_isolation_level(tmp_path: Path) -> None:
+def test_rows_added_after_the_check_conflict_at_any_isolation(tmp_path: Path) -> None:
     root = str(tmp_path)
     write_delta(root, pa.table({"id": [1]}), configuration={"delta.isolationLevel": "SnapshotIsolation"})
     write_delta(root, pa.table({"id": [-1]}), mode="append")
@@ -111,7 +111,7 @@ def test_constraints_are_added_in_one_commit_or_not_at_all(store: ObjectStore) -
     assert table_constraints.constraint_names(Snapshot.load(store).config) == ["known", "large"]
 
 
-def test_constraint_that_is_not_there_can_be_dropped_only_if_exists(store: ObjectStore) -> None:
+def test_missing_constraint_can_be_dropped_only_with_if_exists(store: ObjectStore) -> None:
     assert refused(lambda: drop_constraint(store, "c")).error_class == "DELTA_CONSTRAINT_DOES_NOT_EXIST"
     assert drop_constraint(store, "c", if_exists=True) == 1
 

@@ -69,7 +69,7 @@ def later(days: int) -> int:
     return time.time_ns() // 1_000_000 + days * DAY_MS
 
 
-def test_dropped_vectors_leave_rows_older_versions_and_three_checkpoints(tmp_path: Path) -> None:
+def test_drop_of_vectors_keeps_rows_and_writes_checkpoints(tmp_path: Path) -> None:
     store = with_vectors(tmp_path)
     version = drop_feature(store, "DELETIONVECTORS")
     snapshot = Snapshot.load(store)
@@ -143,7 +143,7 @@ def test_dropped_widening_leaves_only_files_of_the_tables_types(tmp_path: Path, 
     assert len(newest & set(DeltaTable(store.root).files()["path"].to_pylist())) == 1, "the wide file stays"
 
 
-def test_narrow_files_that_others_keep_from_being_written_stop_the_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drop_stops_if_conflicts_prevent_rewrite_of_narrow_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore(str(tmp_path))
     for number in range(6):
         properties = None if number else {"delta.enableTypeWidening": "true"}
@@ -224,7 +224,7 @@ def test_feature_that_leaves_no_traces_goes_at_once(tmp_path: Path) -> None:
     assert features(store) == {"appendOnly", "invariants"}
 
 
-def test_restored_version_that_used_the_feature_leaves_the_protection(tmp_path: Path) -> None:
+def test_restore_of_a_version_with_the_feature_keeps_protection(tmp_path: Path) -> None:
     store = with_vectors(tmp_path)
     version = drop_feature(store, "deletionVectors")
     restore(store, version=1)
@@ -243,7 +243,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_feature_that_cannot_be_dropped_is_refused_before_anything_is_changed(tmp_path: Path, name: str) -> None:
+def test_feature_that_cannot_be_dropped_changes_nothing(tmp_path: Path, name: str) -> None:
     feature, configuration, why = REFUSED[name]
     store = made(tmp_path, **configuration)
     assert condition(lambda: drop_feature(store, feature)) == f"DELTA_FEATURE_DROP_{why}"
@@ -269,7 +269,7 @@ def test_constraints_must_go_before_their_feature(tmp_path: Path) -> None:
     assert condition(lambda: drop_feature(store, "checkConstraints")) == "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE"
 
 
-def test_writer_that_brings_the_feature_back_meanwhile_stops_the_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_that_enables_the_feature_again_stops_the_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = with_vectors(tmp_path)
     barrier = module._put_barrier
 
@@ -298,7 +298,7 @@ def test_writer_that_adds_rows_meanwhile_is_followed(tmp_path: Path, monkeypatch
     assert DeltaTable(store.root).to_arrow().num_rows == 8
 
 
-def test_history_after_a_checkpoint_without_its_commit_is_looked_at() -> None:
+def test_drop_checks_history_after_a_checkpoint_without_commit() -> None:
     """Another engine has cleaned the log: version 2 is read from the checkpoint before it, whatever checkpoints come later."""
     table = TableBuilder(MemoryStore())
     table.commit(table.protocol(features=["deletionVectors"]), table.metadata(), add("a"))

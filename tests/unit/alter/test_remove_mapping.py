@@ -99,7 +99,7 @@ def condition(run: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_files_schema_partitions_and_statistics_have_the_columns_own_names(tmp_path: Path, mode: str) -> None:
+def test_remove_mapping_restores_logical_names_in_files_and_log(tmp_path: Path, mode: str) -> None:
     store = make(tmp_path, {MODE: mode})
     before, protocol = content(store), Snapshot.load(store).protocol
     version = set_properties(store, OFF)
@@ -124,7 +124,7 @@ def test_files_schema_partitions_and_statistics_have_the_columns_own_names(tmp_p
     snapshot.check_integrity()
 
 
-def test_vectors_are_applied_row_ids_kept_and_no_changes_are_told(tmp_path: Path) -> None:
+def test_remove_mapping_applies_vectors_and_keeps_row_ids(tmp_path: Path) -> None:
     store = make(tmp_path, ALL)
     DeltaTable(store.root).delete("k = 2")
     before, numbered = content(store), _row_ids(store)
@@ -258,7 +258,7 @@ def test_whoever_was_first_keeps_what_he_did(
 
 
 @pytest.mark.parametrize("level", ["Serializable", "WriteSerializable", "SnapshotIsolation"])
-def test_file_that_another_adds_without_new_rows_is_a_conflict_too(tmp_path: Path, level: str) -> None:
+def test_file_added_without_new_rows_conflicts_at_every_level(tmp_path: Path, level: str) -> None:
     """It would stay, with names that nobody knows any more."""
     plain = make(tmp_path, {MODE: "name", "delta.isolationLevel": level})
     store = MeanwhileStore(str(tmp_path))
@@ -300,7 +300,7 @@ def test_feature_is_dropped_with_mapping(tmp_path: Path) -> None:
     assert actions(store, newest + 1)["commitInfo"][0]["operation"] == "REMOVE COLUMN MAPPING"
 
 
-def test_ids_that_were_left_in_a_schema_without_mapping_go_with_the_feature(tmp_path: Path) -> None:
+def test_drop_feature_deletes_mapping_ids_of_unmapped_schema(tmp_path: Path) -> None:
     write_delta(str(tmp_path), rows(1), configuration={"delta.feature.columnMapping": "supported"})
     store = LocalStore(str(tmp_path))
     snapshot = Snapshot.load(store)
@@ -324,7 +324,7 @@ def test_files_are_not_written_once_more_beside_a_clustering(tmp_path: Path, cha
     assert caught.value.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
 
 
-def test_feature_leaves_at_the_second_run_where_history_is_truncated(tmp_path: Path) -> None:
+def test_truncate_history_drops_the_feature_in_a_later_run(tmp_path: Path) -> None:
     store = make(tmp_path)
     dropped = partial(drop_feature, store, "columnMapping", truncate_history=True)
     assert condition(dropped) == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"

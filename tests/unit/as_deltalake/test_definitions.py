@@ -39,7 +39,7 @@ def test_column_with_a_space_is_updated_by_each_spelling(tmp_path: Path, name: s
     assert sorted(table.to_pyarrow_table()["high price"].to_pylist()) == [7.0, 8.0]
 
 
-def test_constraint_on_a_quoted_name_is_enforced_by_deltalake_too(tmp_path: Path) -> None:
+def test_constraint_on_a_quoted_name_holds_in_deltalake(tmp_path: Path) -> None:
     write_deltalake(tmp_path, SPACED)
     DeltaTable(tmp_path).alter.add_constraint({"c": '"high price" >= 0'})
     assert DeltaTable(tmp_path).metadata().configuration == {"delta.constraints.c": "`high price` >= 0"}

@@ -69,7 +69,7 @@ def test_several_matches_have_deltalakes_result(tmp_path: Path, case: str, pairs
     assert (rows == "refused") == (case in REFUSED)
 
 
-def test_merge_of_delta_py_refuses_matches_without_a_clause_as_delta_spark_does(tmp_path: Path) -> None:
+def test_merge_refuses_matches_without_a_clause_as_delta_spark(tmp_path: Path) -> None:
     ours.write_deltalake(tmp_path, TABLE)
     merger = ours.DeltaTable(tmp_path).as_delta.merge(SOURCE, "t.id = s.id", "s", "t")
     with pytest.raises(UnsupportedOperationError, match="more than one row of the source"):

@@ -128,7 +128,7 @@ def test_changes_of_appends_are_inserts_with_version_and_time(tmp_path: Path) ->
     assert table.changes(1) == table.changes(1, 1) == table.changes(1, 99) == [(4, "b", "insert", 1, 1.0)]
 
 
-def test_changes_schema_is_the_tables_and_the_three_columns_of_the_feed(tmp_path: Path) -> None:
+def test_changes_schema_adds_three_feed_columns_to_the_table(tmp_path: Path) -> None:
     table = Table(tmp_path)
     schema = changes_schema(table.store, starting_version=0)
     assert schema.names == ("id", "p", "_change_type", "_commit_version", "_commit_timestamp")
@@ -155,7 +155,7 @@ def test_changes_of_a_removed_file_are_deletes_of_its_live_rows(tmp_path: Path) 
         (None, None, []),
     ],
 )
-def test_changes_of_a_retained_file_are_rows_in_which_its_deletion_vectors_differ(
+def test_changes_of_a_file_are_the_difference_of_its_vectors(
     tmp_path: Path, old: tuple[int, ...] | None, new: tuple[int, ...] | None, expected: list[tuple[int, str]]
 ) -> None:
     table = Table(tmp_path)
@@ -167,7 +167,7 @@ def test_changes_of_a_retained_file_are_rows_in_which_its_deletion_vectors_diffe
     assert [(row[0], row[2]) for row in table.changes(version)] == expected
 
 
-def test_changes_by_a_deletion_vector_that_is_gone_are_refused_naming_the_file(tmp_path: Path) -> None:
+def test_changes_by_a_missing_deletion_vector_name_the_file(tmp_path: Path) -> None:
     table = Table(tmp_path)
     (add,) = table.adds(0)
     missing_vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 1, 40, 1)
@@ -194,7 +194,7 @@ def test_changes_of_a_merge_that_changed_no_row_are_none(tmp_path: Path, counts:
     assert len(table.changes(1)) == expected
 
 
-def test_changes_of_a_remove_without_necessary_partition_values_are_refused(tmp_path: Path) -> None:
+def test_changes_of_remove_need_values_of_partition_columns(tmp_path: Path) -> None:
     table = Table(tmp_path / "partitioned")
     table.commit(RemoveFile(table.adds(0)[0].path))
     refusal(lambda: table.changes(1), "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA")
@@ -203,14 +203,14 @@ def test_changes_of_a_remove_without_necessary_partition_values_are_refused(tmp_
     assert len(plain.changes(1)) == 3
 
 
-def test_changes_of_a_remove_that_leaves_a_null_partition_out_are_its_rows(tmp_path: Path) -> None:
+def test_changes_of_remove_treat_a_missing_partition_as_null(tmp_path: Path) -> None:
     table = Table(tmp_path)
     add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
     removed = table.commit(removal(add, partition_values={}))
     assert sorted(row[0] for row in table.changes(removed)) == [1, 2]
 
 
-def test_changes_of_such_a_remove_with_metadata_are_rows_if_partition_columns_stay(tmp_path: Path) -> None:
+def test_changes_of_remove_allow_metadata_with_same_partitions(tmp_path: Path) -> None:
     table = Table(tmp_path)
     add = table.write(pa.table({"id": [1, 2], "p": pa.array([None, None], pa.string())}))
     restored = table.commit(removal(add, partition_values={}), table.metadata(configuration={**FEED_ON, "more": "x"}))
@@ -259,7 +259,7 @@ def changed(root: Path) -> Table:
         ("id is null", [], 2),
     ],
 )
-def test_changes_filter_gives_exactly_its_rows_from_the_files_that_may_hold_them(
+def test_changes_filter_gives_exact_rows_from_candidate_files(
     tmp_path: Path, where: str, ids: list[int], files: int
 ) -> None:
     table = changed(tmp_path)
@@ -269,7 +269,7 @@ def test_changes_filter_gives_exactly_its_rows_from_the_files_that_may_hold_them
     assert sorted(table.changes(0, where=where, columns=["id"])) == [(n,) for n in ids]
 
 
-def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blanks(tmp_path: Path) -> None:
+def test_changes_filter_on_char_matches_values_without_padding(tmp_path: Path) -> None:
     """They are read with padding, but statistics and partition values are of the stored values."""
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}
     fields = (StructField("id", LONG), StructField("p", STRING, True, declared), StructField("c", STRING, True, declared))
@@ -282,7 +282,7 @@ def test_changes_filter_on_char_columns_finds_texts_that_are_stored_without_blan
         assert [row[:3] for row in change_rows] == [(1, "a   ", "b   ")], where
 
 
-def test_changes_of_actions_that_repeat_each_other_are_those_of_the_last(tmp_path: Path) -> None:
+def test_changes_of_duplicate_actions_are_those_of_the_last(tmp_path: Path) -> None:
     """The protocol allows one action for each file in a commit."""
     table = Table(tmp_path)
     size = table.file("x.parquet", id=[7, 8])
@@ -321,7 +321,7 @@ def test_changes_of_a_damaged_commit_among_others_name_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("value", ["null", '"true"', "1", "[]"])
-def test_changes_of_an_action_that_does_not_say_whether_it_changes_rows_are_refused(tmp_path: Path, value: str) -> None:
+def test_changes_of_an_action_with_bad_data_change_are_refused(tmp_path: Path, value: str) -> None:
     table = changed(tmp_path)
     path = tmp_path / "_delta_log/00000000000000000003.json"
     path.write_bytes(path.read_bytes().replace(b'"dataChange":true', f'"dataChange":{value}'.encode()))
@@ -329,7 +329,7 @@ def test_changes_of_an_action_that_does_not_say_whether_it_changes_rows_are_refu
         table.plan(0)
 
 
-def test_changes_filter_left_to_the_caller_keeps_at_least_its_rows(tmp_path: Path) -> None:
+def test_changes_filter_for_the_caller_keeps_at_least_its_rows(tmp_path: Path) -> None:
     table = changed(tmp_path)
     loose = table.changes(0, where="_change_type = 'delete' and id = 2", options=ScanOptions())
     assert (2, "a", "delete", 3, 3.0) in loose and all(row[2] != "insert" for row in loose)
@@ -440,7 +440,7 @@ def test_changes_by_times_that_are_swapped_are_refused(tmp_path: Path) -> None:
     refusal(lambda: plan_changes(table.store, **with_times), "DELTA_INVALID_CDC_RANGE")
 
 
-def test_changes_commit_times_that_run_backwards_are_put_in_order(tmp_path: Path) -> None:
+def test_changes_order_commit_times_that_go_backwards(tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.write(rows("b", 4))
     os.utime(tmp_path / "_delta_log/00000000000000000000.json", ns=(0, 5 * DAY_MS * 1_000_000))
@@ -480,7 +480,7 @@ def test_changes_of_versions_with_the_feed_on_are_read(switched: Table, first: i
 
 
 @pytest.mark.parametrize(("first", "last", "version"), [(0, 0, 0), (0, None, 0), (3, 5, 3), (1, 3, 3), (2, None, 3)])
-def test_changes_of_a_range_with_the_feed_off_are_refused_naming_the_version(
+def test_changes_of_versions_without_feed_name_the_version(
     switched: Table, first: int, last: int | None, version: int
 ) -> None:
     error = refusal(lambda: switched.plan(first, last), "DELTA_MISSING_CHANGE_DATA")
@@ -518,7 +518,7 @@ def test_changes_over_another_partitioning_are_refused(tmp_path: Path) -> None:
     refusal(lambda: table.plan(0), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
 
 
-def test_changes_with_column_mapping_have_the_schema_of_the_last_version(tmp_path: Path) -> None:
+def test_changes_with_column_mapping_use_the_last_schema(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration={**FEED_ON, "delta.columnMapping.mode": "name"})
     metadata = table.metadata()
     renamed = metadata.schema_string.replace('"name":"id"', '"name":"identity"')
@@ -530,7 +530,7 @@ def test_changes_with_column_mapping_have_the_schema_of_the_last_version(tmp_pat
     assert "renamed to identity" in str(error)
 
 
-def test_changes_over_a_commit_of_no_bytes_are_those_of_the_others(tmp_path: Path) -> None:
+def test_changes_skip_a_commit_without_bytes(tmp_path: Path) -> None:
     table = Table(tmp_path)
     (tmp_path / f"_delta_log/{1:020d}.json").write_bytes(b"")
     table._date(1)
@@ -544,7 +544,7 @@ def test_changes_over_a_commit_of_no_bytes_are_those_of_the_others(tmp_path: Pat
 MAPPED = {**FEED_ON, "delta.columnMapping.mode": "name"}
 
 
-def test_changes_of_an_overwrite_with_columns_that_old_files_lack_are_refused(tmp_path: Path) -> None:
+def test_changes_of_overwrite_fail_if_old_files_lack_a_column(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration=MAPPED)
     write_delta(str(tmp_path), pa.table({"id": ["x"], "p": ["a"]}), mode="overwrite", overwrite_schema=True, partition_by=["p"])
     error = refusal(lambda: table.plan(1), "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
@@ -554,7 +554,7 @@ def test_changes_of_an_overwrite_with_columns_that_old_files_lack_are_refused(tm
 
 
 @pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
-def test_changes_of_an_overwrite_that_drops_and_adds_columns_are_its_rows(
+def test_changes_of_overwrite_with_other_columns_are_its_rows(
     tmp_path: Path, configuration: dict[str, str]
 ) -> None:
     table = Table(tmp_path, configuration=configuration)
@@ -563,7 +563,7 @@ def test_changes_of_an_overwrite_that_drops_and_adds_columns_are_its_rows(
     assert [row[:3] for row in table.changes(1)] == [("a", None, "delete")] * 3 + [("b", 7, "insert")]
 
 
-def test_changes_of_a_restore_to_other_names_in_files_are_refused(tmp_path: Path) -> None:
+def test_changes_of_a_restore_to_other_physical_names_fail(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration=MAPPED)
     (old,), mapped = table.adds(0), table.metadata()
     name = Snapshot.load(table.store).schema.fields[0].metadata["delta.columnMapping.physicalName"]
@@ -582,7 +582,7 @@ def forget_first_commit(table: Table) -> None:
 
 
 @pytest.mark.parametrize("configuration", [FEED_ON, MAPPED], ids=["plain", "mapped"])
-def test_changes_of_overwrite_without_former_version_need_equal_physical_names(
+def test_changes_without_old_version_need_equal_physical_names(
     tmp_path: Path, configuration: dict[str, str]
 ) -> None:
     table = Table(tmp_path, configuration=configuration)
@@ -598,7 +598,7 @@ def test_changes_of_overwrite_without_former_version_need_equal_physical_names(
     assert [row[:3] for row in table.changes(2)] == [("c", 8, "insert")]
 
 
-def test_changes_by_metadata_and_vectors_that_delete_no_row_need_no_former_version(tmp_path: Path) -> None:
+def test_changes_without_deleted_rows_need_no_former_version(tmp_path: Path) -> None:
     table = Table(tmp_path, configuration=MAPPED)
     (add,) = table.adds(0)
     table.commit(table.metadata(configuration={**MAPPED, "more": "x"}), removal(add), add)

@@ -124,7 +124,7 @@ def mapped(schema: StructType, **physical: str) -> StructType:
         (mapped(struct(a=LONG)), mapped(struct(a=LONG)), ("name", "id"), "mode name became id"),
     ],
 )
-def test_why_incompatible_with_column_mapping_follows_physical_names(
+def test_why_incompatible_with_mapping_uses_physical_names(
     older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
 ) -> None:
     reason_text = why_incompatible(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))
@@ -153,7 +153,7 @@ NESTED = struct(s=struct(x=LONG), l=ArrayType(struct(x=LONG)), m=MapType(STRING,
         (mapped(NESTED), mapped(NESTED, x="z"), ("name", "name"), "column s.x s.z, and named it s.x"),
     ],
 )
-def test_why_not_found_columns_that_files_hold_under_another_name(
+def test_why_not_found_reports_columns_with_other_names_in_files(
     older: StructType, newer: StructType, modes: tuple[Any, Any], reason: str | None
 ) -> None:
     reason_text = why_not_found(metadata(older, mode=modes[0]), metadata(newer, mode=modes[1]))

@@ -59,7 +59,7 @@ def paths(table: TableBuilder, version: int | None = None) -> set[str]:
     return set(Snapshot.load(table.store, version).files()["path"].to_pylist())
 
 
-def test_checkpoint_gives_the_same_state_without_the_commits_before_it(table: TableBuilder) -> None:
+def test_checkpoint_gives_the_same_state_without_old_commits(table: TableBuilder) -> None:
     table.create(add("a%20b", tags={"k": "v"}, clusteringProvider="liquid"), add("gone"), {"txn": {"appId": "x", "version": 3}})
     table.commit(add("dv", deletionVector=vector(), baseRowId=7, defaultRowCommitVersion=1), remove("gone"))
     table.commit({"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}})
@@ -88,7 +88,7 @@ def test_rows_of_adds_keep_all_fields_and_change_no_data(table: TableBuilder) ->
     assert (row["dataChange"], row["size"], row["baseRowId"], row["deletionVector"]) == (False, 5, 7, vector())
 
 
-def test_checkpoint_on_a_checkpoint_leaves_out_what_newer_commits_removed(table: TableBuilder) -> None:
+def test_next_checkpoint_omits_files_that_newer_commits_removed(table: TableBuilder) -> None:
     table.create(add("a"), add("b"), add("c", deletionVector=vector("v1")))
     checkpoint(table)
     table.commit(remove("a"), remove("c", deletionVector=vector("v1")), add("c", deletionVector=vector("v2")))
@@ -115,7 +115,7 @@ def test_checkpoints_of_all_kinds_are_gone_on_from(kind: str, sidecars: int, tab
     assert [row["tags"] for row in rows(table, 2, "add") if row["path"] == "g"] == [[("a", "b")]]
 
 
-def test_checkpoint_after_one_that_names_a_sidecar_twice_has_each_file_once(table: TableBuilder) -> None:
+def test_checkpoint_has_each_file_once_after_a_duplicate_sidecar(table: TableBuilder) -> None:
     table.commit(table.protocol(features=["v2Checkpoint"]), table.metadata(configuration=V2), add("a"), add("b"))
     name = table.checkpoint(0, kind="v2-json", sidecars=2)[0]
     lines = table.store.read(f"_delta_log/{name}").splitlines(keepends=True)
@@ -172,7 +172,7 @@ ODD_FIELDS: list[Json] = [
 
 
 @pytest.mark.parametrize("odd", ODD_FIELDS, ids=str)
-def test_compaction_that_readers_pass_over_is_passed_over_by_a_checkpoint_too(table: TableBuilder, odd: Json) -> None:
+def test_checkpoint_ignores_a_compaction_that_readers_ignore(table: TableBuilder, odd: Json) -> None:
     table.create(add("a"))
     table.commit(add("b", partitionValues={"part": "1"}))
     table.commit(add("c"))
@@ -187,7 +187,7 @@ def test_compaction_that_readers_pass_over_is_passed_over_by_a_checkpoint_too(ta
 # ---------------------------------------------------------------- what expires
 
 
-def test_tombstones_are_kept_until_the_retention_of_deleted_files_is_over(table: TableBuilder) -> None:
+def test_checkpoint_keeps_tombstones_until_retention_ends(table: TableBuilder) -> None:
     table.create(add("a"), add("b"), add("c"), configuration={"delta.deletedFileRetentionDuration": "interval 2 days"})
     table.commit(remove("a", deletionTimestamp=1_000), remove("b", deletionTimestamp=2_000), {"remove": {"path": "c"}})
     checkpoint(table, now_ms=1_000 + 2 * 86_400_000)
@@ -205,7 +205,7 @@ def test_tombstones_keep_what_vacuum_needs(table: TableBuilder) -> None:
     assert (row["deletionVector"], row["size"], row["partitionValues"]) == (vector(), 4, [("p", "1")])
 
 
-def test_transactions_expire_by_the_tables_property_and_only_if_they_have_a_time(table: TableBuilder) -> None:
+def test_transactions_with_a_time_expire_by_the_table_property(table: TableBuilder) -> None:
     table.create(
         {"txn": {"appId": "old", "version": 1, "lastUpdated": 1_000}},
         {"txn": {"appId": "new", "version": 1, "lastUpdated": 1_001}},
@@ -257,7 +257,7 @@ def test_statistics_that_exist_as_struct_only_become_text_again(table: TableBuil
     assert by_path["b"]["stats"] is None and "stats_parsed" not in by_path["a"]
 
 
-def test_struct_of_a_column_that_came_later_is_made_from_the_text(table: TableBuilder) -> None:
+def test_statistics_of_a_new_column_are_built_from_the_text(table: TableBuilder) -> None:
     text = json.dumps({"numRecords": 1, "minValues": {"id": 1, "x": 0.5}, "maxValues": {"id": 1, "x": 0.5}})
     table.create(add("a", stats=text))
     checkpoint(table)
@@ -268,7 +268,7 @@ def test_struct_of_a_column_that_came_later_is_made_from_the_text(table: TableBu
     assert batch.stats is not None and batch.stats.maximum[("x",)].to_pylist() == [0.5]
 
 
-def test_damaged_statistics_of_one_file_are_unknown_and_keep_their_text(table: TableBuilder) -> None:
+def test_damaged_statistics_of_a_file_are_unknown_but_keep_text(table: TableBuilder) -> None:
     table.create(add("a", stats="{damaged"), add("b", stats=stats(2, 1, 2)))
     checkpoint(table)
     by_path = {row["path"]: row for row in rows(table, 0, "add")}
@@ -424,7 +424,7 @@ def test_small_sidecars_are_joined(table: TableBuilder) -> None:
     assert len(sidecars(table)) == 1
 
 
-def test_sidecar_whose_form_is_no_longer_asked_for_is_written_anew(table: TableBuilder, small_sidecars: None) -> None:
+def test_sidecar_of_an_outdated_form_is_rewritten(table: TableBuilder, small_sidecars: None) -> None:
     v2_table(table)
     checkpoint(table)
     first = sidecars(table)

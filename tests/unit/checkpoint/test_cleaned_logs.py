@@ -177,7 +177,7 @@ def test_lone_checkpoint_says_which_commit_is_missing() -> None:
         opened(table)
 
 
-def test_older_checkpoint_without_its_commits_is_not_the_earliest_version() -> None:
+def test_checkpoint_without_later_commits_is_no_earliest_version() -> None:
     table = cleaned()
     table.write(f"{1:020d}.checkpoint.parquet", b"PAR1 of version 1, whose next commit is gone")
     assert available_versions(table.store) == (4, 6)

@@ -77,7 +77,7 @@ def states(table: TableBuilder) -> dict[int, list[str]]:
     return states_by_version
 
 
-def test_everything_before_the_last_checkpoint_of_the_retention_goes() -> None:
+def test_cleanup_deletes_all_before_the_last_needed_checkpoint() -> None:
     table = make()
     before = states(table)
     # At noon of day 11 two days are retained, from midnight of day 9: the newest commit before it is 8, its checkpoint 6.
@@ -121,7 +121,7 @@ def test_retention_of_thirty_days_is_the_default() -> None:
     assert clean(table, 34).first_version == 3
 
 
-def test_compactions_that_begin_at_or_before_the_kept_checkpoint_go() -> None:
+def test_cleanup_deletes_compactions_up_to_the_kept_checkpoint() -> None:
     table = make()
     for start, end in ((1, 3), (4, 6), (6, 8), (7, 8)):
         table.compact(start, end)
@@ -140,7 +140,7 @@ def test_damaged_checkpoint_is_not_relied_on(caplog: pytest.LogCaptureFixture) -
     assert "does not rely on" in caplog.text
 
 
-def test_checkpoint_that_disagrees_with_the_checksum_is_not_relied_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_cleanup_ignores_a_checkpoint_against_its_checksum(caplog: pytest.LogCaptureFixture) -> None:
     table = make()
     table.checksum(6, numFiles=9)
     with caplog.at_level(logging.WARNING):
@@ -148,7 +148,7 @@ def test_checkpoint_that_disagrees_with_the_checksum_is_not_relied_on(caplog: py
     assert "does not rely on" in caplog.text and "numFiles" in caplog.text
 
 
-def test_commit_that_went_back_in_time_counts_as_after_the_one_before() -> None:
+def test_commit_time_never_counts_as_before_its_predecessor() -> None:
     table = make()
     path = f"_delta_log/{10:020d}.json"
     assert isinstance(table.store, MemoryStore)
@@ -258,7 +258,7 @@ def test_no_sidecar_goes_while_a_checkpoint_cannot_be_read(caplog: pytest.LogCap
     assert "no sidecar is deleted" in caplog.text
 
 
-def test_v2_checkpoint_gets_the_classic_name_too_before_commits_go() -> None:
+def test_cleanup_gives_a_v2_checkpoint_the_classic_name_first() -> None:
     table = make(properties=V2)
     assert not any(name.endswith(".checkpoint.parquet") for name in names(table))
     clean(table, 8.5)
@@ -319,7 +319,7 @@ def with_state(**options: Any) -> TableBuilder:
     return table
 
 
-def test_checkpoint_without_records_is_compared_with_the_log_before_it() -> None:
+def test_cleanup_compares_checkpoint_without_records_with_log() -> None:
     table = without_records(with_state())
     before = states(table)
     assert clean(table, 11.5).first_version == 6
@@ -327,7 +327,7 @@ def test_checkpoint_without_records_is_compared_with_the_log_before_it() -> None
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_commits_behind_a_checkpoint_that_says_less_than_they_do_stay(what: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_cleanup_keeps_commits_behind_an_incomplete_checkpoint(what: str, caplog: pytest.LogCaptureFixture) -> None:
     table = without_records(with_state())
     damage(table, 6, DAMAGES[what])
     with caplog.at_level(logging.WARNING):
@@ -348,7 +348,7 @@ def test_rest_of_a_log_that_has_no_beginning_speaks_for_itself(what: str) -> Non
         assert commits(table)[0] == (4 if is_damaged else 6)
 
 
-def test_older_checkpoint_that_is_damaged_is_not_what_a_newer_one_is_compared_with() -> None:
+def test_cleanup_compares_no_checkpoint_with_a_damaged_older_one() -> None:
     table = without_records(with_state())
     table.write(f"{3:020d}.checkpoint.parquet", b"damaged")
     assert clean(table, 11.5).first_version == 6

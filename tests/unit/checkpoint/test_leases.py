@@ -64,7 +64,7 @@ def test_lease_holds_until_it_is_released(store: LocalStore) -> None:
     assert files(store) == []
 
 
-def test_lease_that_nobody_renews_runs_out_and_its_file_is_deleted(store: LocalStore) -> None:
+def test_lease_without_renewal_expires_and_its_file_is_deleted(store: LocalStore) -> None:
     Lease(store, 3, 60).put()
     assert versions(store, 59) == [3]
     leases = Leases.read(store, now_ms() + 61_000)
@@ -73,7 +73,7 @@ def test_lease_that_nobody_renews_runs_out_and_its_file_is_deleted(store: LocalS
     assert files(store) == []
 
 
-def test_lease_that_is_renewed_after_it_had_run_out_is_not_deleted(store: LocalStore) -> None:
+def test_lease_renewed_after_its_expiry_is_not_deleted(store: LocalStore) -> None:
     lease = Lease(store, 3, 60)
     for path in (lease.path, Lease(store, 4, 60).path):
         store.put(path, b"")
@@ -124,7 +124,7 @@ def test_task_that_begins_late_renews_at_once(store: LocalStore) -> None:
 
 
 @pytest.mark.parametrize("name", ["x", "lease", "12-600s.lease", "00000000000000000012-600s-xyz.lease", "0" * 20 + ".json"])
-def test_file_with_another_name_is_of_any_version_as_long_as_a_lease_can_last(store: LocalStore, name: str) -> None:
+def test_unknown_lease_file_protects_all_versions_until_max_age(store: LocalStore, name: str) -> None:
     store.put(f"{LEASE_DIRECTORY}/{name}", b"\xff")
     assert versions(store, MOST_SECONDS - 5) == [0]
     assert versions(store, MOST_SECONDS + 5) == []

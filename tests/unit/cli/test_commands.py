@@ -153,7 +153,7 @@ def test_diff(table: str, tmp_path: Path) -> None:
     assert answer("diff", table, other, "--key", "id", code=1)["properties"] == [{"name": "a.b", "a": None, "b": "c"}]
 
 
-def test_diff_of_versions_without_a_change_feed_goes_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_without_a_change_feed_compares_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "t")
     write_delta(path, rows([1, 2]))
     table = DeltaTable(path)
@@ -204,7 +204,7 @@ def test_diff_of_versions_between_which_rows_were_only_moved(tmp_path: Path, fee
 
 
 @pytest.mark.parametrize("feed", ["true", "false"])
-def test_diff_of_a_column_that_was_dropped_and_added_again_is_not_by_the_log(tmp_path: Path, feed: str) -> None:
+def test_diff_does_not_trust_the_log_for_a_readded_column(tmp_path: Path, feed: str) -> None:
     path = str(tmp_path / "t")
     configuration = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": feed}
     for id in (1, 2):
@@ -314,7 +314,7 @@ def test_vacuum_deletes_only_when_told(table: str) -> None:
     assert answer("vacuum", table, "--delete")["files_total"] == 1 and not lost.exists()
 
 
-def test_load_of_nanoseconds_names_the_option_that_truncates_them(tmp_path: Path) -> None:
+def test_load_of_nanoseconds_names_the_truncating_option(tmp_path: Path) -> None:
     file, path = tmp_path / "rows.csv", str(tmp_path / "t")
     file.write_text("at\n2024-01-01 00:00:00.123456789\n")
     result = CliRunner().invoke(app, ["load", path, str(file)])
@@ -324,7 +324,7 @@ def test_load_of_nanoseconds_names_the_option_that_truncates_them(tmp_path: Path
 
 
 @pytest.mark.parametrize(("hours", "interval"), [("24", "24 hours"), ("0.51", "30 minutes"), ("0", "0 hours")])
-def test_vacuum_of_a_short_retention_says_what_the_command_line_can_do(table: str, hours: str, interval: str) -> None:
+def test_vacuum_of_short_retention_suggests_a_cli_command(table: str, hours: str, interval: str) -> None:
     result = CliRunner().invoke(app, ["vacuum", table, "--retention-hours", hours])
     assert result.exit_code == 3 and "[DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]" in result.stderr
     assert f"--retention-hours {hours} is shorter than the 168 hours" in result.stderr and "spark" not in result.stderr
@@ -426,7 +426,7 @@ def loaded(path: str, file: Path, text: str, *options: str, code: int = 0) -> st
 
 @pytest.mark.parametrize("offset", ["", "+09:00"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_load_takes_the_types_of_the_table_whatever_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
+def test_load_uses_table_types_and_ignores_the_case_of_names(tmp_path: Path, suffix: str, offset: str) -> None:
     path, file = str(tmp_path / "t"), tmp_path / f"rows.{suffix}"
     write_delta(path, LOADED.empty_table())
     values = {
@@ -461,7 +461,7 @@ def test_load_of_nested_json_takes_the_types_of_the_table(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "value"), [("bytes", "no base64"), ("at", "yesterday"), ("day", "2024-02-30"), ("clock", "2024-01-31T10:00:00Z")]
 )
-def test_load_of_a_value_that_the_column_cannot_have_writes_nothing(tmp_path: Path, suffix: str, name: str, value: str) -> None:
+def test_load_of_an_invalid_value_writes_nothing(tmp_path: Path, suffix: str, name: str, value: str) -> None:
     path = str(tmp_path / "t")
     write_delta(path, LOADED.empty_table())
     text = f"code,{name}\na,{value}\n" if suffix == "csv" else json.dumps({"code": "a", name: value})
@@ -489,7 +489,7 @@ MAPS = pa.schema(
 DIGITS = "123456789012345678901234567890123456.78"
 
 
-def test_load_takes_maps_as_objects_and_as_pairs_whatever_their_keys(tmp_path: Path) -> None:
+def test_load_reads_maps_from_objects_and_pairs_with_any_keys(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_delta(path, MAPS.empty_table())
     lines = [

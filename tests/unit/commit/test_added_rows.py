@@ -59,7 +59,7 @@ def test_file_that_has_the_row(path: Path) -> None:
         read_then(path, "id = 50", lambda: append(path, [40, 50, 60]))
 
 
-def test_rows_that_an_update_writes_anew_have_bounds_of_what_lies_between_them(tmp_path: Path) -> None:
+def test_update_conflicts_only_with_readers_of_updated_rows(tmp_path: Path) -> None:
     one, other = (table(tmp_path / name, [1, 2, 3]) for name in "ab")
 
     def update(path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_clone_over_a_table_has_what_its_source_says(tmp_path: Path) -> None:
     assert flag(target) == "true"
 
 
-def test_the_feature_is_dropped_with_its_flag_and_mapping_after_it(tmp_path: Path) -> None:
+def test_feature_can_be_dropped_with_its_flag_and_then_mapping(tmp_path: Path) -> None:
     store = make(tmp_path)
     drop_feature(store, FEATURE)
     assert flag(store) is None

@@ -270,7 +270,7 @@ def test_rebase_over_a_winner_follows_or_conflicts(ours: str, theirs: str, level
     assert type(pickle.loads(pickle.dumps(caught.value))) is conflict
 
 
-def test_conflict_over_added_files_names_rows_partition_and_the_level_that_passes() -> None:
+def test_conflict_over_added_files_names_rows_and_weaker_level() -> None:
     theirs = winner(5, data("theirs", "a", 1, 9), is_blind_append=True)
     with pytest.raises(ConcurrentAppendException) as caught:
         rebase(OURS["change of rows"], [theirs])
@@ -279,12 +279,12 @@ def test_conflict_over_added_files_names_rows_partition_and_the_level_that_passe
     assert "WriteSerializable would have let it pass (Serializable is in force)" in text
 
 
-def test_conflict_over_an_append_that_depends_on_rows_passes_at_snapshot_isolation() -> None:
+def test_dependent_append_would_pass_at_snapshot_isolation() -> None:
     with pytest.raises(ConcurrentAppendException, match="Isolation level SnapshotIsolation would have let it pass"):
         rebase(OURS["change of rows"], [winner(5, data("theirs", "a", 1, 9))])
 
 
-def test_conflict_over_an_append_beside_a_change_of_the_metadata_passes_at_no_level() -> None:
+def test_schema_change_conflicts_with_an_append_at_every_level() -> None:
     ours = replace(OURS["append that read, with new columns"], isolation=N)
     with pytest.raises(ConcurrentAppendException, match="no isolation level lets it pass"):
         rebase(ours, [winner(5, data("theirs", "a", 1, 9), is_blind_append=True)])
@@ -315,7 +315,7 @@ def test_isolation_level_that_is_none_is_refused() -> None:
         IsolationLevel.parse("ReadCommitted")
 
 
-def test_rebase_over_several_winners_takes_the_version_after_the_last() -> None:
+def test_rebase_over_several_winners_takes_the_next_version() -> None:
     assert rebase(append(), [winner(5), winner(6), winner(7)]).version == 8
 
 
@@ -365,7 +365,7 @@ def outcome(commit: PreparedCommit) -> tuple[list[int], list[int]]:
     return list(rows_of(removed.deletion_vector)), list(rows_of(there.deletion_vector))
 
 
-def test_rebase_over_other_rows_of_the_same_file_joins_both_vectors() -> None:
+def test_rebase_over_other_rows_of_a_file_merges_both_vectors() -> None:
     theirs = without("read", 1, 7, base_row_id=40, default_row_commit_version=2, tags={"t": "x"})
     later = settle(taking(3), [winner(5, *theirs)])
     assert outcome(later) == ([1, 7], [1, 3, 7])
@@ -376,7 +376,7 @@ def test_rebase_over_other_rows_of_the_same_file_joins_both_vectors() -> None:
     assert (later.removes[0].base_row_id, later.removes[0].default_row_commit_version) == (40, 2)
 
 
-def test_rebase_over_several_winners_joins_the_last_vector_and_again_later() -> None:
+def test_rebase_over_several_winners_merges_the_newest_vector() -> None:
     first = winner(5, *without("read", 1, before=(0,)))
     second = winner(6, remove("read", deletion_vector=vector(0, 1)), data("read", "a", 1, 9, deletion_vector=vector(0, 1, 2)))
     later = settle(taking(3, before=(0,)), [first, second])
@@ -406,7 +406,7 @@ def test_rebase_over_a_file_given_rows_back_conflicts() -> None:
         settle(OURS["delete of rows of another file"], [winner(5, *back)])
 
 
-def test_rebase_over_a_file_only_read_leaves_our_actions_as_they_are() -> None:
+def test_rebase_over_a_file_only_read_keeps_our_actions() -> None:
     ours = OURS["delete of rows of another file"]
     later = settle(ours, [winner(5, *without("read", 1))])
     assert (later.adds, later.removes, later.shared) == (ours.adds, ours.removes, ())
@@ -461,7 +461,7 @@ def test_rebase_that_leaves_no_row_takes_back_an_updated_vector() -> None:
     assert later.commit_info["operationMetrics"] == dict(zip(names, "001", strict=True))
 
 
-def test_rebase_over_a_vector_that_is_not_the_one_we_removed_conflicts() -> None:
+def test_rebase_over_a_different_removed_vector_conflicts() -> None:
     with pytest.raises(ConcurrentDeleteDeleteException):
         rebase(taking(3, before=(0,)), [winner(5, *without("read", 1, before=(8,)))])
     with pytest.raises(ConcurrentDeleteDeleteException, match="commit 5"):
@@ -482,7 +482,7 @@ def test_rebase_repeats_the_spelling_of_the_path_that_is_live() -> None:
     assert (later.adds[0].to_json()["path"], later.removes[0].to_json()["path"]) == ("a b", "a b")
 
 
-def test_commit_with_shared_files_cannot_be_tried_before_they_are_compared() -> None:
+def test_commit_with_shared_files_needs_a_comparison_first() -> None:
     with pytest.raises(AssertionError, match="have not been compared"):
         rebase(taking(3), [winner(5, *without("read", 1))]).actions(0)
 
@@ -517,7 +517,7 @@ def test_rebase_row_ids_go_on_from_the_winners_mark() -> None:
     assert domain_of(actions) == {"rowIdHighWaterMark": 104}
 
 
-def test_rebase_mark_of_a_winner_is_not_ours_where_the_table_has_no_row_ids() -> None:
+def test_rebase_ignores_a_row_id_mark_if_table_has_no_row_ids() -> None:
     mark = DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99}')
     assert rebase(append(), [winner(5, mark)]).row_id_high_water_mark is None
 
@@ -580,7 +580,7 @@ def test_row_id_mark_of_no_domain_is_before_the_first() -> None:
 
 
 @pytest.mark.parametrize("mark", [2**63 - 1, 2**63 - 2, 2**63 - 4])
-def test_row_ids_beyond_64_bits_are_refused_before_anything_is_written(mark: int) -> None:
+def test_row_ids_beyond_64_bits_are_refused(mark: int) -> None:
     with pytest.raises(CorruptTableError, match="64 bits"):
         append(adds=(add("new", 4),), row_id_high_water_mark=mark).actions(0)
 
@@ -591,7 +591,7 @@ def test_row_ids_may_go_to_the_end_of_64_bits() -> None:
     assert domain.configuration == f'{{"rowIdHighWaterMark":{2**63 - 1}}}'
 
 
-def test_in_commit_timestamp_beyond_64_bits_is_refused_before_anything_is_written() -> None:
+def test_in_commit_timestamp_beyond_64_bits_is_refused() -> None:
     with pytest.raises(CorruptTableError, match="64 bits"):
         append(in_commit_timestamps=True, previous_timestamp_ms=2**63 - 1).actions(5)
 

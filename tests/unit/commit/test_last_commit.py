@@ -177,7 +177,7 @@ def test_large_commit_with_a_damaged_end_is_not_followed(large: TableBuilder, ch
         Snapshot.load(large.store).check_last_commit()
 
 
-def test_large_commit_that_became_shorter_since_it_was_listed_is_not_followed(large: TableBuilder) -> None:
+def test_large_commit_that_shrank_after_listing_is_refused(large: TableBuilder) -> None:
     assert isinstance(large.store, MemoryStore)
     snapshot = Snapshot.load(large.store)
     damage(large.store, lambda data: data.splitlines()[0] + b"\n")

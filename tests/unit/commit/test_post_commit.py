@@ -100,7 +100,7 @@ def test_checksum_is_derived_without_reading_the_log(table: TableBuilder, is_at_
     assert (checksum(table, 2)["numFiles"], checksum(table, 2)["tableSizeBytes"]) == (0, 0)
 
 
-def test_checksum_is_derived_across_commits_whose_own_is_not_there_yet(table: TableBuilder) -> None:
+def test_checksum_is_derived_across_commits_without_checksums(table: TableBuilder) -> None:
     create(table)
     for name in "abc":
         commit(table, add(name), post=False)
@@ -113,7 +113,7 @@ def test_checksum_is_derived_across_commits_whose_own_is_not_there_yet(table: Ta
 
 
 @pytest.mark.parametrize("action", [add("a", dataChange=False, tags={"x": "y"}), remove("a")])
-def test_checksum_that_actions_do_not_tell_comes_from_the_small_log(action: Json, table: TableBuilder) -> None:
+def test_checksum_that_actions_do_not_give_comes_from_small_log(action: Json, table: TableBuilder) -> None:
     create(table)
     commit(table, add("a"), add("b"))
     commit(table, action)
@@ -121,7 +121,7 @@ def test_checksum_that_actions_do_not_tell_comes_from_the_small_log(action: Json
     Snapshot.load(table.store).check_integrity()
 
 
-def test_checksum_that_would_cost_a_replay_of_a_large_log_comes_with_the_checkpoint(
+def test_checksum_of_a_large_log_waits_for_the_checkpoint(
     table: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("delta_py.commit.post_commit._CHEAP_LOG_BYTES", 10)
@@ -137,7 +137,7 @@ def test_checksum_that_would_cost_a_replay_of_a_large_log_comes_with_the_checkpo
     Snapshot.load(table.store).check_integrity()
 
 
-def test_old_checksum_without_protocol_is_no_reason_for_a_warning(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
+def test_old_checksum_without_protocol_causes_no_warning(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
     create(table, post=False)
     table.write(f"{0:020d}.crc", b'{"tableSizeBytes":0,"numFiles":0,"numMetadata":1,"numProtocol":1,"numTransactions":0}')
     with caplog.at_level(logging.INFO):
@@ -212,7 +212,7 @@ def test_checkpoint_of_a_snapshot_is_written_on_demand(table: TableBuilder) -> N
     assert orjson.loads(table.store.read("_delta_log/_last_checkpoint"))["version"] == 1
 
 
-def test_checkpoint_of_an_old_snapshot_cleans_by_the_newest_retention(table: TableBuilder) -> None:
+def test_checkpoint_of_old_snapshot_cleans_by_newest_retention(table: TableBuilder) -> None:
     create(table, {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 day"})
     commit(table, add("a"))
     old = Snapshot.load(table.store)
@@ -244,7 +244,7 @@ def busy_table() -> TableBuilder:
 
 @pytest.mark.usefixtures("harmless_post_commit")
 @pytest.mark.parametrize("moment", sampled(["before", "after"], 2))
-def test_every_call_of_the_store_may_fail_and_every_version_reads_the_same(moment: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_any_failed_call_after_a_commit_keeps_all_versions(moment: str, caplog: pytest.LogCaptureFixture) -> None:
     table = busy_table()
     quiet = deepcopy(table)
     assert isinstance(quiet.store, MemoryStore)
@@ -296,7 +296,7 @@ def live(table: TableBuilder, version: int) -> set[str] | None:
     [(None, ()), ("mistakes", (KeyError,)), ("all", (KeyError, OSError, CorruptTableError, pa.ArrowInvalid))],
 )
 @pytest.mark.parametrize("error", [KeyError("k"), OSError(5, "injected"), CorruptTableError("bad"), pa.ArrowInvalid("bad")])
-def test_failure_after_the_commit_is_logged_and_raised_only_when_asked_for(
+def test_failure_after_the_commit_is_logged_or_raised_by_setting(
     error: Exception,
     asked_for: str | None,
     raised: tuple[type[Exception], ...],

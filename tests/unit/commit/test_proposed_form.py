@@ -17,7 +17,7 @@ def config_of(data_type: DataType) -> TableConfig:
     return TableConfig(Protocol(1, 2), Metadata("m", schema_to_json(StructType((StructField("p", data_type),))), ("p",)))
 
 
-def test_reads_of_partitions_are_the_same_as_json_and_any_file_where_they_are_none() -> None:
+def test_partition_reads_round_trip_as_json_or_cover_any_file() -> None:
     partitions = PartitionSet.of(config_of(LONG), [{"p": "1"}, {"p": None}, {"p": str(2**40)}], "Europe/Paris")
     data = reads_to_json(ReadSet(may_match=partitions.may_match, partitions=(partitions,)))
     adds = [AddFile("f", {"p": text}, 1, 1) for text in ("01", "2", None)]

@@ -85,7 +85,7 @@ def test_files_that_lose_their_last_row_get_no_vector(store: LocalStore) -> None
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\x01junk, and more of it to be read")])
-def test_vector_that_cannot_be_read_is_a_conflict_and_nothing_is_written(store: LocalStore, damage) -> None:  # type: ignore[no-untyped-def]
+def test_unreadable_vector_is_a_conflict_and_writes_nothing(store: LocalStore, damage) -> None:  # type: ignore[no-untyped-def]
     ours, theirs = put_vectors(store, [0]), put_vectors(store, [1])
     later = rebase(commit(*ours), [winner(*theirs)])
     damage(Path(store.root) / str(theirs[0].path))
@@ -96,7 +96,7 @@ def test_vector_that_cannot_be_read_is_a_conflict_and_nothing_is_written(store: 
 
 
 @pytest.mark.parametrize("error", [OSError("reply lost"), StorageError("read-only")])
-def test_vectors_that_cannot_be_written_are_an_error_and_leave_nothing(store: LocalStore, error: Exception) -> None:
+def test_failed_write_of_vectors_is_an_error_and_leaves_none(store: LocalStore, error: Exception) -> None:
     later = rebase(commit(*put_vectors(store, [0])), [winner(*put_vectors(store, [1]))])
     before = vector_files(store)
     with pytest.raises(StorageError):

@@ -47,7 +47,7 @@ def append(path: Path, days: list[Any], **options: Any) -> None:
 # ---------------------------------------------------------------- all of them
 
 
-def test_a_table_without_partitions_has_one_manifest_with_a_line_for_each_file(tmp_path: Path) -> None:
+def test_unpartitioned_table_has_one_manifest_of_all_files(tmp_path: Path) -> None:
     for number in range(3):
         write_delta(str(tmp_path), pa.table({"id": [number]}), mode="append")
     assert DeltaTable(str(tmp_path)).generate() == 1
@@ -62,7 +62,7 @@ def test_a_table_without_files_has_a_manifest_without_lines(tmp_path: Path) -> N
     assert manifests(tmp_path) == {".": []}
 
 
-def test_partitions_have_their_directories_escaped_as_those_of_files(tmp_path: Path) -> None:
+def test_manifest_directories_are_escaped_like_those_of_files(tmp_path: Path) -> None:
     append(tmp_path, ["2024-05-01", "a/b:c %", None, "é ü"])
     DeltaTable(str(tmp_path)).generate("symlink_format_manifest")
     actual_manifests = manifests(tmp_path)
@@ -79,7 +79,7 @@ def test_files_at_absolute_paths_keep_them() -> None:
     assert lines == ["file:/data/c%d", f"file:{store.root}/e f", "s3://other/t/a b.parquet"]
 
 
-def test_manifests_of_partitions_that_are_gone_are_deleted_and_others_stay(tmp_path: Path) -> None:
+def test_generate_deletes_manifests_of_removed_partitions_only(tmp_path: Path) -> None:
     append(tmp_path, ["mon", "tue"])
     DeltaTable(str(tmp_path)).generate()
     for stray in (
@@ -182,7 +182,7 @@ def written_by(path: Path, work: Any) -> set[str]:
     return {file.parent.name for file, time in after.items() if before.get(file) != time}
 
 
-def test_commits_write_the_manifests_of_the_partitions_that_they_change(tmp_path: Path) -> None:
+def test_commits_write_manifests_of_the_changed_partitions(tmp_path: Path) -> None:
     append(tmp_path, ["mon", "tue"], configuration=FOLLOWS)
     assert manifests(tmp_path) == expected(tmp_path)
     assert written_by(tmp_path, lambda: append(tmp_path, ["tue", "wed"])) == {"day=tue", "day=wed"}
@@ -196,7 +196,7 @@ def test_commits_write_the_manifests_of_the_partitions_that_they_change(tmp_path
     assert manifests(tmp_path) == expected(tmp_path) and len(expected(tmp_path)) == 2
 
 
-def test_the_property_writes_manifests_for_the_files_that_are_there(tmp_path: Path) -> None:
+def test_property_writes_manifests_for_existing_files(tmp_path: Path) -> None:
     append(tmp_path, ["mon", "tue"])
     set_properties(LocalStore(str(tmp_path)), FOLLOWS)
     assert manifests(tmp_path) == expected(tmp_path)
@@ -242,7 +242,7 @@ def test_a_commit_whose_manifests_fail_stands_and_says_so(
 # ---------------------------------------------------------------- beside other writers
 
 
-def test_manifests_of_an_older_version_are_written_again_by_the_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_of_an_older_version_are_rewritten_by_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, ["mon"], configuration=FOLLOWS)
     original, other_days = symlink_manifests._write, [["mon"], ["tue"]]
 

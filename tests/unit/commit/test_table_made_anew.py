@@ -85,7 +85,7 @@ def test_optimize_of_a_table_that_was_made_anew_leaves_its_rows(monkeypatch: pyt
 @pytest.mark.parametrize("batch", [None, StreamBatch("query", 3, "Append")], ids=["batch", "stream"])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @pytest.mark.parametrize("versions", [VERSIONS - 1, VERSIONS, VERSIONS + 1])
-def test_planned_write_is_not_committed_to_a_table_that_was_made_anew(
+def test_planned_write_is_not_committed_to_a_recreated_table(
     mode: str, versions: int, batch: StreamBatch | None
 ) -> None:
     store, other = table_of(ROWS, VERSIONS), table_of(OTHER_ROWS, versions)

@@ -109,7 +109,7 @@ def exists(store: LocalStore, name: str) -> bool:
 # ---------------------------------------------------------------- what a commit holds
 
 
-def test_commit_of_an_append_holds_commit_info_first_and_then_the_files(store: ScriptedStore) -> None:
+def test_append_commit_has_commit_info_first_and_then_files(store: ScriptedStore) -> None:
     files = written(store, "a.parquet", "b.parquet")
     version = (
         transaction(store, clock_ms=lambda: 77)
@@ -133,7 +133,7 @@ def test_commit_of_an_append_holds_commit_info_first_and_then_the_files(store: S
     }
 
 
-def test_checksum_behind_winners_comes_from_what_was_read_of_them(store: ScriptedStore) -> None:
+def test_checksum_after_winners_is_derived_from_their_commits(store: ScriptedStore) -> None:
     """Not from their checksums, which may not exist yet."""
     other_store = LocalStore(store.root)
 
@@ -212,7 +212,7 @@ def test_commit_refused_by_a_winner_deletes_the_files_it_wrote(
     assert Snapshot.load(store).version == 1
 
 
-def test_metadata_change_follows_an_append_and_no_other_metadata_change(store: ScriptedStore) -> None:
+def test_metadata_change_conflicts_only_with_metadata_changes(store: ScriptedStore) -> None:
     snapshot = Snapshot.load(store)
     append(LocalStore(store.root), "x")
     assert change_metadata(store, snapshot) == snapshot.version + 2
@@ -256,7 +256,7 @@ def test_commit_gives_up_after_so_many_lost_races(store: ScriptedStore) -> None:
     assert not exists(store, "mine") and Snapshot.load(other).version == 4
 
 
-def test_commit_over_a_damaged_winner_is_corruption_and_keeps_the_files(store: ScriptedStore) -> None:
+def test_commit_over_a_damaged_winner_fails_and_keeps_files(store: ScriptedStore) -> None:
     store.before_put = [lambda: LocalStore(store.root).put_if_absent("_delta_log/00000000000000000001.json", b'{"add":')]
     with pytest.raises(CorruptTableError):
         append(store, "mine")
@@ -267,13 +267,13 @@ def test_commit_over_a_damaged_winner_is_corruption_and_keeps_the_files(store: S
 
 
 @pytest.mark.parametrize("error", [OSError("reply lost"), FileExistsError("retried by the client library")])
-def test_commit_whose_reply_was_lost_is_recognised_and_not_repeated(store: ScriptedStore, error: BaseException) -> None:
+def test_commit_with_a_lost_reply_is_recognised_not_repeated(store: ScriptedStore, error: BaseException) -> None:
     store.replies = [(True, error)]
     assert append(store, "mine") == 1
     assert Snapshot.load(store).version == 1 and store.puts == 1
 
 
-def test_commit_whose_reply_was_lost_is_recognised_behind_later_commits(store: ScriptedStore) -> None:
+def test_commit_with_lost_reply_is_recognised_among_later_ones(store: ScriptedStore) -> None:
     other = LocalStore(store.root)
     original = store.read
 
@@ -294,7 +294,7 @@ def test_commit_that_never_arrived_is_tried_again(store: ScriptedStore) -> None:
     assert store.puts == 3
 
 
-def test_commit_that_arrives_after_all_before_the_retry_is_recognised(store: ScriptedStore) -> None:
+def test_late_commit_that_precedes_its_retry_is_recognised(store: ScriptedStore) -> None:
     sent: list[tuple[str, bytes]] = []
     original = LocalStore.put_if_absent
 
@@ -319,7 +319,7 @@ def test_commit_in_lasting_doubt_is_unknown_and_keeps_the_files(store: ScriptedS
 
 
 @pytest.mark.parametrize("error", [OSError("no answer"), StorageError("access denied: the token has expired")])
-def test_commit_that_was_made_but_cannot_be_seen_is_unknown_and_keeps_the_files(store: ScriptedStore, error: Exception) -> None:
+def test_invisible_commit_has_unknown_outcome_and_keeps_files(store: ScriptedStore, error: Exception) -> None:
     change = transaction(store).add(written(store, "mine"))
     store.replies, store.unreadable, store.read_error = [(True, OSError("reply lost"))], 99, error
     with pytest.raises(CommitOutcomeUnknownError):
@@ -342,7 +342,7 @@ def test_waits_are_longer_with_each_attempt_and_bounded() -> None:
     assert len({policy.wait_seconds(5) for _ in range(20)}) > 10
 
 
-def test_waits_for_a_remote_store_in_doubt_go_on_for_many_seconds() -> None:
+def test_retries_of_a_remote_store_in_doubt_wait_for_seconds() -> None:
     remote, local = RetryPolicy.of(MemoryStore(is_remote=True)), RetryPolicy.of(MemoryStore(is_remote=False))
     assert max(remote.wait_seconds(14, in_doubt=True) for _ in range(50)) > 1
     assert all(local.wait_seconds(14, in_doubt=True) <= 0.03 for _ in range(50))
@@ -365,7 +365,7 @@ def test_commit_that_breaks_a_rule_is_refused(store: ScriptedStore, files: Writt
     assert caught.value.error_class == condition and store.puts == 0
 
 
-def test_commit_that_removes_from_an_append_only_table_is_refused(tmp_path: Path) -> None:
+def test_remove_from_an_append_only_table_is_refused(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(SCHEMA, configuration={"delta.appendOnly": "true"}))
     append(store, "a")
@@ -375,7 +375,7 @@ def test_commit_that_removes_from_an_append_only_table_is_refused(tmp_path: Path
     assert transaction(store).add(WrittenFiles(removes=(RemoveFile("a", data_change=False),))).commit("OPTIMIZE", {}) == 2
 
 
-def test_commit_to_an_unwritable_protocol_is_refused_and_deletes_files(store: ScriptedStore) -> None:
+def test_commit_to_unwritable_protocol_fails_and_deletes_files(store: ScriptedStore) -> None:
     change = transaction(store).add(written(store, "mine"))
     change.set_protocol(Protocol(1, 7, None, frozenset({"catalogOwned-preview"})))
     with pytest.raises(UnsupportedTableFeatureError, match="catalogOwned-preview"):
@@ -386,7 +386,7 @@ def test_commit_to_an_unwritable_protocol_is_refused_and_deletes_files(store: Sc
 # ---------------------------------------------------------------- table features that a commit serves
 
 
-def test_commit_in_commit_timestamps_rise_when_the_clock_jumps_back(tmp_path: Path) -> None:
+def test_in_commit_timestamps_rise_although_the_clock_goes_back(tmp_path: Path) -> None:
     store = ScriptedStore(str(tmp_path))
     definition = define_table(SCHEMA, configuration={"delta.enableInCommitTimestamps": "true"})
     creation = Transaction(None, store=store, clock_ms=lambda: 5000)
@@ -417,14 +417,14 @@ def test_outcomes_are_the_three_that_the_loop_knows() -> None:
     assert {outcome.name for outcome in Outcome} == {"WON", "LOST", "UNKNOWN"}
 
 
-def test_storage_that_refuses_for_good_is_no_commit_and_deletes_the_files(store: ScriptedStore) -> None:
+def test_permanent_storage_error_fails_commit_and_deletes_files(store: ScriptedStore) -> None:
     store.replies = [(False, StorageError("this file system cannot make hard links"))]
     with pytest.raises(StorageError):
         append(store, "mine")
     assert not exists(store, "mine")
 
 
-def test_storage_that_refuses_after_a_lost_reply_leaves_the_outcome_unknown(store: ScriptedStore) -> None:
+def test_storage_error_after_a_lost_reply_leaves_outcome_unknown(store: ScriptedStore) -> None:
     change = transaction(store).add(written(store, "mine"))
     store.replies, store.unreadable = [(True, OSError("reply lost")), (False, StorageError("now it is read-only"))], 2
     with pytest.raises(CommitOutcomeUnknownError):
@@ -440,7 +440,7 @@ def checksum_of(store: LocalStore, version: int) -> dict[str, Any]:
     return checksum_fields
 
 
-def test_commit_is_followed_by_a_version_checksum_derived_from_the_one_before(store: ScriptedStore) -> None:
+def test_commit_writes_a_checksum_derived_from_the_previous_one(store: ScriptedStore) -> None:
     transaction(store).add(written(store, "a", "b")).commit("WRITE", {})
     checksum = checksum_of(store, 1)
     assert (checksum["numFiles"], checksum["tableSizeBytes"], checksum["numMetadata"], checksum["numProtocol"]) == (2, 8, 1, 1)
@@ -451,14 +451,14 @@ def test_commit_is_followed_by_a_version_checksum_derived_from_the_one_before(st
     assert checksum["metadata"]["id"] == snapshot.metadata.id
 
 
-def test_commit_after_a_lost_race_derives_its_checksum_from_the_winners(store: ScriptedStore) -> None:
+def test_commit_after_lost_race_derives_checksum_from_winner(store: ScriptedStore) -> None:
     store.before_put = [lambda: append(LocalStore(store.root), "x")]
     append(store, "mine")
     assert [checksum_of(store, version)["numFiles"] for version in range(3)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{")])
-def test_commit_without_a_usable_checksum_before_has_one_from_the_small_log(
+def test_commit_without_a_previous_checksum_replays_a_small_log(
     store: ScriptedStore, damage: Callable[[Path], object]
 ) -> None:
     damage(Path(store.root) / "_delta_log/00000000000000000000.crc")
@@ -474,7 +474,7 @@ def test_commit_with_removes_has_a_checksum(store: ScriptedStore, size_bytes: in
     assert (checksum_of(store, 2)["numFiles"], checksum_of(store, 2)["tableSizeBytes"]) == (0, 0)
 
 
-def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: Path) -> None:
+def test_checksum_has_row_tracking_and_in_commit_timestamp(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     properties = {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
     create_table(store, define_table(SCHEMA, configuration=properties))
@@ -488,7 +488,7 @@ def test_checksum_of_row_tracking_and_in_commit_timestamps_holds_them(tmp_path: 
 
 
 @pytest.mark.usefixtures("harmless_post_commit")
-def test_checksum_that_cannot_be_written_does_not_fail_the_commit(store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_write_of_a_checksum_does_not_fail_the_commit(store: ScriptedStore, caplog: pytest.LogCaptureFixture) -> None:
     original = store.put_if_absent
 
     def put(path: str, data: bytes, *, durably: bool = True) -> None:
@@ -517,7 +517,7 @@ def test_commit_that_loses_to_an_empty_commit_follows_it(store: ScriptedStore) -
     assert {file["path"] for file in Snapshot.load(store).files().to_pylist()} == {"mine"}
 
 
-def test_commit_behind_an_empty_commit_has_a_checksum_of_what_is_there(store: ScriptedStore) -> None:
+def test_commit_behind_an_empty_commit_has_a_true_checksum(store: ScriptedStore) -> None:
     append(store, "a")
     truncate(store, append(store, "lost"))
     append(store, "b")

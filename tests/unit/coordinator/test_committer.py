@@ -172,7 +172,7 @@ def test_turns_are_taken_for_a_while_behind_a_lost_race(
     assert tables == [str(path), str(path)]
 
 
-def test_ledger_that_does_not_tell_where_others_are_is_asked_when_it_ratifies(
+def test_commit_ratifies_even_if_the_ledger_tail_is_unavailable(
     path: Path, url: str, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committer_of(path, url)._contended_until = float("inf")
@@ -236,7 +236,7 @@ def contended(call: Callable[[], Any]) -> Any:
     raise CoordinatorContendedError("others were always before")
 
 
-def test_round_that_others_are_always_before_is_lost_and_tried_again(path: Path, url: str, calls: Calls) -> None:
+def test_contended_round_is_lost_and_tried_again(path: Path, url: str, calls: Calls) -> None:
     calls.steps[0] = contended
     with gathered(path, url, appends(path, url, 10, 11)) as futures:
         pass
@@ -258,14 +258,14 @@ def test_commit_that_others_are_always_before_is_known_not_to_be(path: Path, url
     assert append(path, url, 12) == 1
 
 
-def test_single_commit_that_others_are_always_before_leaves_nothing_staged(path: Path, url: str, calls: Calls) -> None:
+def test_contended_single_commit_leaves_no_staged_file(path: Path, url: str, calls: Calls) -> None:
     calls.steps[0] = contended
     with pytest.raises(CoordinatorContendedError):
         coordinated(path, url).put_if_absent("_delta_log/00000000000000000001.json", b"{}")
     assert list((path / "_delta_log/_staged_commits").iterdir()) == [] and calls.sizes == [1]
 
 
-def test_commit_whose_answer_was_lost_before_others_were_always_first_is_recognised(path: Path, url: str, calls: Calls) -> None:
+def test_commit_with_lost_answer_is_recognised_after_contention(path: Path, url: str, calls: Calls) -> None:
     calls.steps |= {0: lost, 1: contended}
     assert append(path, url, 10) == 1
     assert rows_of(path, url) == [0, 1, 2, 10]

@@ -98,14 +98,14 @@ def test_table_of_another_catalog_is_refused_by_name(path: Path, url: str) -> No
         DeltaTable(str(path), store=coordinated(path, url))
 
 
-def test_table_is_not_created_for_a_coordinator_that_nobody_named(tmp_path: Path) -> None:
+def test_table_without_a_named_coordinator_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match=rf"{PATH_BLOCKED}.*spark\.pydelta\.coordinator"):
         write_delta(str(tmp_path / "t"), pa.table({"id": [1]}), configuration=MANAGED)
     with pytest.raises(TableNotFoundError):
         DeltaTable(str(tmp_path / "t"))
 
 
-def test_ordinary_tables_are_as_they_are_where_a_coordinator_is_named(tmp_path: Path, url: str) -> None:
+def test_coordinator_option_leaves_ordinary_tables_unchanged(tmp_path: Path, url: str) -> None:
     path = tmp_path / "plain"
     for number in range(3):
         write_delta(str(path), pa.table({"id": [number]}), mode="append", store=coordinated(path, url))
@@ -182,7 +182,7 @@ def test_commit_that_nobody_ratified_does_not_count(path: Path, url: str) -> Non
     assert append(path, url, 2) == 2
 
 
-def test_ledger_older_than_the_table_deletes_no_file_and_says_why(path: Path, url: str) -> None:
+def test_old_ledger_backup_deletes_no_file_and_says_why(path: Path, url: str) -> None:
     append(path, url, 1)
     with sqlite3.connect(url.removeprefix("sqlite://")) as ledger, sqlite3.connect(path.parent / "backup.db") as backup:
         ledger.backup(backup)
@@ -214,7 +214,7 @@ def test_newest_commit_that_was_published_and_lost_is_missed(path: Path, url: st
     assert append(path, url, 3) == 3 and rows_of(path, url) == [0, 1, 2, 3]
 
 
-def test_commit_that_is_ratified_behind_the_listing_is_not_missed(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_ratified_after_the_listing_is_not_missed(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store, listed = coordinated(path, url), CoordinatedStore.list_from
 
     def then_others_write(self: CoordinatedStore, *where: str) -> Iterator[ObjectInfo]:
@@ -230,7 +230,7 @@ def test_commit_that_is_ratified_behind_the_listing_is_not_missed(path: Path, ur
     assert DeltaTable(str(path), store=store).version == 1
 
 
-def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path, url: str) -> None:
+def test_place_of_a_deleted_table_must_be_forgotten_first(path: Path, url: str) -> None:
     shutil.rmtree(path)
     with pytest.raises(StorageError, match="forget"):
         write_delta(str(path), pa.table({"id": [1]}), store=coordinated(path, url), configuration=MANAGED)
@@ -241,7 +241,7 @@ def test_place_of_a_table_that_was_deleted_is_not_written_by_mistake(path: Path,
     assert rows_of(path, url) == [5]
 
 
-def test_only_checksums_of_coordinated_tables_are_durable_after_a_commit(
+def test_only_checksums_of_coordinated_tables_are_synced_to_disk(
     path: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []
@@ -257,7 +257,7 @@ def test_only_checksums_of_coordinated_tables_are_durable_after_a_commit(
     assert any(".json." in name for name in synced) and not any(".crc." in name for name in synced)
 
 
-def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(path: Path, url: str) -> None:
+def test_coordinator_forgets_a_deleted_table_but_no_existing_one(path: Path, url: str) -> None:
     coordination = coordination_of(coordinated(path, url))
     assert coordination is not None
     coordination.forget_deleted()
@@ -269,7 +269,7 @@ def test_table_that_was_deleted_is_forgotten_and_one_that_is_there_stays_known(p
     assert rows_of(path, url) == [5]
 
 
-def test_staged_commits_that_nobody_waits_for_go_with_the_old_log(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphan_staged_commits_are_deleted_with_the_old_log(path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = coordinated(path, url)
     with monkeypatch.context() as patched:
         without_publication(store, patched)
@@ -321,7 +321,7 @@ def test_table_that_has_left_is_not_taken_back_by_time_travel(path: Path, url: s
     assert restored.version and sorted(DeltaTable(str(path)).to_arrow()["id"].to_pylist()) == [0]
 
 
-def test_plain_table_in_the_place_of_one_that_was_deleted_is_refused(path: Path, url: str) -> None:
+def test_plain_table_at_the_place_of_a_deleted_one_is_refused(path: Path, url: str) -> None:
     shutil.rmtree(path)
     for number in range(3):
         write_delta(str(path), pa.table({"id": [number]}), mode="append")

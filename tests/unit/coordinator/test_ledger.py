@@ -57,7 +57,7 @@ def test_numbers_that_no_staged_commit_has_are_refused(numbers: tuple[Any, Any, 
 
 
 @pytest.mark.parametrize("version", ["2", 2.0, None, 3, 1, 2**63])
-def test_newest_version_that_is_not_that_of_the_newest_commits_is_refused(version: Any) -> None:
+def test_tail_refuses_a_version_other_than_its_newest_commit(version: Any) -> None:
     commits = [Ratified("/a", number, f"{number:020}.a.json", 1, 1) for number in (0, 1, 2)]
     for present in (commits[1:], commits[::2]):
         with pytest.raises(CorruptTableError, match="newest version of a table"):
@@ -85,7 +85,7 @@ def test_password_of_a_database_is_not_shown(postgres: str) -> None:
         "u:x@host:hush/db",
     ],
 )
-def test_postgresql_url_that_would_be_parsed_differently_is_refused_and_not_shown(rest: str) -> None:
+def test_ambiguous_postgresql_url_is_refused_and_not_shown(rest: str) -> None:
     with pytest.raises(InvalidOptionError, match="percent-encoded") as caught:
         open_ledger(f"postgresql://{rest}")
     assert "hush" not in "".join(traceback.format_exception(caught.value))
@@ -117,7 +117,7 @@ def test_change_that_the_database_refuses_is_no_commit(url: str) -> None:
         assert sql.run("SELECT moment FROM moments") == [(7,)]
 
 
-def test_rows_of_a_statement_are_its_own_however_early_others_are_answered(postgres: str) -> None:
+def test_statement_gets_its_rows_if_others_are_answered_early(postgres: str) -> None:
     """A notice makes the server send its data immediately; otherwise it would answer when the client waits for it."""
     ledger = open_ledger(postgres)
     assert isinstance(ledger, SqlLedger)
@@ -129,7 +129,7 @@ def test_rows_of_a_statement_are_its_own_however_early_others_are_answered(postg
             assert sql.run("SELECT ?::int", 10 + number) == [(10 + number,)]
 
 
-def test_writer_that_stands_still_with_the_lock_does_not_keep_others_for_ever(
+def test_stalled_writer_loses_the_lock_to_other_writers(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("delta_py.coordinator.postgres_ledger._STILL_SECONDS", 1)
@@ -146,7 +146,7 @@ def test_writer_that_stands_still_with_the_lock_does_not_keep_others_for_ever(
         assert statements.run("SELECT moment FROM moments WHERE moment = 99") == []
 
 
-def test_connection_notices_that_the_network_swallows_what_is_sent(postgres: str) -> None:
+def test_connection_has_keepalives_that_notice_a_dead_network(postgres: str) -> None:
     settings = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
     for url, expected_settings in ((postgres, settings), (f"{postgres}?keepalives_idle=7", {**settings, "keepalives_idle": "7"})):
         ledger = PostgresLedger(url)
@@ -188,7 +188,7 @@ def test_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         ("mysql://u:hush@host/db", "no coordinator has URLs of the scheme mysql"),
     ],
 )
-def test_url_of_no_ledger_is_refused_and_the_right_ones_are_named(url: str, why: str) -> None:
+def test_invalid_ledger_url_is_refused_and_right_ones_are_named(url: str, why: str) -> None:
     with pytest.raises(InvalidOptionError, match=rf"{why}.*sqlite:///path/of/file.db") as caught:
         open_ledger(url)
     assert "hush" not in str(caught.value)
@@ -198,7 +198,7 @@ def test_url_of_no_ledger_is_refused_and_the_right_ones_are_named(url: str, why:
     ("package", "url", "extra"),
     [("psycopg", "postgresql://127.0.0.1/none", "postgres"), ("boto3", "dynamodb://none", "s3")],
 )
-def test_package_that_is_missing_is_named_with_the_extra_that_has_it(
+def test_missing_package_is_named_with_the_extra_that_has_it(
     monkeypatch: pytest.MonkeyPatch, package: str, url: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)

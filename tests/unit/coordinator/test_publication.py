@@ -52,7 +52,7 @@ def wait_until(condition: object, seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-def test_commits_are_published_together_and_without_being_asked_for(
+def test_commits_are_published_together_in_the_background(
     path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publication.finish()
@@ -112,7 +112,7 @@ if sys.argv[3] == "killed":
 
 
 @pytest.mark.parametrize("end", ["ends", "killed"])
-def test_ending_process_publishes_its_commits_a_killed_one_leaves_them_to_the_next(
+def test_exit_publishes_commits_and_a_kill_leaves_them_to_others(
     path: Path, url: str, end: str
 ) -> None:
     process = subprocess.run([sys.executable, "-c", _APPEND, str(path), url, end], check=False)

@@ -141,7 +141,7 @@ def test_commit_that_is_published_while_its_table_is_looked_at(
 # ---------------------------------------------------------------- what is certain
 
 
-def test_tables_with_all_commits_published_are_read_and_committed_to_again(lost: str, url: str, a: Path, b: Path) -> None:
+def test_rebuild_of_published_tables_allows_new_commits(lost: str, url: str, a: Path, b: Path) -> None:
     append(a, lost, 1)
     transact(lost, [append_rows(str(a), pa.table({"id": [2]})), append_rows(str(b), pa.table({"id": [2]}))], token="order")
     identity = open_ledger(lost).identity
@@ -157,7 +157,7 @@ def test_tables_with_all_commits_published_are_read_and_committed_to_again(lost:
     check_works(url, a, b)
 
 
-def test_ratified_commits_that_are_not_published_are_told_by_their_checksums(
+def test_checksums_identify_ratified_unpublished_commits(
     lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -215,7 +215,7 @@ def test_transaction_that_lost_in_one_table_is_rejected_in_all(lost: str, url: s
     check_works(url, a, b)
 
 
-def test_transaction_that_was_not_staged_in_all_tables_is_rejected(lost: str, url: str, a: Path, b: Path) -> None:
+def test_transaction_without_all_staged_commits_is_rejected(lost: str, url: str, a: Path, b: Path) -> None:
     ids = [DeltaTable(str(path), store=coordinated(path, lost)).metadata.id for path in (a, b)]
     group = {"transactionId": "t", "participants": [{"tableId": table_id, "version": 1} for table_id in ids]}
     name = stage(a, 1, transactionGroup=group)
@@ -238,7 +238,7 @@ def test_drafts_of_transactions_that_were_under_way_are_rejected(lost: str, url:
     check_works(url, a)
 
 
-def test_attempt_at_another_version_than_the_one_that_was_ratified_is_rejected(
+def test_rebuild_rejects_a_commit_ratified_as_another_version(
     lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(a, lost, 1)
@@ -301,7 +301,7 @@ def test_commit_that_is_taken_brings_its_whole_transaction(url: str, a: Path, b:
     check_works(url, a, b)
 
 
-def test_commit_that_is_given_up_takes_its_whole_transaction_along(url: str, a: Path, b: Path, in_doubt: str) -> None:
+def test_rejected_commit_rejects_its_whole_transaction(url: str, a: Path, b: Path, in_doubt: str) -> None:
     report = rebuild(url, a, b, take={str(b): []})
     assert set(standings(report, a).values()) | set(standings(report, b).values()) == {"rejected"}
     assert (rows_of(a, url), rows_of(b, url)) == ([0], [0])
@@ -314,7 +314,7 @@ def test_table_that_was_not_named_is_said(url: str, a: Path, b: Path, in_doubt: 
     assert "also changed the tables with the ids" in finding(report, in_doubt).why
 
 
-def test_version_of_which_several_may_be_the_commit_is_decided_by_taking_one(
+def test_take_decides_between_candidates_for_one_version(
     lost: str, url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -391,7 +391,7 @@ def test_rebuilding_again_and_with_more_tables_ends_well(
     check_works(url, a, b)
 
 
-def test_transaction_missing_in_the_rebuilt_ledger_is_rejected_in_later_tables(
+def test_later_rebuild_rejects_a_transaction_missing_in_ledger(
     url: str, a: Path, b: Path, in_doubt: str
 ) -> None:
     rebuild(url, a, take={str(a): []})
@@ -400,7 +400,7 @@ def test_transaction_missing_in_the_rebuilt_ledger_is_rejected_in_later_tables(
     assert (rows_of(a, url), rows_of(b, url)) == ([0, 5], [0])
 
 
-def test_table_that_was_left_out_is_not_opened_at_what_is_published(url: str, a: Path, b: Path, in_doubt: str) -> None:
+def test_table_not_in_a_rebuild_is_not_opened_when_published(url: str, a: Path, b: Path, in_doubt: str) -> None:
     rebuild(url, a, take={str(a): [in_doubt]})
     for use in (lambda: rows_of(b, url), lambda: append(b, url, 2)):
         with pytest.raises(RatificationUnknownError, match="rebuild_ledger"):
@@ -450,7 +450,7 @@ def test_ledger_that_is_older_than_a_table_is_refused(lost: str, a: Path, tmp_pa
         rebuild(url, a)
 
 
-def test_process_that_has_the_lost_ledger_open_makes_no_table_known_to_an_empty_one(
+def test_process_of_a_lost_ledger_registers_nothing_in_a_new_one(
     lost: str, a: Path, b: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = open_ledger(lost)

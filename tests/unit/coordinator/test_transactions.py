@@ -192,7 +192,7 @@ def test_rows_that_were_read_are_held_against_others(url: str, a: Path, b: Path,
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
-def test_rows_that_a_delete_has_found_are_held_at_every_level_of_the_table(url: str, tmp_path: Path, isolation: str) -> None:
+def test_delete_conflicts_by_isolation_of_transaction_not_table(url: str, tmp_path: Path, isolation: str) -> None:
     """The first moves the ones from one table to the other; the second adds a one if the other table has none."""
     a, b = tmp_path / "from", tmp_path / "to"
     for path in (a, b):
@@ -214,7 +214,7 @@ def test_rows_that_a_delete_has_found_are_held_at_every_level_of_the_table(url: 
         assert (rows_of(a, url), rows_of(b, url)) == ([1, 1, 2], [0])
 
 
-def test_rows_that_an_overwrite_has_not_found_are_held_against_others(url: str, a: Path, b: Path) -> None:
+def test_overwrite_conflicts_with_new_rows_that_match_it(url: str, a: Path, b: Path) -> None:
     with DeltaTransaction(url) as tx:
         tx.overwrite(str(a), rows(), replace_where="id = 5")
         tx.append(str(b), rows())
@@ -230,7 +230,7 @@ def test_rows_that_an_overwrite_has_not_found_are_held_against_others(url: str, 
     check_tables(url, a, b)
 
 
-def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+def test_reads_by_another_path_spelling_conflict_with_others(url: str, a: Path, b: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(a)
     for first, second in ((a, link), (link, a)):
@@ -243,7 +243,7 @@ def test_rows_read_by_another_spelling_of_the_path_are_held_against_others(url: 
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3], [10])
 
 
-def test_versions_of_a_table_are_found_by_each_path_that_it_was_given_by(url: str, a: Path, b: Path, tmp_path: Path) -> None:
+def test_versions_are_listed_by_each_path_of_a_table(url: str, a: Path, b: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(a)
     spellings = [str(a), f"{a}/", f"file://{a}", str(tmp_path / "link")]
     with DeltaTransaction(url) as tx:
@@ -282,7 +282,7 @@ def test_several_commits_to_one_table_follow_others(url: str, a: Path, b: Path) 
     assert sorted(ids) == [0, 1, 2, 3]
 
 
-def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: str, tmp_path: Path) -> None:
+def test_delete_with_row_tracking_commits_after_an_append(url: str, tmp_path: Path) -> None:
     path = tmp_path / "both"
     create_coordinated(path, url, {"id": [1, 2, 3]}, delta__enableRowTracking="true", **VECTORS)
     with DeltaTransaction(url) as tx:
@@ -292,7 +292,7 @@ def test_rows_deleted_by_one_commit_to_a_table_with_row_ids_follow_others(url: s
     check_tables(url, path)
 
 
-def test_second_change_of_rows_with_row_ids_beside_another_writer_is_refused(url: str, a: Path, b: Path) -> None:
+def test_second_change_with_row_tracking_conflicts_with_append(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException, match="row tracking"), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
         tx.update(str(b), {"id": "id + 1"}, predicate="id = 11")
@@ -301,7 +301,7 @@ def test_second_change_of_rows_with_row_ids_beside_another_writer_is_refused(url
     check_tables(url, b)
 
 
-def test_files_and_commits_of_others_are_read_once_however_often_it_is_tried(
+def test_retries_read_files_and_commits_of_others_only_once(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner, moves = open_ledger(url), iter(range(50, 54))
@@ -355,7 +355,7 @@ def test_storage_that_fails_at_the_end_is_named(url: str, a: Path, b: Path) -> N
     check_tables(url, a, b)
 
 
-def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url: str, a: Path, b: Path) -> None:
+def test_delete_of_the_same_rows_conflicts_and_commits_nothing(url: str, a: Path, b: Path) -> None:
     with pytest.raises(DeltaConcurrentModificationException), DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
         tx.delete(str(a), "id = 1")
@@ -364,7 +364,7 @@ def test_same_rows_taken_by_another_are_a_conflict_and_nothing_is_committed(url:
     check_tables(url, a, b)
 
 
-def test_checkpoints_and_checksums_of_others_are_not_taken_for_own_versions(url: str, a: Path) -> None:
+def test_transaction_ignores_checkpoints_and_checksums_of_others(url: str, a: Path) -> None:
     for number in range(9):
         append(a, url, 10 + number)
     with DeltaTransaction(url) as tx:  # at version 9
@@ -429,7 +429,7 @@ def test_log_is_not_maintained_within_a_transaction(url: str, a: Path) -> None:
     assert sorted(file.name for file in (a / "_delta_log").glob("*.parquet")) == []
 
 
-def test_manifests_of_rows_that_are_not_committed_are_not_written(url: str, b: Path) -> None:
+def test_manifests_of_uncommitted_rows_are_not_written(url: str, b: Path) -> None:
     with DeltaTransaction(url) as tx:
         tx.append(str(b), rows(11))
         with pytest.raises(UnsupportedOperationError, match="GENERATE"):
@@ -438,7 +438,7 @@ def test_manifests_of_rows_that_are_not_committed_are_not_written(url: str, b: P
     assert not (b / "_symlink_format_manifest").exists()
 
 
-def test_lease_within_a_transaction_is_of_the_version_with_which_it_began(url: str, a: Path) -> None:
+def test_lease_in_a_transaction_protects_its_first_version(url: str, a: Path) -> None:
     append(a, url, 4)
     with DeltaTransaction(url) as tx:
         tx.append(str(a), rows(5))
@@ -449,7 +449,7 @@ def test_lease_within_a_transaction_is_of_the_version_with_which_it_began(url: s
         assert list((a / "_delta_log" / "_pydelta_leases").iterdir()) == []
 
 
-def test_table_is_restored_within_a_transaction_if_nobody_else_writes_it(url: str, a: Path, b: Path) -> None:
+def test_restore_in_a_transaction_conflicts_with_other_writers(url: str, a: Path, b: Path) -> None:
     append(a, url, 4)
     with DeltaTransaction(url) as tx:
         tx.append(str(a), rows(5))
@@ -465,7 +465,7 @@ def test_table_is_restored_within_a_transaction_if_nobody_else_writes_it(url: st
     assert (rows_of(a, url), rows_of(b, url)) == ([1, 2, 3, 6], [10, 11])
 
 
-def test_vacuum_leaves_the_files_of_a_restore_until_its_transaction_has_ended(url: str, a: Path, b: Path) -> None:
+def test_vacuum_keeps_files_of_a_restore_until_transaction_ends(url: str, a: Path, b: Path) -> None:
     write_delta(str(a), rows(4), mode="overwrite", store=coordinated(a, url))
     with DeltaTransaction(url) as tx:
         restore(tx.table(str(a)).snapshot.store, version=0)
@@ -486,7 +486,7 @@ def test_restore_that_fails_within_a_transaction_leaves_no_lease(url: str, a: Pa
 
 
 @pytest.mark.parametrize("is_restore", [False, True])
-def test_shallow_clone_gets_files_within_a_transaction_and_vacuum_knows(url: str, a: Path, b: Path, is_restore: bool) -> None:
+def test_vacuum_keeps_files_of_a_clone_made_in_a_transaction(url: str, a: Path, b: Path, is_restore: bool) -> None:
     if is_restore:
         shallow_clone(DeltaTable(str(a), store=coordinated(a, url)).snapshot, coordinated(b, url), replace_table=True)
         write_delta(str(b), rows(5), mode="overwrite", store=coordinated(b, url))
@@ -556,7 +556,7 @@ def test_transaction_without_changes_commits_nothing(url: str, a: Path) -> None:
     assert tx.versions == {} and versions(url, a) == [0]
 
 
-def test_transaction_that_the_ledger_ratifies_when_its_answer_was_given_up_stands(
+def test_transaction_stands_if_ratified_after_connection_loss(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DeltaTransaction(url) as tx:
@@ -591,7 +591,7 @@ def lost_and_given_up(url: str, *, is_ratified: bool, meanwhile: Callable[[], No
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "published", "followed"])
-def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
+def test_ratified_but_forgotten_transaction_stands(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
     def go_on() -> None:
@@ -616,7 +616,7 @@ def test_transaction_that_the_ledger_has_ratified_and_forgotten_stands(
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "others commit"])
-def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_trace(
+def test_forgotten_unratified_transaction_changes_no_table(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
     def go_on() -> None:
@@ -636,7 +636,7 @@ def test_transaction_that_the_ledger_has_forgotten_and_not_ratified_leaves_no_tr
     assert {path: staged(path) for path in (a, b)} == drafts, "what the ledger was to tell of is left, and nothing else"
 
 
-def test_transaction_that_others_are_always_before_leaves_no_trace(
+def test_contended_transaction_leaves_no_change(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = open_ledger(url)
@@ -657,7 +657,7 @@ def test_transaction_that_others_are_always_before_leaves_no_trace(
 
 
 @pytest.mark.parametrize("lost", ["commit", "table"])
-def test_transaction_with_an_unknown_outcome_keeps_its_staged_commits(
+def test_transaction_of_unknown_outcome_keeps_staged_commits(
     url: str, a: Path, b: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     staged_names: dict[Path, list[str]] = {}
@@ -678,7 +678,7 @@ def test_transaction_with_an_unknown_outcome_keeps_its_staged_commits(
     assert {path: staged(path) for path in (a, b)} == staged_names and [len(names) for names in staged_names.values()] == [2, 2]
 
 
-def test_commit_that_the_ledger_ratifies_when_its_answer_was_given_up_is_made_once(
+def test_commit_ratified_after_connection_loss_happens_once(
     url: str, a: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -749,7 +749,7 @@ def test_transaction_is_gone_on_with_by_its_identity(tmp_path: Path) -> None:
         DeltaTransaction(url, isolation="snapshot").resume(begun.identity)
 
 
-def test_transaction_that_is_gone_on_with_is_aborted_with_what_it_staged(tmp_path: Path) -> None:
+def test_abort_of_a_resumed_transaction_deletes_staged_commits(tmp_path: Path) -> None:
     url, path = ledger_url(tmp_path), tmp_path / "a"
     create_coordinated(path, url, {"id": [0]})
     begun = DeltaTransaction(url, isolation="snapshot").__enter__()

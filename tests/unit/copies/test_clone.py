@@ -94,7 +94,7 @@ def test_clone_replaces_only_when_asked(source: Snapshot, tmp_path: Path) -> Non
     assert len(DeltaTable(path).history()) == 3
 
 
-def test_clone_that_is_made_again_says_nothing_of_files_that_stay(source: Snapshot, tmp_path: Path) -> None:
+def test_repeated_clone_has_no_actions_for_files_that_stay(source: Snapshot, tmp_path: Path) -> None:
     """No commit may have an add and a remove of one logical file: they have no order."""
     target = open_store(str(tmp_path / "clone"))
     clone_table(source, target)
@@ -146,7 +146,7 @@ def test_clone_of_another_column_mapping_mode_is_refused(tmp_path: Path, before:
     assert ids(target) == [1, 2, 3]
 
 
-def test_clone_that_tracks_rows_of_a_source_that_does_not_gives_them_ids(tmp_path: Path) -> None:
+def test_clone_with_row_tracking_assigns_ids_to_source_rows(tmp_path: Path) -> None:
     path, target = str(tmp_path / "source"), open_store(str(tmp_path / "clone"))
     write_delta(path, ROWS)
     clone_table(Snapshot.load(open_store(path)), target, properties={"delta.enableRowTracking": "true"})

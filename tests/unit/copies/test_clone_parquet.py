@@ -122,7 +122,7 @@ def test_columns_are_those_of_all_files_and_widen(tmp_path: Path) -> None:
     assert dict(table.metadata.configuration) == {}
 
 
-def test_properties_of_the_source_stand_behind_those_of_the_statement(source: Path, tmp_path: Path) -> None:
+def test_statement_properties_override_those_of_the_source(source: Path, tmp_path: Path) -> None:
     request = ConvertRequest(DAY.partition_schema, configuration={"team": "a", "delta.appendOnly": "true"})
     clone(source, tmp_path / "clone", request, properties={"team": "b"})
     assert dict(DeltaTable(str(tmp_path / "clone")).metadata.configuration) == {"team": "b", "delta.appendOnly": "true"}
@@ -184,7 +184,7 @@ def test_clone_takes_the_place_of_a_table_only_when_asked(source: Path, tmp_path
     assert ids(target) == [1, 2, 3, 4]
 
 
-def test_clone_that_is_made_again_knows_files_that_were_written_over(source: Path, tmp_path: Path) -> None:
+def test_repeated_clone_notices_overwritten_files(source: Path, tmp_path: Path) -> None:
     """Their former rows are gone, so there is nothing to remove."""
     target, rows = tmp_path / "clone", {"id": pa.array([7, 8, 9], pa.int64())}
     clone(source, target)

@@ -111,7 +111,7 @@ def test_a_table_stays_as_it_is(tmp_path: Path) -> None:
     assert convert(LocalStore(str(tmp_path)), ConvertRequest()).version is None
 
 
-def test_a_table_that_another_writer_makes_meanwhile_stays_as_it_is(tmp_path: Path) -> None:
+def test_convert_keeps_a_table_that_another_writer_creates(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"id": [1]})
 
     def read(reading: FooterReading, files: pa.Table) -> pa.Table:
@@ -231,7 +231,7 @@ def test_files_that_a_stream_deleted_from_its_log_do_not_count(tmp_path: Path) -
         ({"0": ["file:///elsewhere/a.parquet"]}, "file:/elsewhere/a.parquet, which is not below"),
     ],
 )
-def test_a_stream_s_log_that_does_not_tell_what_counts_is_refused(
+def test_invalid_stream_log_of_a_directory_is_refused(
     tmp_path: Path, batches: dict[str, list[str] | str], part: str
 ) -> None:
     put(tmp_path, "a.parquet", {"id": [1]})
@@ -239,7 +239,7 @@ def test_a_stream_s_log_that_does_not_tell_what_counts_is_refused(
     refused(tmp_path, UnsupportedOperationError, "DELTA_OPERATION_NOT_SUPPORTED", "_spark_metadata", part)
 
 
-def test_files_that_a_stream_committed_and_that_are_gone_are_an_error(tmp_path: Path) -> None:
+def test_missing_files_of_a_stream_commit_are_an_error(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"id": [1]})
     stream_log(tmp_path, {"0": [f"file://{tmp_path}/a.parquet", f"file://{tmp_path}/b.parquet"]})
     refused(tmp_path, DeltaError, "DELTA_FILE_NOT_FOUND_DETAILED", "b.parquet")
@@ -260,7 +260,7 @@ def test_a_table_below_the_directory_is_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- partitions
 
 
-def test_partition_values_are_typed_and_written_as_writers_write_them(tmp_path: Path) -> None:
+def test_partition_values_are_typed_and_stored_as_by_writers(tmp_path: Path) -> None:
     put(tmp_path, "n=007/t=2024-05-01 10%3A00%3A00/s=a%2Fb%25 c/1.parquet", {"id": [1]})
     put(tmp_path, "N=__HIVE_DEFAULT_PARTITION__/t=2024-05-02/s=%5B/2.parquet", {"id": [2]})
     schema = pa.schema([("n", pa.int32()), ("t", pa.timestamp("us", "UTC")), ("s", pa.string())])
@@ -279,7 +279,7 @@ def test_directories_of_partitions_may_begin_with_an_underscore(tmp_path: Path) 
     assert rows(DeltaTable.convert(str(tmp_path), pa.schema([("_p", pa.int64())]))) == [{"id": 1, "_p": 1}]
 
 
-def test_partition_column_that_files_have_too_keeps_its_place_and_directory_value(tmp_path: Path) -> None:
+def test_partition_column_in_files_takes_the_directory_value(tmp_path: Path) -> None:
     put(tmp_path, "day=2024-05-01/a.parquet", {"day": ["other"], "id": [1]})
     table = DeltaTable.convert(str(tmp_path), DAY)
     assert table.to_arrow().to_pylist() == [{"day": date(2024, 5, 1), "id": 1}]
@@ -301,7 +301,7 @@ NUMBER = "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
         ("day=/a.parquet", DAY, "DELTA_ILLEGAL_OPTION", "day=/a.parquet has no value"),
     ],
 )
-def test_directories_that_are_not_the_partition_schema_s_are_refused(
+def test_directories_unlike_the_partition_schema_are_refused(
     tmp_path: Path, path: str, schema: pa.Schema | None, condition: str, part: str
 ) -> None:
     put(tmp_path, path, {"id": [1]})
@@ -445,7 +445,7 @@ def test_types_that_are_stored_alike_are_joined(tmp_path: Path, types: list[pa.D
         ([pa.date32(), pa.timestamp("us")], "timestamp_ntz", [("date", "timestamp_ntz")]),
     ],
 )
-def test_types_that_widen_without_loss_are_widened_by_the_feature(
+def test_lossless_types_are_widened_by_the_feature(
     tmp_path: Path, types: list[pa.DataType], becomes: str, changes: list[tuple[str, str]]
 ) -> None:
     if pa.date32() in types:
@@ -530,7 +530,7 @@ def test_statistics_come_from_footers_over_all_row_groups(tmp_path: Path) -> Non
     assert (stats["minValues"], stats["maxValues"]) == (low, high)
 
 
-def test_only_table_columns_get_statistics_from_footers_read_again(tmp_path: Path) -> None:
+def test_footer_statistics_are_read_again_for_table_columns_only(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"id": [1], "x": [1]})
     put(tmp_path, "b.parquet", {"x": [2], "y": [2], "id": [2]})
     table = DeltaTable.convert(str(tmp_path), configuration={"delta.dataSkippingStatsColumns": "id,y"})

@@ -182,7 +182,7 @@ def test_clone_of_an_older_version_and_back(source: ObjectStore, target: ObjectS
     assert ids(target) == [1, 2, 4]
 
 
-def test_clone_of_a_shallow_clone_copies_files_from_where_they_are(
+def test_deep_clone_of_a_shallow_clone_copies_the_source_files(
     source: ObjectStore, target: ObjectStore, tmp_path: Path
 ) -> None:
     shallow = open_store(str(tmp_path / "shallow"))
@@ -286,7 +286,7 @@ def test_copies_that_vanish_before_the_commit_are_an_error(source: ObjectStore, 
     assert tracked(target) == tracked(source)
 
 
-def test_rows_that_others_append_to_the_target_meanwhile_are_not_lost(source: ObjectStore, target: ObjectStore) -> None:
+def test_deep_clone_conflicts_with_an_append_to_its_target(source: ObjectStore, target: ObjectStore) -> None:
     clone(source, target, version=0)
 
     def append_too(source: ObjectStore, target: ObjectStore, copies: Any) -> None:
@@ -351,7 +351,7 @@ def test_clone_is_what_the_source_is_whatever_happened_before(steps: list[str], 
     assert clone(source, target, replace_table=True)[1] == 0
 
 
-def test_clone_again_gives_the_ids_back_that_its_target_has_dropped(source: ObjectStore, target: ObjectStore) -> None:
+def test_repeated_clone_restores_row_ids_that_its_target_dropped(source: ObjectStore, target: ObjectStore) -> None:
     clone(source, target)
     drop_feature(target, "rowTracking")
     write_delta(target.root, NONE, mode="overwrite", replace_where="id = 4")

@@ -90,7 +90,7 @@ def test_restore_brings_deleted_rows_back(tmp_path: Path) -> None:
         assert ids(store) == expected
 
 
-def test_restore_to_a_version_with_an_unknown_feature_is_refused_by_its_name() -> None:
+def test_restore_to_unknown_feature_is_refused_by_name() -> None:
     table = TableBuilder(MemoryStore())
     protocol_fields = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", "invariants"]}
     table.commit(
@@ -206,7 +206,7 @@ def test_restore_never_counts_down(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda table: table.alter.rename_column("id", "key"), lambda table: unmapped(table)])
-def test_restore_never_counts_down_whatever_the_columns_were_called_since(
+def test_restore_never_lowers_identity_marks_of_renamed_columns(
     tmp_path: Path, change: Callable[[DeltaTable], object]
 ) -> None:
     store = open_store(str(tmp_path))
@@ -226,7 +226,7 @@ def unmapped(table: DeltaTable) -> int:
     return table.alter.unset_table_properties(["delta.columnMapping.mode"])
 
 
-def test_files_without_statistics_in_the_checkpoint_are_restored_with_row_counts(tmp_path: Path) -> None:
+def test_restore_adds_row_counts_if_checkpoint_lacks_statistics(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = {
         "delta.enableRowTracking": "true",
@@ -356,7 +356,7 @@ def with_ids(path: Path, **properties: str) -> ObjectStore:
     return open_store(str(path))
 
 
-def test_restore_of_a_version_before_row_tracking_was_dropped_gives_the_ids_back(tmp_path: Path) -> None:
+def test_restore_before_drop_of_row_tracking_restores_row_ids(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
     before = {file["path"]: file["base_row_id"] for file in Snapshot.load(store).files().to_pylist()}
     drop_feature(store, "rowTracking")
@@ -370,7 +370,7 @@ def test_restore_of_a_version_before_row_tracking_was_dropped_gives_the_ids_back
     Snapshot.load(store).check_integrity()
 
 
-def test_files_that_stay_and_get_their_ids_back_are_no_change_of_rows(tmp_path: Path) -> None:
+def test_restore_that_only_restores_row_ids_changes_no_rows(tmp_path: Path) -> None:
     store = with_ids(tmp_path, delta__enableChangeDataFeed="true")
     drop_feature(store, "rowTracking")
     result = restore(store, version=1)
@@ -378,7 +378,7 @@ def test_files_that_stay_and_get_their_ids_back_are_no_change_of_rows(tmp_path: 
     assert DeltaTable(store.root).changes(starting_version=result.version).read_all().num_rows == 0
 
 
-def test_restore_over_other_ids_of_the_same_files_gives_no_id_twice(tmp_path: Path) -> None:
+def test_restore_over_other_ids_of_the_files_repeats_no_id(tmp_path: Path) -> None:
     store = with_ids(tmp_path, delta__enableDeletionVectors="true")
     DeltaTable(store.root).delete("id = 2")
     drop_feature(store, "rowTracking")
@@ -393,7 +393,7 @@ def test_restore_over_other_ids_of_the_same_files_gives_no_id_twice(tmp_path: Pa
     assert (id_spans(store), ids(store)) == ([(0, 4), (5, 7)], list(range(8)))
 
 
-def test_restore_of_a_version_without_ids_leaves_those_that_files_have(tmp_path: Path) -> None:
+def test_restore_of_version_without_ids_keeps_ids_of_files(tmp_path: Path) -> None:
     write_delta(str(tmp_path), rows(0, 1, 2))
     write_delta(str(tmp_path), rows(3, 4), mode="append")
     store = open_store(str(tmp_path))
@@ -406,7 +406,7 @@ def test_restore_of_a_version_without_ids_leaves_those_that_files_have(tmp_path:
     assert len(id_spans(store)) == 2
 
 
-def test_restore_of_a_version_in_which_some_files_had_ids_gives_no_id_twice(tmp_path: Path) -> None:
+def test_restore_to_a_version_with_partial_ids_repeats_no_id(tmp_path: Path) -> None:
     """A DROP FEATURE died, was completed, and row tracking was enabled again since."""
     store = with_ids(tmp_path)
     set_internal(store, {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
@@ -433,7 +433,7 @@ def lose_mark(store: ObjectStore) -> None:
     assert "delta.rowTracking" not in Snapshot.load(store).domain_metadata()
 
 
-def test_restore_and_appends_go_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
+def test_restore_assigns_ids_above_files_if_the_mark_is_lost(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
     write_delta(store.root, rows(8), mode="overwrite")
     lose_mark(store)
@@ -441,14 +441,14 @@ def test_restore_and_appends_go_on_above_files_of_a_table_that_lost_its_mark(tmp
     assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7)], 8)
 
 
-def test_append_goes_on_above_files_of_a_table_that_lost_its_mark(tmp_path: Path) -> None:
+def test_append_without_a_mark_assigns_ids_above_existing_files(tmp_path: Path) -> None:
     store = with_ids(tmp_path)
     lose_mark(store)
     write_delta(store.root, rows(8), mode="append")
     assert (id_spans(store), id_mark(store)) == ([(0, 4), (5, 7), (8, 8)], 8)
 
 
-def test_restore_of_a_version_before_a_backfill_leaves_the_ids_that_it_gave(tmp_path: Path) -> None:
+def test_restore_before_a_backfill_keeps_the_backfilled_ids(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     write_delta(store.root, rows(1, 2), mode="append")
     add_feature(store, "rowTracking")

@@ -59,7 +59,7 @@ def committed(version: int) -> list[tuple[str, str]]:
     return [("put_if_absent", named(version, "json")), ("put_if_absent", named(version, "crc"))]
 
 
-def test_append_reads_what_is_new_and_writes_file_commit_and_checksum(store: MemoryStore) -> None:
+def test_append_reads_new_log_and_writes_data_commit_checksum(store: MemoryStore) -> None:
     assert append(store) == [*opened(2), *WRITTEN, *committed(3)]
     Snapshot.load(store).check_integrity()
 

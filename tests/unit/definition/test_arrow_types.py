@@ -278,7 +278,7 @@ IN_ARRAY = OBJECTS.select(pl.col("c").reshape((2, 1)))
 
 
 @pytest.mark.parametrize("frame", [OBJECTS, Derived(OBJECTS), IN_ARRAY], ids=["frame", "derived", "array"])
-def test_python_objects_of_polars_are_refused_wherever_data_comes_in(tmp_path: Path, frame: pl.DataFrame) -> None:
+def test_polars_python_objects_are_refused_by_every_write(tmp_path: Path, frame: pl.DataFrame) -> None:
     path = str(tmp_path)
     write_delta(path, pa.table({"c": pa.array([b"addresses"])}))
     for write in (
@@ -308,7 +308,7 @@ TIMES = pd.DataFrame({"t": pd.date_range("2024-01-01", "2024-01-02", periods=8, 
 SECOND = dt.datetime(2024, 1, 1, 3, 25, 42, 857142)
 
 
-def test_nanoseconds_are_refused_with_the_value_and_what_truncates(tmp_path: Path) -> None:
+def test_nanoseconds_are_refused_naming_value_and_options(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatchError, match=r"Column t .*2024-01-01 03:25:42\.857142857 has nanoseconds") as caught:
         write_delta(str(tmp_path / "t"), TIMES)
     assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"

@@ -42,7 +42,7 @@ def told(path: str) -> tuple[str, dict[str, str]]:
     return row["operation"], dict(row["operationParameters"])
 
 
-def test_a_plain_table_becomes_clustered_then_by_others_then_by_none(path: str) -> None:
+def test_cluster_by_changes_from_none_to_columns_and_back(path: str) -> None:
     write_delta(path, ROWS)
     assert DeltaTable(path).cluster_by(["day", "at.zip"]) == 1
     table = DeltaTable(path)
@@ -61,7 +61,7 @@ def test_a_plain_table_becomes_clustered_then_by_others_then_by_none(path: str) 
     assert DeltaTable(path).to_arrow().sort_by("id")["id"].to_pylist() == list(range(40))
 
 
-def test_none_of_a_table_that_was_never_clustered_changes_nothing(path: str) -> None:
+def test_cluster_by_none_changes_nothing_on_a_plain_table(path: str) -> None:
     write_delta(path, ROWS)
     assert DeltaTable(path).cluster_by([]) == 0
     assert DeltaTable(path).protocol.writer_features is None
@@ -110,7 +110,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert DeltaTable(path).version == 0
 
 
-def test_a_new_table_is_not_clustered_by_columns_without_statistics(path: str) -> None:
+def test_new_table_cannot_cluster_by_columns_without_statistics(path: str) -> None:
     with pytest.raises(SchemaMismatchError, match=r"DELTA_CLUSTERING_COLUMN_MISSING_STATS.*late"):
         write_delta(path, ROWS, cluster_by=["late"], configuration={"delta.dataSkippingNumIndexedCols": "2"})
     assert not Path(path).exists()

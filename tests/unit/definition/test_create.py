@@ -44,7 +44,7 @@ def protocol_of(schema: StructType = SCHEMA, **configuration: str) -> tuple[int,
 BASE = {"appendOnly", "invariants"}
 
 
-def test_define_table_plain_schema_needs_only_the_oldest_protocol() -> None:
+def test_define_table_of_plain_schema_needs_the_oldest_protocol() -> None:
     definition = define_table(SCHEMA, partition_by=["DAY"], name="n", description="d", configuration={"my.key": "v"})
     assert protocol_of() == (1, 2, None, None)
     metadata = definition.metadata
@@ -77,17 +77,17 @@ def test_define_table_property_brings_the_features_it_needs(configuration: dict[
     assert protocol_of(**configuration) == expected
 
 
-def test_define_table_timestamp_without_zone_at_any_depth_needs_its_feature() -> None:
+def test_define_table_nested_timestamp_ntz_needs_its_feature() -> None:
     schema = StructType((StructField("m", MapType(STRING, ArrayType(TIMESTAMP_NTZ))),))
     assert protocol_of(schema) == (3, 7, {"timestampNtz"}, BASE | {"timestampNtz"})
 
 
-def test_define_table_properties_are_stored_in_their_known_spelling() -> None:
+def test_define_table_stores_properties_in_known_spelling() -> None:
     definition = define_table(SCHEMA, configuration={"DELTA.appendonly": "TRUE", "delta.feature.deletionVectors": "enabled"})
     assert dict(definition.metadata.configuration) == {"delta.appendOnly": "TRUE"}
 
 
-def test_define_table_column_mapping_gives_every_field_an_id_and_a_physical_name() -> None:
+def test_define_table_mapping_gives_ids_and_physical_names() -> None:
     spaced = StructType((StructField("a b", LONG), StructField("s", StructType((StructField("c=d", LONG),)))))
     definition = define_table(spaced, partition_by=["a b"], configuration={"delta.columnMapping.mode": "id"})
     fields = [definition.config.schema.fields[0], definition.config.schema.fields[1]]

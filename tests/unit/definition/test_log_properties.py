@@ -83,7 +83,7 @@ def check_times(store: ObjectStore) -> None:
 
 @REPLACEMENTS
 @pytest.mark.parametrize("options", [{}, {"delta__enableInCommitTimestamps": "true"}], ids=["unasked", "asked"])
-def test_replaced_coordinated_table_says_since_when_its_commits_are_stamped(
+def test_replaced_coordinated_table_keeps_timestamp_enablement(
     tmp_path: Path, replacement: Callable[..., None], options: dict[str, str]
 ) -> None:
     path, url = tmp_path / "t", ledger_url(tmp_path)
@@ -99,7 +99,7 @@ def test_replaced_coordinated_table_says_since_when_its_commits_are_stamped(
 
 
 @REPLACEMENTS
-def test_replacement_that_adds_a_coordinator_starts_in_commit_timestamps(
+def test_replacement_with_coordinator_starts_commit_timestamps(
     tmp_path: Path, replacement: Callable[..., None]
 ) -> None:
     path, url = tmp_path / "t", ledger_url(tmp_path)
@@ -114,7 +114,7 @@ def test_replacement_that_adds_a_coordinator_starts_in_commit_timestamps(
 
 
 @REPLACEMENTS
-def test_replacement_that_asks_for_timestamps_keeps_since_when_they_are_there(
+def test_replacement_keeps_existing_timestamp_enablement(
     tmp_path: Path, replacement: Callable[..., None]
 ) -> None:
     store = open_store(str(tmp_path / "t"))

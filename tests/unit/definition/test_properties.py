@@ -85,7 +85,7 @@ def test_properties_are_just_those_of_delta() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - ICEBERG))
-def test_properties_are_taken_or_refused_by_name_for_new_tables_and_present_ones(store: ObjectStore, name: str) -> None:
+def test_property_is_accepted_or_refused_on_create_and_alter(store: ObjectStore, name: str) -> None:
     is_taken = PROPERTIES[name].treatment in (Treatment.HONOURED, Treatment.WITHOUT_EFFECT)
     configuration = {name.upper(): value_of(name)}
     for act in (lambda: define_table(SCHEMA, configuration=configuration), lambda: set_properties(store, configuration)):
@@ -108,7 +108,7 @@ def test_properties_are_taken_or_refused_by_name_for_new_tables_and_present_ones
         ("delta.noSuchThing", "true", "DELTA_UNKNOWN_CONFIGURATION"),
     ],
 )
-def test_properties_that_are_refused_have_the_conditions_of_the_reference(name: str, value: str, condition: str) -> None:
+def test_refused_property_has_the_condition_of_delta_spark(name: str, value: str, condition: str) -> None:
     with pytest.raises(DeltaError) as caught:
         split_configuration({name: value})
     assert caught.value.error_class == condition
@@ -129,7 +129,7 @@ def test_properties_that_are_refused_have_the_conditions_of_the_reference(name: 
         ("delta.checkpointPolicy", "v3"),
     ],
 )
-def test_properties_with_invalid_values_are_refused_before_a_write_uses_them(name: str, value: str) -> None:
+def test_invalid_property_value_is_refused_at_definition(name: str, value: str) -> None:
     with pytest.raises(InvalidOptionError, match=re.escape(f"{name} is {value!r}; it must be ")):
         split_configuration({name: value})
 
@@ -164,7 +164,7 @@ def test_former_name_of_the_change_data_feed_turns_it_on(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "2.12.0"])
-def test_parquet_format_version_says_how_pages_of_data_and_checkpoints_are_written(tmp_path: Path, version: str) -> None:
+def test_parquet_version_sets_pages_of_data_and_checkpoints(tmp_path: Path, version: str) -> None:
     configuration = {"delta.parquet.format.version": version, "delta.parquet.compression.codec": "snappy"}
     write_delta(str(tmp_path), ROWS, configuration=configuration)
     checkpoint(Snapshot.load(open_store(str(tmp_path))))
@@ -185,7 +185,7 @@ def has_second_pages(path: Path) -> bool:
     return kind == 6
 
 
-def test_random_prefixes_take_the_place_of_directories_of_partitions(tmp_path: Path) -> None:
+def test_random_prefixes_replace_partition_directories(tmp_path: Path) -> None:
     configuration = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "3"}
     write_delta(str(tmp_path), ROWS, partition_by=["day"], configuration=configuration)
     paths = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.parquet")]
@@ -193,7 +193,7 @@ def test_random_prefixes_take_the_place_of_directories_of_partitions(tmp_path: P
     assert DeltaTable(str(tmp_path)).to_arrow().sort_by("id") == ROWS
 
 
-def test_partition_columns_are_written_into_files_where_the_property_says_so(tmp_path: Path) -> None:
+def test_property_writes_partition_columns_into_files(tmp_path: Path) -> None:
     for value, columns in (("true", ["id", "day"]), ("false", ["id"])):
         path = tmp_path / value
         write_delta(str(path), ROWS, partition_by=["day"], configuration={"delta.writePartitionColumnsToParquet": value})
@@ -201,7 +201,7 @@ def test_partition_columns_are_written_into_files_where_the_property_says_so(tmp
         assert DeltaTable(str(path)).to_arrow().sort_by("id") == ROWS
 
 
-def test_table_with_metadata_of_other_formats_is_read_and_written_only_without_them(store: ObjectStore) -> None:
+def test_universal_format_blocks_writes_not_reads_until_unset(store: ObjectStore) -> None:
     snapshot = Snapshot.load(store)
     configuration = {"delta.universalFormat.enabledFormats": "iceberg"}
     action = {"metaData": {**snapshot.metadata.to_json(), "configuration": configuration}}
@@ -233,14 +233,14 @@ def test_default_of_a_property_means_what_the_property_means(name: str) -> None:
     }
 
 
-def test_property_that_is_named_outweighs_its_default_whatever_its_case() -> None:
+def test_named_property_overrides_its_default_in_any_case() -> None:
     defaults = {"delta.appendOnly": "true", "delta.feature.deletionVectors": "supported", "delta.checkpointInterval": "20"}
     definition = define_table(SCHEMA, configuration={"DELTA.APPENDONLY": "false"}, defaults=defaults)
     assert dict(definition.metadata.configuration) == {"delta.appendOnly": "false", "delta.checkpointInterval": "20"}
     assert "deletionVectors" in definition.config.features
 
 
-def test_ignored_defaults_are_those_of_the_protocol_and_the_property_is_not_kept() -> None:
+def test_ignore_protocol_defaults_applies_and_is_not_stored() -> None:
     defaults = {
         "delta.minReaderVersion": "3",
         "delta.minWriterVersion": "7",

@@ -154,7 +154,7 @@ def test_table_that_gets_more_has_the_least_protocol(
 
 
 @pytest.mark.parametrize(("start", "features", "expected"), DROPPED)
-def test_table_that_loses_features_goes_back_to_the_least_protocol(
+def test_drop_of_features_lowers_the_protocol_to_the_least(
     tmp_path: Path, start: Mapping[str, str], features: Sequence[str], expected: Told
 ) -> None:
     store = make(tmp_path, start)

@@ -109,7 +109,7 @@ def test_build_table_joins_a_table_that_is_alike(tmp_path: Path) -> None:
     assert Snapshot.load(store).version == 0
 
 
-def test_build_table_without_columns_makes_one_that_gets_them_later(tmp_path: Path) -> None:
+def test_build_table_without_columns_accepts_columns_later(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     assert build_table(store, "create", empty({"team": "b", "delta.columnMapping.mode": "name"})) == 0
     snapshot = Snapshot.load(store)

@@ -104,7 +104,7 @@ def test_operand_beside_a_null_is_not_evaluated() -> None:
     assert run("(1 div z) / n", rows) == [None, 1.0]
 
 
-def test_constant_that_fails_is_no_error_for_rows_that_do_not_ask() -> None:
+def test_failing_constant_is_no_error_for_rows_that_skip_it() -> None:
     assert run("if(i is null, 1, cast('x' as int))", NUMBERS.slice(3)) == [1]
     assert fails("if(i is null, 1, cast('x' as int))", NUMBERS) == "CAST_INVALID_INPUT"
     assert run("coalesce(i, cast('x' as int))", NUMBERS.slice(0, 3)) == [1, 0, -7]
@@ -222,7 +222,7 @@ def test_clock_and_calendar_are_the_sessions() -> None:
     assert run("date_trunc('DAY', ts) = '2024-03-31'", rows, "Europe/Berlin") == [True, True]
 
 
-def test_wall_clock_in_a_gap_moves_on_and_in_an_overlap_is_the_earlier() -> None:
+def test_wall_clock_in_a_gap_moves_on_and_overlap_takes_earlier() -> None:
     rows = batch(s=pa.array(["2024-03-31 02:30:00", "2024-10-27 02:30:00"]))
     expected = [
         datetime.datetime(2024, 3, 31, 1, 30, tzinfo=datetime.UTC),
@@ -268,7 +268,7 @@ def test_sliced_batches_give_the_values_of_their_rows() -> None:
         assert run(sql, full_batch.slice(1, 3)) == run(sql, full_batch)[1:4]
 
 
-def test_hand_made_trees_of_mixed_types_are_compared_as_spark_does() -> None:
+def test_trees_of_mixed_types_are_compared_as_in_spark() -> None:
     rows = batch(i=pa.array([1, 2], pa.int32()), s=pa.array(["1", "x"]))
     assert evaluate(Comparison("=", Column(("i",)), Literal(1, LONG)), rows).to_pylist() == [True, False]
     assert evaluate(Comparison("<", Column(("i",)), Literal(Decimal("1.5"), DecimalType(2, 1))), rows).to_pylist() == [
@@ -282,7 +282,7 @@ def test_hand_made_trees_of_mixed_types_are_compared_as_spark_does() -> None:
         evaluate(Comparison("=", Column(("s",)), Literal(1, LONG)), rows)
 
 
-def test_what_cannot_be_evaluated_is_told_beforehand_and_raises_by_name() -> None:
+def test_unsupported_expression_is_detected_and_named() -> None:
     schema = from_arrow_schema(NUMBERS.schema)
     unknown = Call("frobnicate", (Column(("i",)),))
     clock = Call("current_date", ())

@@ -324,7 +324,7 @@ def test_times_through_functions_that_keep_order(sql: str, zone: str, expected: 
 
 
 @pytest.mark.parametrize("sql", ["date_trunc('{}', ts) is null", "date_trunc('{}', ts) <=> null"])
-def test_function_that_makes_values_null_may_have_nulls_where_its_column_has_none(sql: str) -> None:
+def test_function_with_null_results_keeps_files_without_nulls(sql: str) -> None:
     file_stats = stats("ts", [(instant("2024-03-01 00:00:00"), instant("2024-03-02 00:00:00"))], nulls=[0])
     assert kept(sql.format("month"), file_stats) == [False]
     assert kept(sql.format("nothing"), file_stats) == [True]
@@ -342,7 +342,7 @@ def test_dates_and_decimals() -> None:
     assert kept("m <= 10", amounts) == [True, True]
 
 
-def test_last_day_of_four_digit_years_does_not_rule_out_what_is_after() -> None:
+def test_last_four_digit_day_does_not_exclude_later_values() -> None:
     first, before, last = day("2024-01-01"), day("9999-12-30"), day("9999-12-31")
     days = stats("t", [(first, last), (first, before), (last, last)])
     assert kept("t > date'9999-12-31'", days) == [True, False, True]
@@ -352,7 +352,7 @@ def test_last_day_of_four_digit_years_does_not_rule_out_what_is_after() -> None:
     assert kept("ts > timestamp'9999-12-31 23:59:59.999999Z'", times) == [True, False]
 
 
-def test_first_day_of_four_digit_years_does_not_rule_out_what_is_before() -> None:
+def test_first_four_digit_day_does_not_exclude_earlier_values() -> None:
     file_stats = stats("t", [(day("0001-01-01"), day("2024-01-01")), (day("0001-01-02"), day("2024-01-01"))])
     assert kept("t < date'0001-01-01'", file_stats) == [True, False]
 
@@ -397,7 +397,7 @@ def test_partition_values_decide_exactly(sql: str, expected: list[bool]) -> None
     assert kept(sql, unknown_stats(4), PARTITIONS) == expected
 
 
-def test_partition_value_that_an_expression_refuses_keeps_all_files() -> None:
+def test_failing_expression_on_partition_values_keeps_all_files() -> None:
     assert kept("10 / q > 6", unknown_stats(4), PARTITIONS) == [True, True, True, True]
 
 
@@ -410,7 +410,7 @@ def test_partition_and_data_columns_together() -> None:
     assert kept("q = i - 10", file_stats, PARTITIONS) == [False, False, False, False]
 
 
-def test_dictionary_encoded_and_chunked_partition_values_are_accepted() -> None:
+def test_dictionary_and_chunked_partition_values_are_accepted() -> None:
     encoded = PARTITIONS["p",].dictionary_encode()
     assert kept("p = 'a'", unknown_stats(4), {("p",): encoded}) == [True, False, False, False]
     chunked = pa.chunked_array([PARTITIONS["p",].slice(0, 1), PARTITIONS["p",].slice(1)])
@@ -430,7 +430,7 @@ def test_exactness_is_claimed_only_for_what_cannot_fail() -> None:
     assert not exact("true")
 
 
-def test_exact_predicate_that_fails_after_all_raises_and_does_not_guess() -> None:
+def test_failing_exact_predicate_raises_and_does_not_guess() -> None:
     predicate = Comparison("=", Column(("p",)), Literal(1, INTEGER))  # text compared with a number: cast row by row
     assert is_exact_on_partitions(predicate, frozenset({("p",)}))
     with pytest.raises(ExpressionError):
@@ -451,7 +451,7 @@ def test_columns_with_stats_are_those_that_can_rule_out_files() -> None:
     assert columns("coalesce(i, 0) = 1 or y") == {"y"}
 
 
-def test_column_of_unknown_type_is_ruled_out_by_null_counts_alone() -> None:
+def test_column_of_unknown_type_is_skipped_only_by_null_counts() -> None:
     file_stats = FileStats(2, pa.array([3, 3]), pa.array([True, True]), null_count={("raw",): pa.array([3, 0])})
     raw = Column(("raw",))
     assert keep_mask(Comparison("=", raw, Literal(b"x", STRING)), file_stats, {}).to_pylist() == [False, True]

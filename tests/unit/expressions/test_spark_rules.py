@@ -73,7 +73,7 @@ SCHEMA = StructType(
         ("struct(s.x).col1", "(system.builtin.`struct`(`s`.`X`)).`col1`"),
     ],
 )
-def test_expression_is_printed_with_its_built_ins_columns_and_parentheses(sql: str, printed: str | None) -> None:
+def test_expression_prints_qualified_builtins_and_parentheses(sql: str, printed: str | None) -> None:
     text_of_rule = checked_sql(sql, SCHEMA).text
     assert printed is None or text_of_rule == printed
 
@@ -82,7 +82,7 @@ def test_columns_are_told_in_the_schemas_spelling() -> None:
     assert checked_sql("hash(NAME, S.x) = hash(s.hash, Name)", SCHEMA).columns == (("Name",), ("s", "X"), ("s", "hash"))
 
 
-def test_operand_that_is_needed_for_each_of_many_patterns_is_refused_in_no_time() -> None:
+def test_operand_repeated_for_many_patterns_is_refused_quickly() -> None:
     sql = "name"
     for _ in range(25):
         sql = f"if({sql} like any ('a', 'b', 'c'), 'a', 'b')"
@@ -171,7 +171,7 @@ def test_everything_else_is_refused(sql: str) -> None:
         checked_sql(sql, SCHEMA)
 
 
-def test_what_is_printed_has_no_quote_backslash_or_variable_but_where_it_is_meant() -> None:
+def test_printed_expression_has_no_unsafe_quote_or_variable() -> None:
     """Whatever the text, no part of it can end a literal, or be replaced by Spark's parser."""
     hostile = "concat('a\\'', r'\\', \"'\", '${x}', 'b') || `we``ird` || x'00' || date'2020-01-01 00:00'"
     printed = checked_sql(hostile, SCHEMA).text
@@ -185,7 +185,7 @@ def test_type_names_do_not_depend_on_the_session() -> None:
         spark_type_name(ArrayType(LONG))
 
 
-def test_list_has_nothing_that_runs_code_or_depends_on_more_than_its_arguments() -> None:
+def test_builtins_run_no_code_and_depend_only_on_arguments() -> None:
     forbidden = """
         reflect java_method try_reflect input_file_name input_file_block_start input_file_block_length rand randn random randstr
         uniform uuid shuffle monotonically_increasing_id spark_partition_id current_user session_user user current_catalog
@@ -196,7 +196,7 @@ def test_list_has_nothing_that_runs_code_or_depends_on_more_than_its_arguments()
     assert sorted(BUILT_INS & set(forbidden.split())) == []
 
 
-def test_what_the_gate_evaluates_may_stand_beside_a_function_of_sparks() -> None:
+def test_functions_of_the_evaluator_are_also_spark_builtins() -> None:
     """A rule that needs Spark for one function still has the others; those of the clock are no functions for rules."""
     here_only = {"element", "get_field", "parse_date", "parse_timestamp", "try_parse_timestamp", "timestamp_in_zone"}
     clock = {"current_date", "current_timestamp", "current_timezone", "localtimestamp", "curdate", "now"}
@@ -227,7 +227,7 @@ def test_table_of_our_own_functions_does_not_grow() -> None:
         ("current_database()", "system.builtin.`current_database`()"),
     ],
 )
-def test_default_is_of_built_ins_and_may_ask_the_clock_and_the_session(sql: str, printed: str) -> None:
+def test_default_may_use_builtins_the_clock_and_the_session(sql: str, printed: str) -> None:
     assert checked_default(sql) == printed
 
 

@@ -48,7 +48,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("what", LARGE)
-def test_text_that_grows_beyond_all_measure_is_refused_before_it_is_made(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_text_is_refused_before_it_is_built(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_py.expressions.evaluate.MOST_BYTES", 2**24)
     tracemalloc.start()
     with pytest.raises(ExpressionError, match="so many are not made") as caught:
@@ -67,7 +67,7 @@ def test_texts_of_usual_length_are_filled_and_repeated() -> None:
     assert values("crc32(cast(repeat(s, 1000) as binary))")[1] == zlib.crc32(b"bcd" * 1000)
 
 
-def test_value_in_each_row_is_refused_where_all_rows_together_are_too_long() -> None:
+def test_repeated_value_is_refused_if_all_rows_are_too_long() -> None:
     assert in_each_row(pa.scalar("ab"), 3).to_pylist() == ["ab"] * 3
     with pytest.raises(ExpressionError, match="so many are not made"):
         in_each_row(pa.scalar("x" * 2**20), 10_000)

@@ -128,7 +128,7 @@ def test_files_that_came_later_are_read_until_refresh(path: str) -> None:
     assert DeltaTable(path).index.refresh("BY_ID") == version, "nothing was to be done"
 
 
-def test_writes_deletes_and_optimize_are_covered_when_there_are_many_new_files(path: str) -> None:
+def test_many_new_files_refresh_the_index_automatically(path: str) -> None:
     DeltaTable(path).index.create("id")
     for number in range(40):
         append(path, number % 4)
@@ -158,10 +158,22 @@ def test_dml_reads_only_candidates_and_finds_its_rows(path: str) -> None:
     assert dml.candidates(parse_predicate("id = 10", DeltaTable(path).struct_type)).files.num_rows == 1
 
 
-def test_renamed_column_stays_indexed_and_a_new_one_of_its_name_is_not(path: str) -> None:
+def test_index_covers_a_column_of_a_mapped_table(path: str) -> None:
     set_properties(LocalStore(path), {"delta.columnMapping.mode": "name"})
     DeltaTable(path).index.create("id")
     assert opened(path, "id = 10") == 1
+
+
+def test_renamed_column_stays_indexed_and_its_old_name_is_free(path: str) -> None:
+    set_properties(LocalStore(path), {"delta.columnMapping.mode": "name"})
+    DeltaTable(path).index.create("s")
+    DeltaTable(path).alter.rename_column("s", "key")
+    assert opened(path, "key = 'key 12'") == 1
+    rows = {"id": [1, 3], "s": ["key 12", "key 3"], "key": ["key 1", "key 12"]}
+    write_delta(path, pa.table(rows), mode="append", merge_schema=True)
+    DeltaTable(path).index.refresh()
+    assert opened(path, "key = 'key 12'") == 2
+    assert opened(path, "s = 'key 12'") == 5, "the index covers the renamed column, not the new one"
 
 
 def test_widened_column_stays_indexed(tmp_path: Path) -> None:
@@ -185,7 +197,7 @@ def test_column_without_a_value_is_covered_by_an_empty_segment(tmp_path: Path, c
     assert not caplog.records
 
 
-def test_old_instants_of_the_legacy_calendar_are_found_in_any_session_zone(tmp_path: Path) -> None:
+def test_index_matches_legacy_timestamps_in_any_session_zone(tmp_path: Path) -> None:
     for year in (1850, 1860):
         days = pa.array([datetime(year, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
         table = pa.table({"t": days}).replace_schema_metadata({"org.apache.spark.version": "2.4.5"})
@@ -206,7 +218,7 @@ def test_column_of_another_type_is_not_looked_up(path: str) -> None:
     assert opened(path, "id = '105'") == 0 and names(path)["id"]["usable"] is True
 
 
-def test_index_of_a_dropped_column_does_not_keep_others_from_being_refreshed(path: str) -> None:
+def test_index_of_dropped_column_does_not_block_other_refreshes(path: str) -> None:
     set_properties(LocalStore(path), {"delta.columnMapping.mode": "name"})
     for column in ("id", "s"):
         DeltaTable(path).index.create(column)
@@ -404,7 +416,7 @@ def test_deep_clone_has_the_index_of_its_source(path: str, caplog: pytest.LogCap
     assert caplog.text == ""
 
 
-def test_shallow_clone_has_the_index_of_its_source_and_no_file_in_it(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_shallow_clone_has_the_index_without_its_files(path: str, caplog: pytest.LogCaptureFixture) -> None:
     DeltaTable(path).index.create("id")
     copy = cloned(path, shallow=True)
     assert opened(copy, "id = 12") == 4
@@ -441,7 +453,7 @@ def test_table_that_a_clone_replaces_loses_its_own_indexes(path: str, tmp_path: 
     }
 
 
-def test_clone_has_no_index_that_this_version_does_not_understand(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_clone_has_no_index_of_an_unknown_format(path: str, caplog: pytest.LogCaptureFixture) -> None:
     DeltaTable(path).index.create("id")
     domain = DomainMetadata("pydelta.index.other", '{"format": 99}')
     Transaction(Snapshot.load(LocalStore(path))).set_domain(domain).commit("TEST", {})

@@ -110,7 +110,7 @@ def test_what_is_remembered_of_filters_is_bounded(path: str, monkeypatch: pytest
     assert memory.of(snapshot) == {}, "the table that was read longest ago is forgotten"
 
 
-def test_column_that_never_has_bounds_gets_no_advice_to_collect_them(tmp_path: Path) -> None:
+def test_column_without_possible_bounds_gets_no_advice(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     columns = {"p": [1], "b": [b"x"], "f": [True], "l": [[1]], "m": [{"x": 1}]}
     for _ in range(4):
@@ -129,7 +129,7 @@ def test_values_whose_distance_is_no_number(tmp_path: Path) -> None:
     assert 0.25 <= row["point_share"] <= 0.5 and 0.25 <= row["range_share"] <= 0.75
 
 
-def test_files_of_a_checkpoint_without_statistics_are_files_without_bounds() -> None:
+def test_layout_counts_files_without_statistics_as_unbounded() -> None:
     store = MemoryStore()
     table = TableBuilder(store)
     table.create(*(add(f"{number}.parquet", stats=stats(10, 1, 9)) for number in range(3)))

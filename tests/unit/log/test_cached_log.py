@@ -100,7 +100,7 @@ def test_a_table_made_again_at_the_same_place_has_its_own_rows(kind: str, sideca
 
 
 @pytest.mark.parametrize(("kind", "sidecars"), KINDS)
-def test_a_table_made_again_in_the_same_moment_has_its_own_rows_by_etags(kind: str, sidecars: int) -> None:
+def test_etags_distinguish_a_table_recreated_at_the_same_time(kind: str, sidecars: int) -> None:
     remake(MemoryStore(has_etags=True), kind, sidecars, 0)
 
 
@@ -170,7 +170,7 @@ def new_checkpoint(store: ObjectStore, table: TableBuilder) -> None:
     write_checkpoint(store, writer, load_segment(store), now_ms=table.time_ms)
 
 
-def test_log_cleanup_looks_at_the_store_before_it_relies_on_a_checkpoint(
+def test_cleanup_checks_the_store_before_it_trusts_a_checkpoint(
     lost_sidecar: TableBuilder, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, table = lost_sidecar.store, lost_sidecar
@@ -181,7 +181,7 @@ def test_log_cleanup_looks_at_the_store_before_it_relies_on_a_checkpoint(
     assert "does not rely on the checkpoint" in caplog.text
 
 
-def test_a_new_checkpoint_takes_nothing_over_that_the_store_has_lost(lost_sidecar: TableBuilder, cache: Path) -> None:
+def test_new_checkpoint_copies_nothing_that_the_store_lost(lost_sidecar: TableBuilder, cache: Path) -> None:
     store, table = lost_sidecar.store, lost_sidecar
     assert isinstance(store, MemoryStore)
     new_checkpoint(store, table)

@@ -69,7 +69,7 @@ def rows(batches: list[RawFiles]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("sidecars", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableBuilder, kind: str, sidecars: int) -> None:
+def test_every_checkpoint_kind_returns_only_its_files(table: TableBuilder, kind: str, sidecars: int) -> None:
     table.checkpoint(kind=kind, sidecars=sidecars)
     file_rows = rows(read(table, RequestedStats(whole=True)))
     assert [row["path"] for row in file_rows] == ["a", "b c", "d"]
@@ -97,7 +97,7 @@ def test_checkpoint_of_every_kind_gives_the_files_and_nothing_else(table: TableB
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_checkpoint_of_every_kind_gives_its_other_actions_as_in_a_commit(table: TableBuilder, kind: str) -> None:
+def test_every_checkpoint_kind_returns_actions_as_in_a_commit(table: TableBuilder, kind: str) -> None:
     table.checkpoint(kind=kind)
     reader = open_checkpoint(table)
     assert reader.rows("txn") == [{"appId": "app", "version": 3, "lastUpdated": 9}]
@@ -145,7 +145,7 @@ def test_checkpoint_that_lacks_optional_columns_has_nulls(table: TableBuilder) -
     assert reader.rows("txn") == reader.rows("protocol") == []
 
 
-def test_large_and_dictionary_strings_and_narrow_numbers_are_taken(table: TableBuilder) -> None:
+def test_reader_accepts_large_dictionary_and_narrow_types(table: TableBuilder) -> None:
     narrow = pa.struct(
         [
             ("path", pa.large_string()),
@@ -206,7 +206,7 @@ def test_deletion_vectors_in_some_rows_only_stay_with_their_rows(table: TableBui
 # ---------------------------------------------------------------- statistics
 
 
-def test_statistics_come_from_the_struct_if_it_has_the_leaf_and_else_from_json(table: TableBuilder) -> None:
+def test_statistics_come_from_the_struct_or_else_from_json(table: TableBuilder) -> None:
     table.checkpoint(stats_parsed=PARSED)
     (batch,) = read(table, RequestedStats({ID: LONG, ("other",): STRING}))
     assert dict(batch.parsed_leaves) == {ID: LONG}
@@ -240,7 +240,7 @@ def test_statistics_are_not_read_unless_asked_for(table: TableBuilder) -> None:
     assert batch.json is None and batch.parsed is None and batch.files["stats"].null_count == 3
 
 
-def test_leaf_whose_name_has_a_dot_is_found_beside_a_struct_of_the_same_text(table: TableBuilder) -> None:
+def test_leaf_name_with_a_dot_differs_from_a_nested_leaf(table: TableBuilder) -> None:
     values = pa.struct([("a.b", pa.int64()), ("a", pa.struct([("b", pa.int64())]))])
     parsed = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values), ("nullCount", values)])
     one = {"a.b": 1, "a": {"b": 2}}
@@ -252,7 +252,7 @@ def test_leaf_whose_name_has_a_dot_is_found_beside_a_struct_of_the_same_text(tab
     assert batch.parsed.to_pylist()[0]["minValues"] == one
 
 
-def test_timestamps_of_the_struct_as_int96_are_instants_of_any_year(table: TableBuilder) -> None:
+def test_int96_times_in_the_struct_keep_instants_of_any_year(table: TableBuilder) -> None:
     late = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
     values = pa.struct([("until", pa.timestamp("us", "UTC"))])
     parsed = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
@@ -268,7 +268,7 @@ def test_timestamps_of_the_struct_as_int96_are_instants_of_any_year(table: Table
 
 
 @pytest.mark.parametrize("mark", ["org.apache.spark.legacyINT96", "org.apache.spark.legacyDateTime", None])
-def test_old_times_of_the_struct_in_the_legacy_calendar_are_unknown(table: TableBuilder, mark: str | None) -> None:
+def test_old_legacy_calendar_times_in_the_struct_are_unknown(table: TableBuilder, mark: str | None) -> None:
     kinds = [("at", pa.timestamp("us", "UTC")), ("day", pa.date32())]
     old = {"at": datetime.datetime(1500, 1, 10, tzinfo=datetime.UTC), "day": datetime.date(1500, 1, 10)}
     new = {"at": datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), "day": datetime.date(2020, 1, 1)}
@@ -311,7 +311,7 @@ def test_missing_sidecar_is_found_when_the_checkpoint_is_opened(table: TableBuil
 
 
 @pytest.mark.parametrize("kind", ["v2-json", "v2-parquet"])
-def test_other_file_in_the_place_of_a_sidecar_is_unreadable_by_name(table: TableBuilder, kind: str) -> None:
+def test_other_file_in_place_of_a_sidecar_is_unreadable_by_name(table: TableBuilder, kind: str) -> None:
     """It may contain no files at all, like a checkpoint that has sidecars itself."""
     *_, other, name = table.checkpoint(kind=kind, sidecars=2)
     data = table.store.read(f"_delta_log/{name}")
@@ -328,7 +328,7 @@ def pq_of_no_action() -> bytes:
     return sink.getvalue()
 
 
-def test_changed_byte_under_a_page_checksum_is_unreadable_by_name(table: TableBuilder) -> None:
+def test_changed_byte_under_a_page_checksum_names_the_file(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     full_table = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     sink = io.BytesIO()
@@ -357,7 +357,7 @@ def test_json_checkpoint_cut_after_a_whole_line_is_unreadable(table: TableBuilde
     assert "cut short" in unreadable(table).message
 
 
-def test_json_checkpoint_with_a_damaged_sidecar_action_is_unreadable(table: TableBuilder) -> None:
+def test_json_checkpoint_with_damaged_sidecar_is_unreadable(table: TableBuilder) -> None:
     name = table.checkpoint(kind="v2-json", sidecars=1)[0]
     table.write(name, table.store.read(f"_delta_log/{name}").replace(b'"sidecar": {"path": ', b'"sidecar": {"road": '))
     assert "a sidecar's path is None" in unreadable(table).message
@@ -393,7 +393,7 @@ def test_column_of_another_type_is_unreadable(table: TableBuilder) -> None:
     assert "big" in unreadable(table).message
 
 
-def test_classic_checkpoint_without_a_column_for_files_is_unreadable(table: TableBuilder) -> None:
+def test_classic_checkpoint_without_add_column_is_unreadable(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     full_table = pq.read_table(pa.BufferReader(table.store.read(f"_delta_log/{name}")))
     write(table, {column: full_table[column] for column in full_table.column_names if column != "add"})
@@ -401,14 +401,14 @@ def test_classic_checkpoint_without_a_column_for_files_is_unreadable(table: Tabl
 
 
 @pytest.mark.parametrize("action", [b"true", b'"x"', b"[]"])
-def test_json_checkpoint_with_an_action_that_is_no_object_is_unreadable(table: TableBuilder, action: bytes) -> None:
+def test_json_checkpoint_with_a_non_object_action_is_unreadable(table: TableBuilder, action: bytes) -> None:
     name = table.checkpoint(kind="v2-json", sidecars=2)[0]
     table.write(name, table.store.read(f"_delta_log/{name}") + b'{"sidecar": ' + action + b"}\n")
     assert "its sidecar is no object" in unreadable(table).message
 
 
 @pytest.mark.parametrize("path", [b"{}", b"5", b"null"])
-def test_json_checkpoint_with_a_sidecar_without_a_name_is_unreadable(table: TableBuilder, path: bytes) -> None:
+def test_json_checkpoint_with_a_nameless_sidecar_is_unreadable(table: TableBuilder, path: bytes) -> None:
     name = table.checkpoint(kind="v2-json", sidecars=1)[0]
     table.write(name, table.store.read(f"_delta_log/{name}") + b'{"sidecar": {"path": ' + path + b"}}\n")
     assert "a sidecar's path is" in unreadable(table).message
@@ -427,7 +427,7 @@ def test_deletion_vectors_that_are_no_structs_are_unreadable(table: TableBuilder
     assert "deletionVector" in unreadable(table).message
 
 
-def test_chunk_of_another_type_than_the_schemas_is_unreadable_without_a_crash(table: TableBuilder) -> None:
+def test_chunk_of_a_wrong_type_is_unreadable_without_a_crash(table: TableBuilder) -> None:
     (name,) = table.checkpoint()
     data = table.store.read(f"_delta_log/{name}")
     length = int.from_bytes(data[-8:-4], "little")

@@ -101,7 +101,7 @@ def test_damaged_field_makes_the_checksum_unusable(changes: dict[str, Any]) -> N
         *("protocol.minReaderVersion", "protocol.readerFeatures"),
     ],
 )
-def test_field_that_is_nested_very_deep_makes_the_checksum_unusable(field: str) -> None:
+def test_deeply_nested_field_makes_the_checksum_unusable(field: str) -> None:
     outer, _, inner = field.partition(".")
     value = {**VALUE, outer: {**VALUE[outer], inner: "@"} if inner else "@"}
     with pytest.raises(CorruptTableError):

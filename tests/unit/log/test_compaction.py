@@ -56,7 +56,7 @@ def test_last_action_on_each_file_stays_and_provenance_goes(table: TableBuilder)
     assert {"add": table.commits[3][1]["add"]} in action_list
 
 
-def test_removed_domains_and_newest_transactions_and_metadata_stay(table: TableBuilder) -> None:
+def test_compaction_keeps_removed_domains_and_newest_actions(table: TableBuilder) -> None:
     table.create(add("a"), {"domainMetadata": {"domain": "d", "configuration": "1", "removed": False}})
     table.commit({"txn": {"appId": "x", "version": 9}}, table.metadata(configuration={"a": "1"}))
     removed_domain = {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
@@ -69,7 +69,7 @@ def test_removed_domains_and_newest_transactions_and_metadata_stay(table: TableB
     assert len(action_list) == 3
 
 
-def test_version_reads_the_same_with_the_compaction_and_without_its_commits(table: TableBuilder) -> None:
+def test_version_reads_the_same_from_compaction_and_commits(table: TableBuilder) -> None:
     table.create(add("a"), add("b"), {"txn": {"appId": "x", "version": 1}})
     table.commit(remove("a"), add("c%20c"))
     table.commit(add("d"), {"txn": {"appId": "x", "version": 2}})

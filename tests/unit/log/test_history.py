@@ -89,7 +89,7 @@ def test_time_before_the_first_commit_is_refused_with_its_time(make: Any) -> Non
     assert version_at(table, 999, or_earliest=True) == 0
 
 
-def test_file_times_that_run_backwards_count_as_a_millisecond_later() -> None:
+def test_file_times_that_go_back_count_as_a_millisecond_later() -> None:
     table = by_file_times(1000, 500, 500, 1002, 3000)
     assert [time.timestamp_ms - T for time in commit_times(table.store, config(table))] == [1000, 1001, 1002, 1003, 3000]
     assert [version_at(table, time) for time in (1000, 1001, 1002, 1003, 2999)] == [0, 1, 2, 3, 3]
@@ -110,7 +110,7 @@ def test_timestamps_enabled_late_are_used_from_their_version_on(time: int, versi
     assert version_at(by_in_commit_times(1000, 2000, 3000, 4000, 5000, enabled_at=2), time) == version
 
 
-def test_time_between_a_future_file_time_and_enablement_is_the_version_before_it() -> None:
+def test_time_before_enablement_resolves_to_the_version_before() -> None:
     table = by_in_commit_times(1000, 2000, 3000, 4000, enabled_at=2)
     assert version_at(table, 2900) == 1
 
@@ -143,7 +143,7 @@ def test_enablement_version_that_is_no_number_is_refused() -> None:
         version_at(table, 1500)
 
 
-def test_version_of_a_time_takes_one_listing_more_than_the_newest_and_its_own() -> None:
+def test_version_at_a_time_needs_one_extra_listing() -> None:
     table = by_file_times(*range(0, 900, 100))
     table.store.calls.clear()
     assert Snapshot.load(table.store, timestamp_ms=T + 450).version == 4
@@ -157,7 +157,7 @@ def test_snapshot_loads_the_version_of_a_time() -> None:
     assert snapshot.num_files == 2
 
 
-def test_snapshot_of_a_stamped_version_has_its_in_commit_timestamp() -> None:
+def test_snapshot_has_the_in_commit_timestamp_of_its_version() -> None:
     table = by_in_commit_times(1000, 2000, 3000, enabled_at=1)
     times = [Snapshot.load(table.store, version).timestamp_ms - T for version in range(3)]
     assert times == [1000, 2000, 3000]
@@ -236,7 +236,7 @@ def test_history_takes_odd_values_as_text_or_as_missing() -> None:
     assert [newest[name] for name in ("readVersion", "isBlindAppend", "operationParameters", "job")] == [None] * 4
 
 
-def test_history_of_a_commit_without_commit_info_has_version_and_time() -> None:
+def test_history_without_commit_info_has_version_and_time() -> None:
     table = by_file_times(1000)
     table.write(f"{1:020d}.json", b'{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":1}}\n', time_ms=T + 5)
     newest = history(table.store).to_pylist()[0]
@@ -296,7 +296,7 @@ def test_history_of_an_empty_commit_is_a_version_and_a_time() -> None:
     assert version_at(table, 3000) == 2 and version_at(table, 2999) == 1
 
 
-def test_commit_info_that_is_nested_deep_is_told_by_its_beginning() -> None:
+def test_deeply_nested_commit_info_is_shown_by_its_beginning() -> None:
     deep: Any = []
     for _ in range(500):
         deep = [deep]

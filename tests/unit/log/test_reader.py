@@ -128,7 +128,7 @@ def test_last_action_on_a_file_holds_within_a_commit(table: TableBuilder, action
     assert columns(table, commit(table, *actions)).add_keys == expected_keys
 
 
-def test_add_repeated_in_a_commit_is_one_file_as_it_was_added_last(table: TableBuilder) -> None:
+def test_add_repeated_in_a_commit_is_one_file_as_last_added(table: TableBuilder) -> None:
     file_columns = columns(table, commit(table, add("a", size=1), add("b"), add("a", size=2)))
     assert dict(zip(file_columns.add_keys, file_columns.adds["size"].to_pylist(), strict=True)) == {"a": 2, "b": 100}
 
@@ -172,7 +172,7 @@ def test_damaged_line_of_a_large_commit_is_named_by_its_number(table: TableBuild
     assert error.message_parameters["line"] == 77
 
 
-def test_large_commit_that_repeats_a_file_in_another_piece_is_refused(table: TableBuilder, small_pieces: None) -> None:
+def test_large_commit_that_repeats_a_file_later_is_refused(table: TableBuilder, small_pieces: None) -> None:
     error = refusal(table, commit(table, *[add(f"{n}") for n in range(100)], remove("0")))
     assert "repeats or undoes" in error.message
 
@@ -356,7 +356,7 @@ def test_commit_of_blanks_is_refused(table: TableBuilder, text: bytes) -> None:
         (GOOD.replace('"path": "a", ', ""), "add.path is None"),
     ],
 )
-def test_line_that_lenient_readers_read_in_part_is_refused_with_its_place(table: TableBuilder, line: str, what: str) -> None:
+def test_line_that_lenient_parsers_accept_is_refused_with_place(table: TableBuilder, line: str, what: str) -> None:
     assert line not in (GOOD, "")
     file = raw(table, f'{{"commitInfo":{{}}}}\n{line}\n'.encode())
     with pytest.raises(CorruptTableError) as caught:

@@ -33,7 +33,7 @@ def batches(sizes: list[int], stats: list[bool | None]) -> Iterator[FileBatch]:
         first += size
 
 
-def test_gathered_batches_grow_up_to_a_bound_and_hold_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gathered_batches_grow_to_a_bound_with_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciliation, "_MOST_GATHERED_ROWS", 50)
     gathered_batches = list(gathered(batches([10] * 20 + [3], [True] * 21), COLUMNS))
     assert [part.files.num_rows for part in gathered_batches] == [10, 10, 20, 40, 50, 50, 23]
@@ -46,7 +46,7 @@ def test_gathered_batches_grow_up_to_a_bound_and_hold_the_same_files(monkeypatch
             assert column.to_pylist() == part.files["size"].to_pylist()
 
 
-def test_gathered_batch_of_files_without_statistics_keeps_them_unknown() -> None:
+def test_gathered_files_without_statistics_stay_unknown() -> None:
     *_, last = gathered(batches([2, 2, 1, 1, 2], [True, True, True, None, False]), COLUMNS)
     stats = known(last)
     assert last.files["path"].to_pylist() == ["4", "5", "6", "7"]
@@ -55,11 +55,11 @@ def test_gathered_batch_of_files_without_statistics_keeps_them_unknown() -> None
     assert stats.tight_bounds.to_pylist() == [True] * 4
 
 
-def test_gathered_batches_of_which_no_statistics_were_asked_have_none() -> None:
+def test_gathered_batches_without_requested_statistics_have_none() -> None:
     assert [part.stats for part in gathered(batches([1, 1, 1, 1], [None] * 4), COLUMNS)] == [None] * 3
 
 
-def test_nothing_is_gathered_from_nothing_and_batches_without_files_do_no_harm() -> None:
+def test_gather_accepts_no_batches_and_batches_without_files() -> None:
     assert list(gathered(iter(()), COLUMNS)) == []
     assert sum(part.files.num_rows for part in gathered(batches([0, 2, 0, 1], [True] * 4), COLUMNS)) == 3
 

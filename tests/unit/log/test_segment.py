@@ -73,14 +73,14 @@ def test_segment_of_an_older_version_uses_no_newer_checkpoint(table: TableBuilde
     assert versions(load_segment(store, 0)) == (None, [0])
 
 
-def test_segment_of_the_checkpointed_version_still_names_its_commit(table: TableBuilder, store: MemoryStore) -> None:
+def test_segment_of_a_checkpointed_version_names_its_commit(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(5)
     segment = load_segment(store)
     assert versions(segment) == (5, [])
     assert segment.last_commit.version == 5
 
 
-def test_checkpoint_with_a_missing_part_is_passed_over_with_a_warning(
+def test_checkpoint_with_a_missing_part_is_skipped_with_warning(
     table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.checkpoint(2)
@@ -102,7 +102,7 @@ def test_empty_checkpoint_file_is_passed_over(table: TableBuilder, store: Memory
     assert versions(load_segment(store)) == (2, [3, 4, 5])
 
 
-def test_uuid_named_checkpoint_is_preferred_to_a_classic_one_of_its_version(table: TableBuilder, store: MemoryStore) -> None:
+def test_uuid_checkpoint_is_preferred_to_a_classic_one(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(4)
     table.checkpoint(4, kind="v2-json")
     checkpoint = load_segment(store).checkpoint
@@ -147,7 +147,7 @@ def test_compactions_stand_for_their_commits_newest_first(table: TableBuilder, s
     assert [commit.version for commit in segment.commits_of(segment.compactions[1])] == [4, 3]
 
 
-def test_compactions_beyond_the_range_or_over_another_are_left_out(table: TableBuilder, store: MemoryStore) -> None:
+def test_compactions_out_of_range_or_overlapping_are_ignored(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(1)
     for start, end in ((0, 2), (2, 3), (3, 4), (4, 5)):
         table.compact(start, end)
@@ -155,7 +155,7 @@ def test_compactions_beyond_the_range_or_over_another_are_left_out(table: TableB
     assert [(file.version, file.end_version) for file in compactions] == [(2, 3)]
 
 
-def test_compaction_of_missing_commits_is_an_error_for_the_newest_version(
+def test_compaction_of_missing_commits_fails_the_newest_version(
     table: TableBuilder, store: MemoryStore
 ) -> None:
     """The next commits would get the versions of the deleted ones, and be hidden by the compaction."""
@@ -170,7 +170,7 @@ def test_compaction_of_missing_commits_is_an_error_for_the_newest_version(
     assert versions(load_segment(store)) == (None, [0, 1, 2, 3])
 
 
-def test_compaction_of_commits_that_others_make_meanwhile_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+def test_compaction_of_concurrent_commits_causes_a_new_listing(table: TableBuilder, store: MemoryStore) -> None:
     table.compact(2, 5)
     commits = {version: store.objects.pop(f"_delta_log/{version:020d}.json") for version in (4, 5)}
 
@@ -239,7 +239,7 @@ def test_hint_with_a_repeated_key_is_passed_over(table: TableBuilder, store: Mem
 
 
 @pytest.mark.parametrize("hint", [1, 4, 9])
-def test_hint_to_a_checkpoint_that_is_not_there_lists_the_whole_log(
+def test_hint_to_a_missing_checkpoint_lists_the_whole_log(
     table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture, hint: int
 ) -> None:
     table.last_checkpoint(hint)
@@ -266,7 +266,7 @@ def test_json_checksum_is_that_of_the_protocols_example() -> None:
     assert json_checksum(json.loads(text)) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
 
 
-def test_canonical_json_keeps_literals_sorts_by_bytes_and_encodes_beyond_ascii() -> None:
+def test_canonical_json_sorts_by_bytes_and_encodes_non_ascii() -> None:
     value = {"b": {"y": None, "x": "https://delta.io"}, "a": True, "é": "ü~", "c": []}
     assert canonical_json(value) == '"%C3%A9"="%C3%BC~","a"=true,"b"+"x"="https%3A%2F%2Fdelta.io","b"+"y"=null'
 
@@ -288,7 +288,7 @@ def test_gap_in_the_commits_is_refused(table: TableBuilder, store: MemoryStore) 
     assert load_segment(store, 2).version == 2
 
 
-def test_gap_of_a_listing_that_others_write_into_is_none_when_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+def test_listing_gap_of_concurrent_commits_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
     commit = store.objects.pop(f"_delta_log/{4:020d}.json")
     listings = 0
 
@@ -303,7 +303,7 @@ def test_gap_of_a_listing_that_others_write_into_is_none_when_listed_again(table
     assert listings == 2
 
 
-def test_commit_that_a_listing_missed_and_that_has_a_checkpoint_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
+def test_missed_commit_with_a_checkpoint_is_listed_again(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(5)
     commit = store.objects.pop(f"_delta_log/{5:020d}.json")
 
@@ -351,7 +351,7 @@ def test_version_that_is_not_there_is_refused_with_the_range(table: TableBuilder
     assert error.message_parameters == {"version": version, "earliest": 0, "latest": 5}
 
 
-def test_version_before_the_first_checkpoint_of_a_cleaned_log_is_refused(table: TableBuilder, store: MemoryStore) -> None:
+def test_version_of_a_cleaned_log_before_checkpoint_is_refused(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(3)
     for version in range(3):
         table.delete(f"{version:020d}.json")
@@ -361,7 +361,7 @@ def test_version_before_the_first_checkpoint_of_a_cleaned_log_is_refused(table: 
     assert available_versions(store) == (3, 5)
 
 
-def test_checkpoint_older_than_every_commit_is_not_the_earliest_version(table: TableBuilder, store: MemoryStore) -> None:
+def test_checkpoint_before_all_commits_is_no_earliest_version(table: TableBuilder, store: MemoryStore) -> None:
     table.checkpoint(1)
     table.checkpoint(4)
     for version in range(3):
@@ -416,7 +416,7 @@ def test_store_that_refuses_all_raises_one_error_without_warning(
     assert caplog.text == ""
 
 
-def test_store_that_refuses_the_hint_alone_is_listed_with_a_warning(
+def test_unreadable_hint_gives_a_warning_and_a_listing(
     table: TableBuilder, store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse(store, "_last_checkpoint")

@@ -111,7 +111,7 @@ def test_numbers_of_records_come_from_the_cache(table: str, cache: Path, parsed:
 
 
 @pytest.mark.parametrize("has_change_times", [True, False])
-def test_checkpoint_of_equal_name_size_time_footer_gets_new_statistics(
+def test_checkpoint_of_equal_metadata_and_footer_is_read_again(
     table: str, cache: Path, parsed: list[int], has_change_times: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A footer only has the bounds of columns: statistics of a file in the middle may differ."""
@@ -165,7 +165,7 @@ def test_an_entry_that_is_whole_and_no_table_is_parsed_again(table: str, cache: 
     assert texts(parsed) > 0
 
 
-def test_another_checkpoint_of_the_same_name_has_entries_of_its_own(table: str, cache: Path) -> None:
+def test_other_checkpoint_of_the_same_name_has_new_entries(table: str, cache: Path) -> None:
     path = next(Path(table, "_delta_log").glob("*.checkpoint*.parquet"))
     before = kept(table, "id < 2000")
     checkpoint = pq.read_table(path)

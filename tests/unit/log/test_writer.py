@@ -40,7 +40,7 @@ def failing(moment: str, error: Callable[[], BaseException], *names: str) -> Cal
     return hook
 
 
-def test_commit_on_a_free_version_is_won_and_written_line_by_line(store: MemoryStore, writer: LogWriter) -> None:
+def test_commit_on_a_free_version_wins_and_writes_its_lines(store: MemoryStore, writer: LogWriter) -> None:
     assert writer.put_commit(3, OURS) is Outcome.WON
     assert store.read(NAME).count(b"\n") == 2
     assert tuple(read_actions(store, 3)) == OURS
@@ -104,12 +104,12 @@ def test_commit_that_failed_and_is_not_there_is_unknown(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_commit_that_failed_while_the_store_cannot_be_read_is_unknown(store: MemoryStore, writer: LogWriter, moment: str) -> None:
+def test_failed_commit_in_an_unreadable_store_is_unknown(store: MemoryStore, writer: LogWriter, moment: str) -> None:
     store.hook = failing(moment, lambda: OSError("down"), "put_if_absent", "read")
     assert writer.put_commit(3, OURS) is Outcome.UNKNOWN
 
 
-def test_commit_that_failed_while_the_store_refuses_to_show_it_is_unknown(store: MemoryStore, writer: LogWriter) -> None:
+def test_failed_commit_that_the_store_hides_is_unknown(store: MemoryStore, writer: LogWriter) -> None:
     def refuse(moment: str, name: str, path: str) -> None:
         if name == "put_if_absent" and moment == "after":
             raise OSError("reply lost")
@@ -145,7 +145,7 @@ def test_store_that_is_sure_of_its_failure_is_believed(store: MemoryStore, write
         writer.put_commit(3, OURS)
 
 
-def test_writer_for_a_table_with_an_unknown_feature_cannot_be_made(store: MemoryStore) -> None:
+def test_writer_refuses_a_table_with_an_unknown_feature(store: MemoryStore) -> None:
     features = frozenset({"fancyNewThing"})
     with pytest.raises(UnsupportedTableFeatureError, match="fancyNewThing"):
         LogWriter(store, TableConfig(Protocol(3, 7, frozenset(), features), CONFIG.metadata))

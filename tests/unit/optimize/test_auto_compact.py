@@ -110,7 +110,7 @@ def test_files_that_are_not_small_are_no_reason(path: str, monkeypatch: pytest.M
     assert (files(path), len(looks)) == (40, 1)
 
 
-def test_processes_that_write_often_notice_the_small_files_of_each_other(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequent_writers_count_small_files_of_other_processes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten processes, which have listed the first file, append in turn: each has added only a few files when there are many."""
     append(path, 0, AutoCompact(enabled=False))
     key = table_key(LocalStore(path), DeltaTable(path).snapshot.config)
@@ -126,7 +126,7 @@ def test_processes_that_write_often_notice_the_small_files_of_each_other(path: s
     assert ids(path) == list(range(101)) and len(compactions(path)) >= 3
 
 
-def test_process_whose_versions_are_never_the_tenth_looks_when_it_has_added_enough(path: str) -> None:
+def test_process_that_misses_tenth_versions_still_compacts(path: str) -> None:
     """Every second version is from a writer that compacts nothing."""
     for number in range(20):
         append(path, number, AutoCompact(enabled=False) if number % 2 == 0 else FEW)

@@ -204,7 +204,7 @@ def row_ids(path: str) -> dict[int, tuple[int, int]]:
     return {row["id"]: (row["_metadata"]["row_id"], row["_metadata"]["row_commit_version"]) for row in rows}
 
 
-def test_renamed_columns_and_older_schemas_are_read_as_they_are_now(path: str) -> None:
+def test_compact_reads_older_schemas_with_the_current_columns(path: str) -> None:
     properties = {"delta.columnMapping.mode": "name"}
     append(path, [1], properties)
     write_delta(path, pa.table({"id": [2], "more": ["x"]}), mode="append", merge_schema=True)
@@ -231,7 +231,7 @@ def purge_vectors(path: str) -> None:
     ],
     ids=["compact", "z_order", "drop_feature", "remove_mapping"],
 )
-def test_partition_values_without_a_zone_keep_their_instants_in_each_session(
+def test_rewrite_keeps_instants_of_zoneless_partition_values(
     path: str, arrange: Callable[[str], object], properties: dict[str, str]
 ) -> None:
     """As older clients wrote them: in their own session's zone."""
@@ -467,7 +467,7 @@ def test_numbers_that_make_no_sense(path: str, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("deleted_count", "removed"), [(1, 0), (2, 1)])
-def test_small_file_by_itself_is_written_anew_for_many_deleted_rows_alone(path: str, deleted_count: int, removed: int) -> None:
+def test_single_small_file_is_rewritten_only_for_many_deletes(path: str, deleted_count: int, removed: int) -> None:
     """More than 5 %, as with delta-spark."""
     make(path, files=1, rows=20, properties={"delta.enableDeletionVectors": "true"})
     delete(path, lambda number: number < deleted_count)

@@ -105,7 +105,7 @@ def test_rows_are_near_by_each_of_the_columns(path: str) -> None:
     assert outcome.metrics()["zOrderStats"]["mergedFiles"]["num"] == 4
 
 
-def test_second_run_does_nothing_and_other_columns_or_new_rows_do(path: str) -> None:
+def test_second_run_orders_only_other_columns_or_new_rows(path: str) -> None:
     make(path)
     size = sum(DeltaTable(path).files()["size"].to_pylist()) // 4
     assert ordered(path, "a", target_file_bytes=size).bins == 1
@@ -116,7 +116,7 @@ def test_second_run_does_nothing_and_other_columns_or_new_rows_do(path: str) -> 
     assert ids(path) == [*range(4 * ROWS), *range(9 * ROWS, 10 * ROWS)]
 
 
-def test_renamed_column_stays_in_order_and_another_of_its_name_is_not(path: str) -> None:
+def test_renamed_column_stays_ordered_and_its_old_name_is_not(path: str) -> None:
     make(path, properties={"delta.columnMapping.mode": "name"})
     size = sum(DeltaTable(path).files()["size"].to_pylist()) // 4
     assert ordered(path, "a", target_file_bytes=size).bins == 1
@@ -336,7 +336,7 @@ def test_clustered_rows_are_near_and_marked(path: str) -> None:
     assert (stats["inputOtherFiles"]["numFiles"], stats["inputNumZCubes"], stats["numOutputZCubes"]) == (4, 0, 1)
 
 
-def test_clustering_goes_on_with_small_cubes_and_leaves_large_ones(path: str) -> None:
+def test_clustering_continues_small_cubes_and_keeps_large_ones(path: str) -> None:
     clustered(path, "a", "b")
     size = sum(DeltaTable(path).files()["size"].to_pylist())
     assert ordered(path).bins == 1
@@ -381,7 +381,7 @@ def test_files_of_another_clustering_stay(path: str) -> None:
     assert len(ordered(path).removed) == 1
 
 
-def test_clustered_table_whose_columns_have_no_statistics_by_default(path: str) -> None:
+def test_clustering_column_beyond_the_default_has_statistics(path: str) -> None:
     clustered(path, "b", files=0)
     set_properties(LocalStore(path), {"delta.dataSkippingNumIndexedCols": "1"})
     for number in range(4):

@@ -62,7 +62,7 @@ def files(path: str) -> dict[str, Any]:
     return {file["path"]: file for file in DeltaTable(path).files().to_pylist()}
 
 
-def test_purge_writes_files_with_vectors_anew_and_touches_no_others(path: str) -> None:
+def test_purge_rewrites_only_files_with_vectors(path: str) -> None:
     make(path)
     before, version = files(path), DeltaTable(path).version
     metrics = DeltaTable(path).reorg.purge()
@@ -91,7 +91,7 @@ def test_history_says_what_the_reference_says(path: str) -> None:
     assert not any(action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action)
 
 
-def test_second_purge_finds_nothing_and_compaction_takes_the_small_files(path: str) -> None:
+def test_second_purge_is_empty_and_compact_takes_small_files(path: str) -> None:
     make(path)
     DeltaTable(path).reorg.purge()
     version = DeltaTable(path).version
@@ -192,7 +192,7 @@ def test_deleted_rows_are_gone_from_the_disk_after_vacuum(path: str) -> None:
     assert ids(path) == LEFT
 
 
-def test_rows_that_are_deleted_meanwhile_are_deleted_from_the_new_files(path: str) -> None:
+def test_purge_deletes_concurrently_deleted_rows_in_new_files(path: str) -> None:
     make(path)
 
     writers = meanwhile(lambda: write_delta(path, rows([]), mode="overwrite", replace_where="id = 5"))
@@ -202,7 +202,7 @@ def test_rows_that_are_deleted_meanwhile_are_deleted_from_the_new_files(path: st
     assert ids(path) == [n for n in LEFT if n != 5]
 
 
-def test_clustered_table_is_purged_and_clustered_again_by_optimize(path: str) -> None:
+def test_optimize_clusters_a_purged_table_again(path: str) -> None:
     schema = StructType((StructField("id", LONG), StructField("v", LONG)))
     create_table(LocalStore(path), define_table(schema, cluster_by=["v"], configuration=VECTORS))
     for number in range(2):

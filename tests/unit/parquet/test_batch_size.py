@@ -28,7 +28,7 @@ def test_rows_follow_what_batches_turn_out_to_be() -> None:
     assert sizer.rows > 1_000
 
 
-def test_large_dictionary_makes_the_first_batch_smaller_but_not_tiny() -> None:
+def test_large_dictionary_shrinks_the_first_batch_moderately() -> None:
     sizer = BatchSizer(65_536, 32 << 20)
     assert sizer.start(1_000_000, 8_000_000, 1 << 20) == 64
     assert sizer.start(1_000_000, 8_000_000, 1 << 14) == 2_048
@@ -43,7 +43,7 @@ def test_next_file_starts_from_what_the_last_ones_rows_took() -> None:
     assert 100 <= larger <= 105
 
 
-def test_batch_of_more_bytes_than_allowed_is_cut_without_losing_rows() -> None:
+def test_oversized_batch_is_cut_without_loss_of_rows() -> None:
     full_batch = pa.record_batch({"x": np.arange(1_000), "t": ["y" * 100] * 1_000})
     pieces = BatchSizer(65_536, 10_000).follow(full_batch)
     assert max(piece.nbytes for piece in pieces) <= 10_000

@@ -120,13 +120,13 @@ def test_row_groups_are_chosen_by_a_kept_footer(store: RangedStore) -> None:
     assert sum(size for _, size in store.asked) < file.size_bytes // 2
 
 
-def test_file_of_another_table_with_equal_name_size_and_time_has_its_own_footer(store: RangedStore) -> None:
+def test_equal_file_of_another_table_has_its_own_footer(store: RangedStore) -> None:
     """A job that names its files part-00000.parquet and gives all of them one time, at the place of the earlier one."""
     assert read(store, put(store), "n >= 2000") == list(range(2000, 3000))
     assert read(store, put(store, 50_000), "n >= 52000", table_id="two") == list(range(52_000, 53_000))
 
 
-def test_a_file_made_again_under_its_name_has_a_footer_of_its_own(store: RangedStore) -> None:
+def test_recreated_file_of_the_same_name_has_a_new_footer(store: RangedStore) -> None:
     old = put(store)
     assert read(store, old, "n >= 2000") == list(range(2000, 3000))
     new = put(store, 50_000, TIME_MS + 1)
@@ -141,7 +141,7 @@ def test_a_file_without_a_time_that_tells_is_read_without(store: RangedStore, ca
 
 
 @pytest.mark.parametrize("off_by", [-1000, -1, 1, 1000])
-def test_a_file_of_another_size_than_the_log_says_is_read_as_it_is(store: RangedStore, cache: Path, off_by: int) -> None:
+def test_file_of_another_size_than_in_the_log_is_read_uncached(store: RangedStore, cache: Path, off_by: int) -> None:
     file = put(store)
     wrong = ScanFile(file.path, file.size_bytes + off_by, file.modification_time_ms)
     assert read(store, wrong) == list(range(3000))

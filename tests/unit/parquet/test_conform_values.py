@@ -101,7 +101,7 @@ NARROW: list[tuple[pa.Array, DataType, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("stored", "data_type", "expected"), NARROW, ids=lambda value: str(value)[:40])
-def test_value_stored_in_another_type_that_holds_it_is_the_same_value(
+def test_value_in_another_type_that_can_hold_it_is_equal(
     tmp_path: Path, stored: pa.Array, data_type: DataType, expected: list[Any]
 ) -> None:
     file = write_file(tmp_path, "a.parquet", {"x": stored})
@@ -127,7 +127,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("stored", "data_type"), REFUSED, ids=lambda value: str(value)[:40])
-def test_types_that_do_not_go_together_are_refused_naming_file_and_column(
+def test_incompatible_types_are_refused_naming_file_and_column(
     tmp_path: Path, stored: pa.Array, data_type: DataType
 ) -> None:
     file = write_file(tmp_path, "a.parquet", {"x": stored})
@@ -159,7 +159,7 @@ def test_value_that_does_not_fit_is_an_error_not_another_value(tmp_path: Path, s
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("data_type", [TIMESTAMP, TIMESTAMP_NTZ])
 @pytest.mark.parametrize(("unit", "per_second"), [("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
-def test_timestamp_of_any_unit_and_zone_mark_is_the_same_instant_in_microseconds(
+def test_timestamp_of_any_unit_and_zone_keeps_its_instant(
     tmp_path: Path, unit: str, per_second: int, data_type: DataType, zone: str | None
 ) -> None:
     seconds = [-86_400 * 365 * 100, -1, 0, 1, 86_400 * 365 * 100]
@@ -214,7 +214,7 @@ def test_lists_in_slices_of_a_batch_keep_their_values(tmp_path: Path) -> None:
     assert [row["l"] for row in read_rows(state, file)] == lists
 
 
-def test_decimals_stored_as_int32_int64_and_fixed_bytes_are_the_same(tmp_path: Path) -> None:
+def test_decimals_in_int32_int64_and_fixed_bytes_are_equal(tmp_path: Path) -> None:
     values = [Decimal("1.25"), Decimal("-99.99"), None]
     for precision in (4, 12, 30):
         table = pa.table({"d": pa.array(values, pa.decimal128(precision, 2))})

@@ -53,7 +53,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[ByteRange]]:
 
 
 @pytest.mark.parametrize(("ahead_bytes", "window", "calls"), [(100_000, 10, 1), (30_000, 4, 4), (10_000, 2, 9), (100, 1, 10)])
-def test_as_many_row_groups_are_announced_together_as_may_be_held(
+def test_reader_prefetches_as_many_row_groups_as_it_may_hold(
     ahead_bytes: int, window: int, calls: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_reader, "_AHEAD_BYTES", ahead_bytes)

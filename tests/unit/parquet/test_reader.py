@@ -86,7 +86,7 @@ def test_nested_fields_that_the_file_lacks_are_null_at_any_depth(tmp_path: Path)
     ]
 
 
-def test_struct_of_which_the_file_has_no_wanted_field_keeps_its_nulls_and_lengths(tmp_path: Path) -> None:
+def test_struct_without_requested_fields_keeps_nulls_and_lengths(tmp_path: Path) -> None:
     inner = pa.struct([("t", pa.string()), ("a", pa.int64())])
     schema = pa.schema([("s", inner), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner))])
     rows = [
@@ -127,7 +127,7 @@ def test_name_with_a_dot_is_not_taken_for_a_nested_field(tmp_path: Path) -> None
     ]
 
 
-def test_name_is_found_ignoring_case_unless_one_has_the_exact_case(tmp_path: Path) -> None:
+def test_name_ignores_case_unless_one_has_the_exact_case(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"ID": [1], "Name": [2], "name": [3]})
     assert read_rows(scan_state(tmp_path, [column("id", LONG), column("name", LONG)]), file) == [{"id": 1, "name": 3}]
 
@@ -201,7 +201,7 @@ def test_dictionaries_in_nested_columns_are_read_over_row_groups(tmp_path: Path,
     assert read_rows(scan_state(tmp_path, [column("x", data_type)]), file) == table.to_pylist()
 
 
-def test_files_of_several_schemas_in_one_scan_each_read_by_its_own(tmp_path: Path) -> None:
+def test_files_of_several_schemas_are_read_in_one_scan(tmp_path: Path) -> None:
     files = [
         write_file(tmp_path, "0", {"x": pa.array([1], pa.int32()), "y": ["a"]}),
         write_file(tmp_path, "1", {"y": ["b"], "x": pa.array([2], pa.int64())}),
@@ -315,7 +315,7 @@ def test_partition_values_are_typed_and_win_over_the_files(tmp_path: Path) -> No
     assert table["x"].to_pylist() == [1, 2]
 
 
-def test_partition_timestamp_without_an_offset_is_read_in_the_scans_time_zone(tmp_path: Path) -> None:
+def test_partition_timestamp_without_offset_uses_scan_time_zone(tmp_path: Path) -> None:
     file = replace(write_file(tmp_path, "a.parquet", {"x": [1]}), partition_values={"t": "2024-01-01 00:00:00"})
     columns = [column("t", TIMESTAMP, ColumnSource.PARTITION)]
     utc = read_table(scan_state(tmp_path, columns), file)["t"].cast(pa.int64())[0].as_py()
@@ -344,7 +344,7 @@ def test_batches_hold_at_most_the_rows_asked_for(tmp_path: Path) -> None:
     assert pa.Table.from_batches(batches)["x"].to_pylist() == list(range(10_000))
 
 
-def test_batches_hold_at_most_the_bytes_asked_for_even_from_dictionaries(tmp_path: Path) -> None:
+def test_batches_stay_within_requested_bytes_with_dictionaries(tmp_path: Path) -> None:
     texts = pa.DictionaryArray.from_arrays(pa.array(np.arange(3_000, dtype=np.int32) % 3), ["a" * 20_000, "b" * 20_000, "c"])
     files = [write_file(tmp_path, f"{i}.parquet", pa.table({"s": texts, "x": np.arange(3_000)})) for i in range(2)]
     pool = pa.default_memory_pool()
@@ -368,7 +368,7 @@ def test_missing_file_is_named_with_the_option_that_skips_it(tmp_path: Path) -> 
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
 
 
-def test_missing_files_are_skipped_with_one_warning_when_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_ignore_missing_files_skips_them_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     there = write_file(tmp_path, "a.parquet", {"x": [1]})
     state = scan_state(tmp_path, [column("x", LONG)], ignore_missing_files=True)
     with caplog.at_level(logging.WARNING):
@@ -378,7 +378,7 @@ def test_missing_files_are_skipped_with_one_warning_when_asked_for(tmp_path: Pat
     assert "gone1" in caplog.text
 
 
-def test_missing_file_of_a_change_is_told_with_the_repair_that_gives_it_up(tmp_path: Path) -> None:
+def test_missing_file_in_a_change_suggests_fsck_repair(tmp_path: Path) -> None:
     state = scan_state(tmp_path, [column("x", LONG)], to_write=True)
     with pytest.raises(DataFileError, match=r"gone\.parquet is missing.*FSCK REPAIR TABLE.*No option"):
         read_rows(state, ScanFile("gone.parquet", 10))
@@ -409,7 +409,7 @@ def test_python_reads_pass_over_missing_files_when_asked(tmp_path: Path) -> None
         assert read(ignore_missing_files=True)["x"].to_pylist() == [2]
 
 
-def test_missing_deletion_vector_is_an_error_if_missing_files_are_ignored(tmp_path: Path) -> None:
+def test_ignore_missing_files_does_not_ignore_missing_vectors(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"x": range(4000)}), configuration={"delta.enableDeletionVectors": "true"})
     DeltaTable(str(tmp_path)).delete("x % 3 = 0")
     next(tmp_path.glob("deletion_vector_*")).unlink()

@@ -95,7 +95,7 @@ def test_selected_rows_that_are_deleted_are_left_out(tmp_path: Path) -> None:
     assert xs(scan_state(tmp_path, [X]), file) == [5, 700]
 
 
-def test_deletion_vectors_in_files_below_the_root_and_elsewhere_are_read(tmp_path: Path) -> None:
+def test_deletion_vector_files_are_read_from_any_location(tmp_path: Path) -> None:
     table, elsewhere = tmp_path / "table", tmp_path / "else where"
     elsewhere.mkdir()
     file = numbered(table)
@@ -109,13 +109,13 @@ def test_deletion_vectors_in_files_below_the_root_and_elsewhere_are_read(tmp_pat
     assert read == [[0, 3, 4, 5], [0, 1, 2, 4], [0, 1, 2, 4]]
 
 
-def test_missing_deletion_vector_file_is_an_error_naming_both_files(tmp_path: Path) -> None:
+def test_missing_deletion_vector_is_an_error_naming_both_files(tmp_path: Path) -> None:
     vector = DeletionVectorDescriptor("p", f"{tmp_path}/gone.bin", 1, 10, 1)
     with pytest.raises(DeletionVectorError, match=r"gone\.bin of data file a\.parquet is missing"):
         xs(scan_state(tmp_path, [X]), replace(numbered(tmp_path), deletion_vector=vector))
 
 
-def test_deletion_vector_beyond_the_rows_deletes_nothing_and_is_reported(
+def test_vector_entries_beyond_the_rows_are_ignored_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = replace(numbered(tmp_path), deletion_vector=inline_vector([3, 1000, 5_000_000_000]))
@@ -124,7 +124,7 @@ def test_deletion_vector_beyond_the_rows_deletes_nothing_and_is_reported(
     assert "a.parquet" in caplog.text and "5000000000" in caplog.text
 
 
-def test_huge_deletion_vector_is_expanded_only_for_the_rows_of_the_file(tmp_path: Path) -> None:
+def test_huge_vector_is_expanded_only_for_rows_of_the_file(tmp_path: Path) -> None:
     """As a complete mask, these would be 32 GB."""
     file = numbered(tmp_path)
     state = scan_state(tmp_path, [X])
@@ -189,7 +189,7 @@ def test_metadata_says_where_rows_are_from(tmp_path: Path) -> None:
     assert row == {"_metadata": {"file_name": "x%25é.parquet", "file_path": path, "file_size": file.size_bytes}}
 
 
-def test_row_indexes_are_positions_in_the_file_whatever_is_skipped(tmp_path: Path) -> None:
+def test_row_indexes_are_file_positions_whatever_is_skipped(tmp_path: Path) -> None:
     file = replace(numbered(tmp_path), deletion_vector=inline_vector([*range(100, 200), 555]))
     predicate = Not(In(Column(("x",)), tuple(Literal(v, LONG) for v in (5, 501))))
     between = And((compare(">=", "x", 300), predicate))
@@ -202,7 +202,7 @@ def test_row_indexes_are_positions_in_the_file_whatever_is_skipped(tmp_path: Pat
         ]
 
 
-def test_row_ids_are_the_materialized_ones_and_else_follow_the_position(tmp_path: Path) -> None:
+def test_row_ids_are_materialized_or_follow_the_position(tmp_path: Path) -> None:
     table = {"x": [0, 1, 2, 3], "_row-id-col": [None, 70, None, 71], "_row-ver-col": [None, None, 9, None]}
     file = write_file(tmp_path, "a.parquet", pa.table(table), row_group_size=2)
     file = replace(file, base_row_id=1000, default_row_commit_version=3, deletion_vector=inline_vector([0]))
@@ -223,7 +223,7 @@ def test_row_ids_of_files_without_row_tracking_are_null(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- predicates
 
 
-def test_rows_for_which_the_predicate_is_not_true_are_dropped_when_they_must_be(tmp_path: Path) -> None:
+def test_drop_rows_drops_rows_with_false_or_null_predicate(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"x": pa.array([1, None, 3, 4])})
     assert xs(scan_state(tmp_path, [X], predicate=compare(">", "x", 1), drop_rows=True), file) == [3, 4]
     assert xs(scan_state(tmp_path, [X], predicate=IsNull(Column(("x",))), drop_rows=True), file) == [None]
@@ -238,7 +238,7 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
     assert store.read_bytes < file.size_bytes / 3
 
 
-def test_row_groups_are_skipped_by_physical_names_partition_and_missing_columns(tmp_path: Path) -> None:
+def test_mapped_partition_and_missing_columns_skip_row_groups(tmp_path: Path) -> None:
     file = write_file(tmp_path, "a.parquet", {"phys": pa.array([{"p": 1}, {"p": 2}])})
     logical, physical = StructType((StructField("a", LONG),)), StructType((StructField("p", LONG),))
     s = column("s", logical, physical=StructField("phys", physical))
@@ -275,7 +275,7 @@ def test_predicates_over_metadata_and_constants_drop_rows(tmp_path: Path) -> Non
     assert read_rows(scan_state(tmp_path, columns, predicate=other, drop_rows=True), file) == []
 
 
-def test_predicate_over_an_unread_column_is_an_error_only_if_rows_must_be_dropped(tmp_path: Path) -> None:
+def test_predicate_on_unread_column_fails_only_with_drop_rows(tmp_path: Path) -> None:
     file = numbered(tmp_path, 3)
     predicate = compare("=", "nowhere", 1)
     assert xs(scan_state(tmp_path, [X], predicate=predicate), file) == [0, 1, 2]
@@ -283,7 +283,7 @@ def test_predicate_over_an_unread_column_is_an_error_only_if_rows_must_be_droppe
         xs(scan_state(tmp_path, [X], predicate=predicate, drop_rows=True), file)
 
 
-def test_predicate_that_cannot_be_evaluated_keeps_rows_unless_they_must_be_dropped(tmp_path: Path) -> None:
+def test_unsupported_predicate_fails_only_with_drop_rows(tmp_path: Path) -> None:
     file = numbered(tmp_path, 3)
     predicate = Comparison("=", Call("no_such_function", (Column(("x",)),)), Literal(1, LONG))
     assert xs(scan_state(tmp_path, [X], predicate=predicate), file) == [0, 1, 2]
@@ -291,7 +291,7 @@ def test_predicate_that_cannot_be_evaluated_keeps_rows_unless_they_must_be_dropp
         xs(scan_state(tmp_path, [X], predicate=predicate, drop_rows=True), file)
 
 
-def test_predicate_that_fails_on_a_row_keeps_rows_unless_they_must_be_dropped(tmp_path: Path) -> None:
+def test_predicate_error_on_a_row_fails_only_with_drop_rows(tmp_path: Path) -> None:
     file = numbered(tmp_path, 3)
     predicate = Comparison("=", Call("%", (Literal(1, LONG), Column(("x",)))), Literal(1, LONG))
     assert xs(scan_state(tmp_path, [X], predicate=predicate), file) == [0, 1, 2]
@@ -307,7 +307,7 @@ def test_predicate_is_not_asked_of_deleted_rows(tmp_path: Path) -> None:
         assert xs(scan_state(tmp_path, columns, predicate=predicate, drop_rows=True), file) == [2]
 
 
-def test_look_ahead_spares_the_other_columns_of_files_without_a_match(tmp_path: Path) -> None:
+def test_look_ahead_skips_other_columns_of_files_without_match(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     files = []
     for number in range(6):

@@ -61,13 +61,13 @@ ZONED = [
 
 
 @pytest.mark.parametrize(("zone", "stored", "expected"), ZONED)
-def test_timestamps_outside_of_utc_follow_the_zones_rules_then_and_now(zone: str, stored: int, expected: int) -> None:
+def test_rebase_of_timestamps_follows_old_and_new_zone_rules(zone: str, stored: int, expected: int) -> None:
     """Before 1883 Los Angeles had local mean time, 422 seconds ahead of the time in the JVM's old rules."""
     rebased = rebase_timestamps(pa.array([stored], pa.timestamp("us", "UTC")), zone)
     assert rebased.cast(pa.int64()).to_pylist() == [expected]
 
 
-def test_timestamps_in_an_unknown_zone_fail_only_when_they_are_old() -> None:
+def test_timestamps_of_unknown_zone_fail_only_if_they_are_old() -> None:
     recent = pa.array([0], pa.timestamp("us", "UTC"))
     assert rebase_timestamps(recent, "Mars/Olympus") is recent
     with pytest.raises(ValueError, match="Mars/Olympus"):
@@ -109,7 +109,7 @@ def write_legacy(root: Path, name: str, table: pa.Table, **options: Any) -> Scan
     return write_file(root, name, table, store_schema=True, **options)  # the footer's other keys come with it
 
 
-def test_legacy_file_read_beside_a_current_one_each_by_its_own_calendar(tmp_path: Path) -> None:
+def test_legacy_and_current_files_each_use_their_calendar(tmp_path: Path) -> None:
     stored = [date(1200, 1, 8), date(2000, 1, 1), None]
     files = [
         write_legacy(tmp_path, "old", legacy_table(stored, pa.date32(), version="3.2.0", legacyDateTime="")),
@@ -141,7 +141,7 @@ def test_statistics_of_a_legacy_file_skip_nothing(tmp_path: Path) -> None:
     assert read_rows(state, file) == [{"v": date(1200, 1, 1)}]
 
 
-def test_legacy_timestamps_of_a_zone_unknown_here_are_an_error_naming_the_file(tmp_path: Path) -> None:
+def test_legacy_timestamp_of_unknown_zone_fails_naming_the_file(tmp_path: Path) -> None:
     stored = [datetime(1200, 1, 8, tzinfo=UTC)]
     table = legacy_table(stored, pa.timestamp("us", "UTC"), version="3.2.0", legacyDateTime="", timeZone="Mars/Olympus")
     file = write_legacy(tmp_path, "old", table)

@@ -40,14 +40,14 @@ def test_unshredded_variant_as_spark_writes_it_passes_as_it_is(tmp_path: Path) -
     assert rows == [{"v": PLAIN}, {"v": None}]
 
 
-def test_unshredded_variant_is_read_by_the_names_of_its_parts_not_by_their_order(tmp_path: Path) -> None:
+def test_unshredded_variant_is_read_by_field_names_not_by_order(tmp_path: Path) -> None:
     arrow = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
     table = pa.table({"v": pa.array([PLAIN, None, {"metadata": b"\x01\x00\x00", "value": None}], arrow)})
     result = read_table(scan_state(tmp_path, [column("v", VARIANT)]), write_file(tmp_path, "a", table))
     assert result["v"].to_pylist() == [PLAIN, None, {"value": b"\x00", "metadata": b"\x01\x00\x00"}]
 
 
-def test_variants_inside_of_structs_arrays_and_maps_are_read_shredded_or_not(tmp_path: Path) -> None:
+def test_nested_variants_are_read_shredded_or_not(tmp_path: Path) -> None:
     schema = pa.struct([("a", pa.int64())])
     for number, arrow in enumerate([VARIANT_ARROW, group_type(schema)]):
         make = (lambda _: PLAIN) if number == 0 else (lambda v: shred(v, schema))
@@ -89,18 +89,18 @@ def test_empty_metadata_of_two_bytes_is_taken() -> None:
     assert rebuild([row], group_type(pa.int64())) == [(34,)]
 
 
-def test_value_that_does_not_fit_the_schema_stays_as_it_was_encoded() -> None:
+def test_value_that_does_not_fit_the_schema_stays_encoded() -> None:
     values = [34, "n/a", {"x": 1}, [1], None, 2.5]
     assert rebuild([shred(value, pa.int64()) for value in values], group_type(pa.int64())) == [(value,) for value in values]
 
 
-def test_partly_shredded_object_has_all_fields_in_the_order_of_names() -> None:
+def test_partly_shredded_object_has_all_fields_in_name_order() -> None:
     schema = pa.struct([("m", pa.int64()), ("b", pa.string())])
     values = [{"a": 1, "b": "B", "m": 2, "z": None}, {}, {"z": {"b": 1}}, {"m": "no number"}, {"b": None}, "text"]
     assert rebuild([shred(value, schema) for value in values], group_type(schema)) == [(value,) for value in values]
 
 
-def test_large_arrays_and_objects_get_wide_counts_ids_and_offsets() -> None:
+def test_large_arrays_and_objects_use_wide_ids_and_offsets() -> None:
     schema = pa.struct([("k000", pa.int64()), ("list", pa.list_(pa.string()))])
     value = {f"k{i:03}": i for i in range(300)} | {"list": ["é" * (i % 90) for i in range(700)] + [None]}
     assert rebuild([shred(value, schema)] * 2, group_type(schema)) == [(value,)] * 2
@@ -113,7 +113,7 @@ def test_field_in_both_places_is_taken_from_the_typed_one() -> None:
     assert rebuild([row], group_type(schema)) == [({"a": 1, "b": 2},)]
 
 
-def test_group_without_the_value_column_is_read_from_the_typed_one() -> None:
+def test_group_without_a_value_column_is_read_from_typed_values() -> None:
     element = pa.struct([("typed_value", pa.int64())])
     arrow = pa.struct([("metadata", pa.binary()), ("typed_value", pa.list_(element))])
     row = {"metadata": encode_metadata([]), "typed_value": [{"typed_value": 1}, {"typed_value": None}]}
@@ -157,7 +157,7 @@ def test_rows_larger_than_a_piece_are_rebuilt_whole() -> None:
     assert rebuild([shred(value, schema) for value in values], group_type(schema)) == [(value,) for value in values]
 
 
-def test_metadata_that_differs_from_row_to_row_gives_each_row_its_own_ids() -> None:
+def test_varying_metadata_gives_each_row_its_field_ids() -> None:
     schema = pa.struct([("n", pa.int64())])
     values = [{"n": i, **{f"f{j}": j for j in range(i)}} for i in range(20)]
     assert rebuild([shred(value, schema) for value in values], group_type(schema)) == [(value,) for value in values]
@@ -217,7 +217,7 @@ def test_group_that_is_no_variant_is_refused(tmp_path: Path, arrow: pa.DataType)
         read_rows(scan_state(tmp_path, [column("v", VARIANT)]), file)
 
 
-def test_variant_shredded_as_a_type_that_no_variant_has_is_refused() -> None:
+def test_variant_shredded_as_an_unknown_type_is_refused() -> None:
     row = {"metadata": b"\x01\x00\x00", "value": None, "typed_value": 1}
     with pytest.raises(CannotRead, match="uint32"):
         rebuild([row], group_type(pa.uint32()))

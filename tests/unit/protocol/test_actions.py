@@ -40,27 +40,27 @@ def nested(depth: int) -> Any:
         ("configuration", {"x": nested(100_000)}),
     ],
 )
-def test_metadata_with_a_field_of_another_type_is_refused_by_its_name(field: str, value: Any) -> None:
+def test_metadata_field_of_another_type_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(CorruptTableError, match=rf"metaData\.{field}|metaData\.format\.") as caught:
         Metadata.from_json({**METADATA, field: value})
     assert len(caught.value.message) < 500
 
 
-def test_numbers_and_booleans_in_properties_are_texts_as_the_reference_reads_them() -> None:
+def test_properties_of_numbers_and_booleans_become_texts() -> None:
     configuration = {"delta.appendOnly": True, "delta.checkpointInterval": 5, "mine": 1.5, "gone": None, "text": "x"}
     read = Metadata.from_json({**METADATA, "configuration": configuration}).configuration
     assert read == {"delta.appendOnly": "true", "delta.checkpointInterval": "5", "mine": "1.5", "text": "x"}
 
 
 @pytest.mark.parametrize("field", ["path", "partitionValues", "size"])
-def test_file_with_a_field_that_is_nested_deep_is_refused_with_a_short_message(field: str) -> None:
+def test_deeply_nested_file_field_fails_with_a_short_message(field: str) -> None:
     good = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
     with pytest.raises(CorruptTableError) as caught:
         AddFile.from_json({**good, field: nested(100_000)})
     assert len(caught.value.message) < 500
 
 
-def test_deletion_vector_with_a_deeply_nested_field_is_refused_with_a_short_message() -> None:
+def test_deeply_nested_vector_field_fails_with_a_short_message() -> None:
     with pytest.raises(CorruptTableError) as caught:
         DeletionVectorDescriptor.from_json({"storageType": "u", "pathOrInlineDv": nested(100_000)})
     assert len(caught.value.message) < 500
@@ -81,7 +81,7 @@ STRUCTS = ('{"type":"struct","fields":[{"name":"x","nullable":true,"metadata":{}
 
 
 @pytest.mark.parametrize("text", [deep_schema(*ARRAYS, 150), deep_schema(*STRUCTS, 60), deep_schema(*ARRAYS, 1, nested(150))])
-def test_schema_that_is_nested_deep_survives_all_that_is_done_with_it(text: str) -> None:
+def test_deeply_nested_schema_can_be_parsed_and_pickled(text: str) -> None:
     config = TableConfig(Protocol(1, 2), Metadata("1", text))
     assert parse_schema(schema_to_json(config.schema)) == pickle.loads(pickle.dumps(config.schema))
 
@@ -97,13 +97,13 @@ def test_schema_that_could_not_be_read_again_is_not_written(depth: int) -> None:
 
 
 @pytest.mark.parametrize(("field", "value"), [("stats", 5), ("tags", {"a": 1}), ("tags", []), ("clusteringProvider", {})])
-def test_what_no_reader_needs_of_a_file_is_passed_over_where_it_is_no_value(field: str, value: Any) -> None:
+def test_invalid_optional_fields_of_a_file_are_ignored(field: str, value: Any) -> None:
     good = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
     assert AddFile.from_json({**good, field: value}) == AddFile.from_json(good)
 
 
 @pytest.mark.parametrize("field", ["deletionTimestamp", "size", "partitionValues", "extendedFileMetadata", "baseRowId", "stats"])
-def test_tombstone_tells_its_path_whatever_stands_in_its_other_fields(field: str) -> None:
+def test_tombstone_keeps_its_path_with_invalid_other_fields(field: str) -> None:
     assert RemoveFile.from_json({"path": "a%20b", field: ["x"]}).path == "a b"
 
 

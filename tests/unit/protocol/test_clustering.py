@@ -24,7 +24,7 @@ SCHEMA = StructType(
 )
 
 
-def test_domain_names_physical_paths_and_gives_logical_names_back() -> None:
+def test_domain_has_physical_paths_and_returns_logical_names() -> None:
     domain = clustering_domain(SCHEMA, ["st.x", "id"], "name")
     assert clustering_paths(domain) == (("c-2", "c-3"), ("c-1",))
     assert clustering_columns(SCHEMA, domain) == ("st.x", "id")

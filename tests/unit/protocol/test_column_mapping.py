@@ -68,7 +68,7 @@ def test_physical_path_is_found_ignoring_case() -> None:
         (mapped("l", ArrayType(StructType((StructField("x", LONG),))), 1, "p1"), "name"),
     ],
 )
-def test_missing_physical_name_or_id_is_an_error_naming_the_column(field: StructField, mode: str) -> None:
+def test_missing_physical_name_or_id_is_an_error_for_the_column(field: StructField, mode: str) -> None:
     with pytest.raises(CorruptTableError, match=r"delta\.columnMapping") as caught:
         column_mapping.to_physical(StructType((field,)), mode)
     assert caught.value.message_parameters["column"] in ("a", "x")
@@ -94,7 +94,7 @@ def test_assign_gives_ids_and_names_at_every_depth() -> None:
     assert assigned.fields[0].metadata["comment"] == "kept"
 
 
-def test_assign_keeps_what_is_there_and_never_hands_out_an_id_twice() -> None:
+def test_assign_keeps_existing_ids_and_never_repeats_one() -> None:
     schema = StructType((*NESTED.fields, StructField("new", LONG)))
     assigned, last = column_mapping.assign(schema, lambda f: f.name, Properties({}))
     assert assigned.fields[:4] == NESTED.fields

@@ -38,13 +38,13 @@ def descriptor(storage: str, place: str, **fields: int | None) -> DeletionVector
 # ---------------------------------------------------------------- descriptor
 
 
-def test_descriptor_of_a_relative_path_with_prefix_names_the_specified_file() -> None:
+def test_descriptor_with_path_prefix_names_the_specified_file() -> None:
     decoded = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", offset=4, sizeInBytes=40, cardinality=6)
     assert decoded.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert decoded.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
 
 
-def test_descriptor_of_a_relative_path_without_prefix_names_a_file_in_the_root() -> None:
+def test_descriptor_without_path_prefix_names_a_file_in_root() -> None:
     decoded = descriptor("u", "^-aqEH.-t@S}K{vb[*k^", offset=None, sizeInBytes=40, cardinality=6)
     assert decoded.path == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert decoded.unique_id == "u^-aqEH.-t@S}K{vb[*k^"
@@ -127,7 +127,7 @@ def test_inline_vector_with_padding_is_cut_to_its_size() -> None:
     assert list(read_deletion_vector(Store(), decoded)) == [4]
 
 
-def test_inline_text_beyond_32_bits_is_decoded_as_the_jvm_reader_does() -> None:
+def test_inline_text_beyond_32_bits_decodes_as_in_the_jvm() -> None:
     text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"  # from a table written by another engine
     assert list(read_deletion_vector(Store(), descriptor("i", text, sizeInBytes=34, cardinality=1))) == [28168]
 
@@ -193,7 +193,7 @@ def test_run_length_encoding_is_used_where_it_is_smaller() -> None:
     assert len(dv.serialize(BitMap64(range(100_000)))) < 100
 
 
-def test_vector_far_into_its_file_is_read_without_what_comes_before() -> None:
+def test_vector_deep_in_its_file_is_read_by_range() -> None:
     bitmap = BitMap64([3])
     data = dv.serialize(bitmap)
     start = 100_000

@@ -57,7 +57,7 @@ def test_tables_with_the_feature_are_read_and_written(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN_UNLESS)
-def test_tables_with_the_feature_are_written_while_it_is_not_in_use(name: str) -> None:
+def test_table_with_the_feature_is_writable_until_it_is_in_use(name: str) -> None:
     table(name).require(Operation.WRITE)
     in_use = table(name, dict([WRITTEN_UNLESS[name]]))
     in_use.require(Operation.READ)

@@ -34,7 +34,7 @@ def test_text_that_is_no_interval_is_refused(text: str) -> None:
         parse_interval(text)
 
 
-def test_property_has_its_default_and_names_itself_when_it_is_wrong() -> None:
+def test_interval_property_has_a_default_and_names_bad_values() -> None:
     assert retention_ms(Properties({}), LOG_RETENTION) == 30 * 86_400_000
     assert interval_property(Properties({}), "x", None) is None
     with pytest.raises(CorruptTableError, match=r"delta\.logRetentionDuration.*'soon'"):

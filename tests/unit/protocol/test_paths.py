@@ -71,7 +71,7 @@ def test_decode_paths_of_an_array_agrees_with_decode_path() -> None:
     assert decode_paths(chunked).to_pylist() == expected
 
 
-def test_decode_paths_without_anything_to_decode_returns_the_same_array() -> None:
+def test_decode_paths_without_escapes_returns_the_same_array() -> None:
     array = pa.array(["a=1/part-0.parquet", None, ""])
     assert decode_paths(array) is array
     chunked = pa.chunked_array([array, array])
@@ -79,12 +79,12 @@ def test_decode_paths_without_anything_to_decode_returns_the_same_array() -> Non
     assert decode_paths(array.slice(0, 0)).to_pylist() == []
 
 
-def test_decode_paths_with_an_escape_across_two_values_leaves_both_alone() -> None:
+def test_decode_paths_ignores_an_escape_split_over_two_values() -> None:
     assert decode_paths(pa.array(["a%", "20b", "%2", "0", "x%20"])).to_pylist() == ["a%", "20b", "%2", "0", "x "]
 
 
 @pytest.mark.parametrize("decode", [decode_path, lambda text: decode_paths(pa.array(["a%20b", text]))])
-def test_decode_with_escapes_that_are_no_utf8_is_an_error_naming_the_path(decode) -> None:
+def test_decode_of_escapes_that_are_no_utf8_names_the_path(decode) -> None:
     with pytest.raises(CorruptTableError, match="caf%E9"):
         decode("caf%E9/part-0")
 

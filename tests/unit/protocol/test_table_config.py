@@ -81,7 +81,7 @@ def test_read_with_an_unknown_reader_feature_is_refused_by_name(name: str) -> No
         table.require(Operation.WRITE)
 
 
-def test_unknown_reader_feature_is_reported_before_the_schema_is_understood() -> None:
+def test_unknown_feature_is_reported_before_the_schema_is_read() -> None:
     table = TableConfig(listed("fancyNewThing"), Metadata("id", '{"type":"hypercube"}'))
     assert refused(table, Operation.READ) == ["fancyNewThing"]
 
@@ -126,7 +126,7 @@ def test_legacy_versions_imply_features(versions: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("versions", LEGACY)
-def test_append_to_a_plain_table_of_any_legacy_version_is_allowed(versions: tuple[int, int]) -> None:
+def test_append_to_a_plain_table_of_any_legacy_version_works(versions: tuple[int, int]) -> None:
     config(Protocol(*versions)).require(Operation.WRITE)
 
 
@@ -159,12 +159,12 @@ def test_append_is_refused_by_name_when_the_feature_is_in_use(name: str, schema:
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in IN_USE}))
-def test_append_is_allowed_when_the_feature_is_listed_and_not_in_use(name: str) -> None:
+def test_append_is_allowed_if_a_listed_feature_is_not_in_use(name: str) -> None:
     config(listed(name)).require(Operation.WRITE)
 
 
 @pytest.mark.parametrize("name", ["catalogOwned-preview", "liquid"])
-def test_append_is_refused_when_use_cannot_be_told_or_is_owed_always(name: str) -> None:
+def test_append_is_refused_if_use_is_unknown_or_always_required(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE") as caught:
         config(Protocol(1, 7, None, frozenset([name]))).require(Operation.WRITE)
     assert caught.value.message_parameters["features"] == [name]
@@ -186,7 +186,7 @@ def test_every_feature_in_the_way_of_an_append_is_named() -> None:
         ("typeWidening", {"delta__enableTypeWidening": "true"}),
     ],
 )
-def test_append_is_allowed_when_what_the_feature_asks_of_it_is_done(name: str, properties: dict[str, str]) -> None:
+def test_append_is_allowed_if_it_meets_the_feature_requirements(name: str, properties: dict[str, str]) -> None:
     config(listed(name, "domainMetadata"), **properties).require(Operation.WRITE)
 
 
@@ -200,7 +200,7 @@ def test_other_format_than_parquet_is_read_and_not_written() -> None:
 # ---------------------------------------------------------------- consistency
 
 
-def test_partition_columns_are_found_ignoring_case_and_spelt_as_the_schema_does() -> None:
+def test_partition_columns_ignore_case_and_use_schema_spelling() -> None:
     table = config(Protocol(1, 2), partitions=("P",))
     table.require(Operation.READ)
     assert table.partition_columns == ("p",)
@@ -224,7 +224,7 @@ MAPPED = StructType(
 @pytest.mark.parametrize(
     "protocol", [Protocol(2, 5), Protocol(2, 7, None, frozenset(["columnMapping"])), listed("columnMapping")]
 )
-def test_column_mapping_gives_physical_schema_and_partition_columns(protocol: Protocol) -> None:
+def test_column_mapping_gives_physical_schema_and_partitions(protocol: Protocol) -> None:
     table = config(protocol, MAPPED, ("p",), delta__columnMapping__mode="name")
     table.require(Operation.WRITE)
     assert table.column_mapping_mode == "name"
@@ -245,7 +245,7 @@ def test_column_mapping_without_physical_names_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("protocol", [Protocol(1, 2), Protocol(3, 7, frozenset(), frozenset(["columnMapping"]))])
-def test_column_mapping_that_the_protocol_does_not_list_is_an_error(protocol: Protocol) -> None:
+def test_column_mapping_without_its_protocol_is_an_error(protocol: Protocol) -> None:
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         config(protocol, MAPPED, delta__columnMapping__mode="name").require(Operation.READ)
     assert caught.value.error_class == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"

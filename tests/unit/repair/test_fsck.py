@@ -72,7 +72,7 @@ def test_sound_table_has_no_faults(path: str) -> None:
     assert DeltaTable(path).fsck().num_rows == 0
 
 
-def test_missing_file_is_found_and_only_taken_out_when_that_is_allowed(path: str) -> None:
+def test_repair_drops_a_missing_file_only_if_loss_is_allowed(path: str) -> None:
     make(path)
     missing_path = file_of(path, 15)
     (Path(path) / missing_path).unlink()
@@ -147,7 +147,7 @@ def test_files_behind_links_and_elsewhere_are_not_missing(path: str, tmp_path: P
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
-def test_deletion_vector_that_is_gone_or_damaged_takes_the_rows_of_its_file(path: str, damage: str) -> None:
+def test_repair_of_bad_deletion_vector_drops_rows_of_its_file(path: str, damage: str) -> None:
     make(path, properties=VECTORS)
     write_delta(path, pa.table({"id": pa.array([], pa.int64())}), mode="overwrite", replace_where="id IN (12, 13)")
     (vector,) = Path(path).glob("deletion_vector_*")
@@ -226,7 +226,7 @@ def check_repaired(path: str, expected: list[int], *, allowed: bool = False) -> 
     DeltaTable(path).snapshot.check_integrity()
 
 
-def test_wrong_damaged_and_missing_checksum_of_the_newest_version_is_written_anew(path: str) -> None:
+def test_bad_or_missing_newest_checksum_is_rewritten(path: str) -> None:
     make(path)
     file = log(path, f"{2:020d}.crc")
     right = json.loads(file.read_bytes())
@@ -296,7 +296,7 @@ def test_broken_checkpoint_that_is_the_only_copy_is_left(path: str) -> None:
     assert file.exists() and not file.with_name(f"{file.name}.broken").exists()
 
 
-def test_checksum_that_contradicts_a_right_checkpoint_is_written_anew(path: str) -> None:
+def test_checksum_against_a_right_checkpoint_is_rewritten(path: str) -> None:
     make(path, 12)
     file = log(path, f"{10:020d}.crc")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"numFiles": 3}))
@@ -306,7 +306,7 @@ def test_checksum_that_contradicts_a_right_checkpoint_is_written_anew(path: str)
     assert json.loads(file.read_text())["numFiles"] == 11
 
 
-def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong(path: str) -> None:
+def test_incomplete_older_checkpoint_keeps_the_newer_one_valid(path: str) -> None:
     """Only the newer checkpoint's checksum shows which of the two is right."""
     make(path, 10)
     DeltaTable(path).checkpoint()
@@ -321,7 +321,7 @@ def test_older_checkpoint_that_lacks_files_does_not_make_a_right_newer_one_wrong
     assert ids(path) == sorted([*range(10, 100), *range(10)])
 
 
-def test_contradicting_checksum_and_checkpoint_without_older_log_are_not_repaired(path: str) -> None:
+def test_contradiction_without_an_older_log_is_not_repaired(path: str) -> None:
     make(path, 12)
     for version in range(5):
         log(path, f"{version:020d}.json").unlink()
@@ -340,7 +340,7 @@ def test_last_checkpoint_that_is_wrong_is_written_anew(path: str, hint: bytes) -
     assert json.loads(log(path, "_last_checkpoint").read_text())["version"] == 11
 
 
-def test_commits_that_lost_lines_do_not_make_a_right_checkpoint_wrong(path: str) -> None:
+def test_commits_that_lost_lines_keep_a_right_checkpoint(path: str) -> None:
     make(path, 12)
     commit = log(path, f"{6:020d}.json")
     commit.write_text("".join(line for line in commit.read_text().splitlines(True) if '"add"' not in line))

@@ -38,7 +38,7 @@ def ids(path: str) -> list[int]:
 # ---------------------------------------------------------------- checksums and checkpoints
 
 
-def test_a_version_without_checksum_gets_the_one_that_its_commit_wrote(tmp_path: Path) -> None:
+def test_missing_checksum_is_rewritten_as_its_commit_wrote_it(tmp_path: Path) -> None:
     path = make(tmp_path)
     written = Path(path, "_delta_log", f"{3:020d}.crc")
     before = written.read_bytes()
@@ -52,7 +52,7 @@ def test_a_version_without_checksum_gets_the_one_that_its_commit_wrote(tmp_path:
     DeltaTable(path).snapshot.check_integrity()
 
 
-def test_a_checkpoint_lets_a_version_load_without_the_commits_before(tmp_path: Path) -> None:
+def test_checkpoint_makes_a_version_load_without_old_commits(tmp_path: Path) -> None:
     path = make(tmp_path)
     assert DeltaTable(path).checkpoint() == 4
     for version in range(3):

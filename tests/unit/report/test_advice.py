@@ -32,7 +32,7 @@ def test_python_commands_do_what_was_advised(tmp_path: Path) -> None:
     assert sorted(DeltaTable(path).to_arrow()["c"].to_pylist()) == rows
 
 
-def test_clustered_table_is_advised_to_be_clustered_by_what_queries_ask_for(tmp_path: Path) -> None:
+def test_advice_clusters_a_clustered_table_by_filter_columns(tmp_path: Path) -> None:
     path = clustered_table(tmp_path)
     table = DeltaTable(path)
     for _ in range(2):

@@ -26,7 +26,7 @@ def ticks(svg: str) -> list[tuple[float, str]]:
 
 @pytest.mark.parametrize("count", range(1, 40))
 @pytest.mark.parametrize("text", ["9", "2,113", "20,000", "1.2 million"])
-def test_texts_over_columns_of_about_one_height_stand_side_by_side(text: str, count: int) -> None:
+def test_texts_over_columns_of_equal_height_do_not_overlap(text: str, count: int) -> None:
     drawn = columns("Files by size", [100.0] * count, [""] * count, [text] * count, "size", "files")
     for svg in re.findall(r"<svg.*?</svg>", drawn, re.DOTALL):
         middles = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*class="value"', svg)]
@@ -47,7 +47,7 @@ def test_texts_of_an_axis_neither_collide_nor_leave_the_picture(count: int) -> N
         assert all(right - left > one + other for ((left, _), one), ((right, _), other) in pairwise(places))
 
 
-def test_timeline_of_a_narrow_picture_has_whole_names_of_operations() -> None:
+def test_narrow_timeline_has_whole_names_of_operations() -> None:
     operations = ["STREAMING UPDATE", "CREATE OR REPLACE TABLE AS SELECT"]
     drawn = timeline("Commits", operations, [Dot(DAY_MS * lane, lane, 0.5, "") for lane in range(2)], "time")
     assert re.findall(r'class="label">([^<]*)<', pictures(drawn)[NARROW]) == operations

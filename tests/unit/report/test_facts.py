@@ -84,7 +84,7 @@ def test_commits_are_counted_by_operation_and_writer(small: MemoryStore) -> None
     assert writers == [("writer/2", None, 2), ("maker/1", "ada", 1)]
 
 
-def test_only_the_newest_commits_are_looked_at_if_so_many_are_wanted(small: MemoryStore) -> None:
+def test_report_reads_only_the_requested_newest_commits(small: MemoryStore) -> None:
     facts = facts_of(small, commits=1)
     assert not isinstance(facts.commits, Unknown) and not isinstance(facts.streams, Unknown)
     assert (facts.commits.in_log, [commit.version for commit in facts.commits.commits]) == (3, [2])
@@ -128,7 +128,7 @@ def test_deleted_rows_are_those_of_the_vectors(small: MemoryStore) -> None:
     assert (vectors.beyond, vectors.files_without_share) == (1, 0)
 
 
-def test_skipping_has_the_shares_of_layout_and_files_as_rectangles(small: MemoryStore) -> None:
+def test_skipping_has_shares_of_layout_and_file_rectangles(small: MemoryStore) -> None:
     skipping = facts_of(small).skipping
     assert not isinstance(skipping, Unknown) and not isinstance(skipping.map, Unknown)
     layout = {row["column"]: row for row in DeltaTable("/lake/small", store=small).layout().to_pylist()}
@@ -198,7 +198,7 @@ def test_ends_of_the_map_are_read_by_people(kind: str, low: object, high: object
     assert tuple(end.removesuffix(" UTC") for end in ends_by_axis["a"]) == ends and ends_by_axis["b"] == ("0", "9")
 
 
-def test_queries_of_the_process_choose_the_columns_of_the_map_and_the_advice() -> None:
+def test_queries_choose_the_columns_of_the_map_and_the_advice() -> None:
     store = MemoryStore("/lake/asked")
     table = TableBuilder(store)
     files = [add(str(n), stats=bounds(10, a=(n, n), b=(0, 9), c=(0, 9))) for n in range(6)]
@@ -291,7 +291,7 @@ def test_broken_log_is_reported_fault_by_fault() -> None:
     assert facts.advice[0].urgent and facts.advice[0].sql == "FSCK REPAIR TABLE pydelta.`/lake/broken` DRY RUN"
 
 
-def test_files_that_cannot_be_read_are_unknown_and_the_rest_is_told() -> None:
+def test_unreadable_files_are_unknown_but_other_facts_are_known() -> None:
     facts = report_states.lost_files().facts
     for part in (facts.files, facts.partitions, facts.vectors, facts.skipping):
         assert isinstance(part, Unknown) and part.unknown
@@ -301,7 +301,7 @@ def test_files_that_cannot_be_read_are_unknown_and_the_rest_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["delta.targetFileSize", "delta.checkpointInterval", "delta.deletedFileRetentionDuration"])
-def test_property_that_is_no_value_makes_only_what_rests_on_it_unknown(name: str) -> None:
+def test_invalid_property_makes_only_dependent_facts_unknown(name: str) -> None:
     store = MemoryStore()
     TableBuilder(store).commit(
         TableBuilder(store).protocol(), TableBuilder(store).metadata(configuration={name: "soon"}), add("a", stats=stats(1, 1, 1))
@@ -356,7 +356,7 @@ def test_empty_table_has_no_files_and_nothing_to_do() -> None:
     assert isinstance(facts.skipping.map, Unknown) and facts.advice == ()
 
 
-def test_two_thousand_partitions_are_a_profile_of_sixty_and_the_twenty_largest() -> None:
+def test_many_partitions_become_60_profile_points_and_20_largest() -> None:
     facts = report_states.many_partitions().facts
     partitions = facts.partitions
     assert partitions is not None and not isinstance(partitions, Unknown)
@@ -393,7 +393,7 @@ def test_table_that_cannot_be_opened_is_an_error() -> None:
         DeltaTable("/lake/none", store=MemoryStore()).report()
 
 
-def test_report_of_a_coordinated_table_has_commits_that_are_not_published_yet(tmp_path: Path) -> None:
+def test_report_of_coordinated_table_has_unpublished_commits(tmp_path: Path) -> None:
     url = ledger_url(tmp_path)
     create_coordinated(tmp_path / "t", url, {"id": [0, 1, 2]}, delta__enableDeletionVectors="true")
     DeltaTable(str(tmp_path / "t"), store=coordinated(tmp_path / "t", url)).delete("id = 1")

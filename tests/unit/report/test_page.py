@@ -157,7 +157,7 @@ def test_commands_quote_the_path(root: str) -> None:
     assert item.python is not None and ast.literal_eval(item.python[len("DeltaTable(") : item.python.index(").optimize")]) == root
 
 
-def test_commands_that_change_the_table_are_shown_after_the_dry_run() -> None:
+def test_commands_that_change_the_table_follow_the_dry_run() -> None:
     texts = re.findall(r"<code>(.*?)</code>", section("usual", "advice"))
     vacuum = "pydelta vacuum /lake/shop/orders"
     assert texts[texts.index(vacuum) :] == [

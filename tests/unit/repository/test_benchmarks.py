@@ -81,7 +81,7 @@ def test_index_run_prints_what_it_measured() -> None:
     assert (result["files"], result["segments"], result["most_files_opened"]) == (20, 1, 1)
 
 
-def test_scan_table_loses_a_tenth_of_its_rows_to_deletion_vectors(tmp_path: Path) -> None:
+def test_scan_table_deletes_a_tenth_of_its_rows_by_vectors(tmp_path: Path) -> None:
     left = make_scan_table.make_table(str(tmp_path / "t"), rows=16_000)
     assert 14_000 < left < 14_800
     full_rows = DeltaTable(str(tmp_path / "t"), version=0).to_arrow()
@@ -98,7 +98,7 @@ def test_report_names_the_ratios_and_their_targets() -> None:
     assert "Time 0.50x of deltalake (target: at most 0.45x), memory 0.75x" in text
 
 
-def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scale_benchmark_runs_only_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.py"])
     assert "scale" in bench.PARTS and "scale" not in bench.parse_arguments().only
     text = "\n".join(bench.PARTS["scale"](tmp_path, replace(bench.QUICK, scale_files=2_000), tmp_path).text)
@@ -106,7 +106,7 @@ def test_the_part_of_the_largest_table_is_measured_when_it_is_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize("writer", ["pydelta", "deltalake"])
-def test_checkpoint_run_writes_a_checkpoint_and_prints_what_it_measured(writer: str, tmp_path: Path) -> None:
+def test_checkpoint_run_writes_checkpoint_and_prints_results(writer: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     make_log_table.make_table(path, files=200, commits=3)
     command = [sys.executable, "benchmarks/library/checkpoint_run.py", writer, path, "--both-forms"]
@@ -229,7 +229,7 @@ def test_chart_has_a_bar_for_each_workload_and_cuts_long_ones() -> None:
     assert {"one <column>", "slow", "0.50", "9.00"} <= set(texts)
 
 
-def test_line_charts_have_a_line_for_each_name_and_larger_values_higher() -> None:
+def test_line_charts_draw_one_line_per_name_by_value() -> None:
     charts = {"a < b": {"x": {1: 1.0, 10: 2.0, 100: 4.0}, "y": {1: 4.0, 100: 0.0}}, "empty": {"z": {1: 0.0}}}
     picture = ElementTree.fromstring(chart.line_charts(charts, "size", "today"))
     lines = [line.attrib["points"].split() for line in picture.iter("{http://www.w3.org/2000/svg}polyline")]
@@ -240,7 +240,7 @@ def test_line_charts_have_a_line_for_each_name_and_larger_values_higher() -> Non
     assert {"a < b", "empty", "x", "y", "z", "size", "today"} <= {text.text for text in picture.iter() if text.text}
 
 
-def test_logs_of_the_stores_part_have_the_same_columns_and_prune_to_one(tmp_path: Path) -> None:
+def test_store_benchmark_logs_match_and_prune_to_one_file(tmp_path: Path) -> None:
     make_log_table.make_table(str(tmp_path / "others"), files=1_000, commits=make_store_tables.COMMITS)
     make_store_tables.make_log_of_pydelta(str(tmp_path / "own"), files=510)
     log_of_others, own_log = (DeltaTable(str(tmp_path / name)) for name in ("others", "own"))

@@ -232,7 +232,7 @@ def test_options_of_a_place_are_those_that_the_code_knows(place: str) -> None:
     assert sorted(PLACES[place] - documented(place)) == [], "options.md lacks options"
 
 
-def test_options_of_streams_that_batches_pass_over_are_all_documented() -> None:
+def test_stream_options_that_batches_ignore_are_documented() -> None:
     assert set(read_options._STREAM_NAMES) <= STREAM_READ
 
 
@@ -292,7 +292,7 @@ def test_setting_that_a_page_names_is_known(page: Path) -> None:
     assert sorted(set(re.findall(SETTING, page.read_text())) - SETTINGS - STREAM_SETTINGS) == []
 
 
-def test_options_of_stores_on_their_page_are_those_that_the_code_knows() -> None:
+def test_store_options_on_their_page_match_the_code() -> None:
     rows = [line.split("|")[1] for line in pages.ON_OBJECT_STORES.read_text().splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`((?:s3|gcs|azure|storage|unity)\.\w+|coordinator(?:\.\w+)?)`", row)}
     assert named == {option.name for option in OPTION_NAMES}

@@ -132,7 +132,7 @@ def test_java_package_says_what_it_does(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", JAVA_SOURCES, ids=lambda path: path.stem)
-def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: Path) -> None:
+def test_java_source_matches_its_package_and_has_a_comment(path: Path) -> None:
     text = path.read_text()
     assert text.startswith(f"package pydelta.{path.parent.name};\n")
     before = re.split(rf"^(?:\w+ )*(?:class|interface|record|enum) {path.stem}\b", text, maxsplit=1, flags=re.MULTILINE)[0]
@@ -140,7 +140,7 @@ def test_java_source_is_in_the_folder_of_its_package_and_says_what_it_is(path: P
 
 
 @pytest.mark.parametrize("depth", [2, 3])
-def test_folders_stand_together_in_the_list_so_that_they_cannot_import_in_circles(depth: int) -> None:
+def test_modules_of_a_folder_stand_together_in_the_list(depth: int) -> None:
     folders = [tuple(Path(module).parts[:depth]) for module in listed_modules()]
     changes = [folder for before, folder in zip([None, *folders], folders, strict=False) if folder != before]
     assert len(changes) == len(set(changes)), "the modules of a folder are listed in two places in layers.txt"
@@ -165,7 +165,7 @@ def test_module_imports_only_modules_listed_above_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith("delta_py/")])
-def test_delta_py_module_imports_neither_spark_nor_pandas_nor_datasets(name: str) -> None:
+def test_delta_py_module_imports_no_spark_pandas_or_datasets(name: str) -> None:
     imported = foreign_imports(name, FOREIGN_TO_DELTA_PY)
     assert imported == (["pyarrow.dataset"] if name == MAKES_DATASETS else [])
 
@@ -221,7 +221,7 @@ def test_package_init_only_exports(name: str) -> None:
         assert is_export(node), f"{name}:{node.lineno} does more than export"
 
 
-def test_importing_all_of_delta_py_loads_neither_spark_nor_pandas_nor_datasets() -> None:
+def test_delta_py_imports_no_spark_pandas_or_datasets() -> None:
     names = [module_name(name) for name in SOURCES if name.startswith("delta_py/")]
     code = (
         "import importlib, sys\n"

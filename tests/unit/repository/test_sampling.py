@@ -52,7 +52,7 @@ def test_summary_says_how_many_of_how_many_each_file_took(monkeypatch: pytest.Mo
     assert sampling.summary() == ["test_sampling.py: 6 of 14 cases"]
 
 
-def test_slow_properties_make_more_examples_where_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_properties_make_more_examples_if_all_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYDELTA_ALL", raising=False)
     assert sampling.examples(25) == sampling.examples(25, 60) == 25
     monkeypatch.setenv("PYDELTA_ALL", "1")

@@ -41,7 +41,7 @@ def test_worker_of_a_warm_daemon_can_use_all_that_was_imported(worker: str) -> N
 
 
 @pytest.mark.parametrize("site", [[WARM_SITE], []])
-def test_daemon_of_spark_is_warm_where_the_directory_is_in_pythonpath(site: list[str]) -> None:
+def test_spark_daemon_is_warm_if_pythonpath_has_the_directory(site: list[str]) -> None:
     """It ends when Spark, which holds its standard input, has ended."""
     path = os.pathsep.join([*site, os.environ["PYTHONPATH"]])
     process = subprocess.run(

@@ -79,7 +79,7 @@ def test_worker_imports_nothing_that_it_does_not_need(module: str, unwanted: tup
     assert sorted(imported_by(module) & set(unwanted)) == []
 
 
-def test_task_that_reads_a_local_table_imports_no_other_store_and_no_log(tmp_path: Path) -> None:
+def test_local_read_task_imports_no_other_store_and_no_log(tmp_path: Path) -> None:
     write_delta(str(tmp_path / "t"), pa.table({"x": [1, 2]}))
     source = DeltaSource({"path": str(tmp_path / "t")})
     reader = source.reader(source.schema())

@@ -195,7 +195,7 @@ def test_command_beside_another_follows_or_conflicts(tmp_path: Path, ours: str, 
     assert outcome(tmp_path / "table", ours, theirs) == CONFLICTS[ours].get(theirs, "-")
 
 
-def test_row_that_a_new_constraint_forbids_never_comes_in_beside_it(tmp_path: Path) -> None:
+def test_row_that_a_new_constraint_forbids_never_joins_it(tmp_path: Path) -> None:
     for ours, theirs in (("append", "add a constraint"), ("add a constraint", "append")):
         path = tmp_path / ours
         assert outcome(path, ours, theirs) != "-"

@@ -100,7 +100,7 @@ EVERY_KIND = [
 
 
 @pytest.mark.parametrize("configuration", EVERY_KIND, ids=lambda c: "-".join(c).replace("delta.", ""))
-def test_delete_twice_leaves_the_other_rows_and_says_so_in_the_feed(tmp_path: Path, configuration: dict[str, str]) -> None:
+def test_delete_twice_keeps_other_rows_and_records_the_feed(tmp_path: Path, configuration: dict[str, str]) -> None:
     store = make(tmp_path, configuration)
     left = set(range(100))
     for version, divisor in ((2, 7), (3, 3)):
@@ -123,7 +123,7 @@ def test_delete_twice_leaves_the_other_rows_and_says_so_in_the_feed(tmp_path: Pa
 
 
 @pytest.mark.parametrize("configuration", EVERY_KIND, ids=lambda c: "-".join(c).replace("delta.", ""))
-def test_update_moves_rows_between_partitions_and_keeps_their_ids(tmp_path: Path, configuration: dict[str, str]) -> None:
+def test_update_moves_rows_between_partitions_with_their_ids(tmp_path: Path, configuration: dict[str, str]) -> None:
     store = make(tmp_path, configuration)
     before = by_id(store)
     dml = begin(store, "UPDATE")
@@ -146,7 +146,7 @@ def test_update_moves_rows_between_partitions_and_keeps_their_ids(tmp_path: Path
         assert feed_of(tmp_path, 2) == sorted(images)
 
 
-def test_update_and_insert_in_one_commit_give_numbers_to_new_rows_only(tmp_path: Path) -> None:
+def test_update_and_insert_together_number_only_new_rows(tmp_path: Path) -> None:
     store = make(tmp_path, {**VECTORS, **FEED, **TRACKING})
     dml = begin(store, "MERGE")
     rows = target_rows(dml, dml.candidates(None))
@@ -166,7 +166,7 @@ def test_update_and_insert_in_one_commit_give_numbers_to_new_rows_only(tmp_path:
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_file_with_new_deleted_rows_keeps_its_tags_and_what_clustered_it(tmp_path: Path, checkpointed: bool) -> None:
+def test_file_with_new_vector_keeps_tags_and_clustering_provider(tmp_path: Path, checkpointed: bool) -> None:
     store = make(tmp_path, VECTORS)
     fields = {"tags": {"ZCUBE_ID": "a", "nothing": None}, "clusteringProvider": "liquid"}
     log = tmp_path / f"_delta_log/{1:020}.json"
@@ -323,7 +323,7 @@ def test_rows_that_are_not_there_are_refused(tmp_path: Path, place: int) -> None
     assert files_on_disk(tmp_path) == before
 
 
-def test_large_sets_of_places_go_by_a_file_that_is_gone_afterwards(tmp_path: Path) -> None:
+def test_large_row_sets_use_a_scratch_file_that_is_deleted(tmp_path: Path) -> None:
     count = 1_000_000
     write_delta(str(tmp_path), pa.table({"id": pa.array(range(count), pa.int64())}), configuration=VECTORS)
     dml = begin(LocalStore(str(tmp_path)), "DELETE")
@@ -401,7 +401,7 @@ def test_whole_files_of_no_candidates_are_none(tmp_path: Path) -> None:
     assert dml.commit({}, [], RemovedRows())[0] == 1
 
 
-def test_transaction_and_text_of_the_session_are_part_of_the_commit(tmp_path: Path) -> None:
+def test_commit_has_transaction_and_metadata_of_the_session(tmp_path: Path) -> None:
     store = make(tmp_path, VECTORS)
     request = WriteRequest(txn_app_id="job", txn_version=4, user_metadata="why", max_records_per_file=2)
     dml = begin(store, "UPDATE", request)

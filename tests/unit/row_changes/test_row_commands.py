@@ -60,7 +60,7 @@ def files_on_disk(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS, {**VECTORS, **FEED}, {**FEED, **TRACKING}], ids=str)
-def test_delete_and_update_change_the_rows_of_the_predicate_alone(tmp_path: Path, configuration: dict[str, str]) -> None:
+def test_delete_and_update_change_only_matching_rows(tmp_path: Path, configuration: dict[str, str]) -> None:
     table = make(tmp_path, configuration)
     assert table.delete("id % 5 = 0 AND price < 20")["numDeletedRows"] == 4
     changed = table.update({"price": "price + id", "at.city": "upper(at.city)"}, predicate="id > 21")
@@ -94,7 +94,7 @@ def test_delete_and_update_read_only_files_of_the_predicate(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "EST", "+01:00:30"])
-def test_delete_and_overwrite_meet_partitions_whose_texts_are_in_the_zone(tmp_path: Path, zone: str) -> None:
+def test_delete_and_overwrite_match_partitions_in_session_zone(tmp_path: Path, zone: str) -> None:
     texts = ["2050-07-01 00:00:00", "2050-07-01 01:00:00", "2050-01-01 00:00:00"]
     schema = StructType((StructField("at", TIMESTAMP), StructField("id", LONG)))
     rows = pa.table({"at": texts, "id": pa.array([1, 2, 3], pa.int64())})
@@ -111,7 +111,7 @@ def test_delete_and_overwrite_meet_partitions_whose_texts_are_in_the_zone(tmp_pa
     assert sorted(table().to_arrow(["id"])["id"].to_pylist()) == [3, 10]
 
 
-def test_update_and_merge_turn_a_time_into_the_sessions_wall_clock_once(tmp_path: Path) -> None:
+def test_update_and_merge_use_the_session_wall_clock_once(tmp_path: Path) -> None:
     schema = StructType((StructField("at", TIMESTAMP), StructField("id", LONG)))
     rows = pa.table({"at": ["2024-01-02T06:00:00.000000Z", "2024-01-05T06:00:00.000000Z"], "id": pa.array([1, 2], pa.int64())})
     make_table(tmp_path, [rows], partition_by=["at"], schema_json=schema_to_json(schema))
@@ -155,7 +155,7 @@ REFUSED: list[tuple[Callable[[DeltaTable], Any], type[DeltaError], str | None]] 
 
 
 @pytest.mark.parametrize("case", range(len(REFUSED)))
-def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(tmp_path: Path, case: int) -> None:
+def test_invalid_command_is_refused_by_name_and_changes_nothing(tmp_path: Path, case: int) -> None:
     call, error_type, condition = REFUSED[case]
     table, before = make(tmp_path), files_on_disk(tmp_path)
     with pytest.raises(error_type) as refusal:
@@ -177,7 +177,7 @@ def test_append_only_table_and_broken_constraint_are_refused(tmp_path: Path) -> 
     assert files_on_disk(tmp_path / "b") == before
 
 
-def test_delete_meeting_an_append_of_its_rows_is_a_conflict_unless_it_is_blind(
+def test_delete_conflicts_with_an_append_of_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path)
@@ -296,7 +296,7 @@ MERGES: list[tuple[Callable[[DeltaTable, pa.Table], Any], type[DeltaError], str 
 
 
 @pytest.mark.parametrize("case", range(len(MERGES)))
-def test_merge_that_cannot_be_done_is_refused_by_name_and_changes_nothing(tmp_path: Path, case: int) -> None:
+def test_invalid_merge_is_refused_by_name_and_changes_nothing(tmp_path: Path, case: int) -> None:
     begin, error_type, condition = MERGES[case]
     table, before = make(tmp_path), files_on_disk(tmp_path)
     with pytest.raises(error_type) as refusal:
@@ -305,7 +305,7 @@ def test_merge_that_cannot_be_done_is_refused_by_name_and_changes_nothing(tmp_pa
     assert (DeltaTable(str(tmp_path)).version, files_on_disk(tmp_path)) == (2, before)
 
 
-def test_merge_with_one_alias_for_both_sides_or_one_name_twice_is_refused(tmp_path: Path) -> None:
+def test_merge_refuses_equal_aliases_and_duplicate_columns(tmp_path: Path) -> None:
     table = make(tmp_path)
     with pytest.raises(InvalidOptionError):
         table.merge(pa.table({"id": [1]}), "t.id = T.id", "t", "T")
@@ -368,7 +368,7 @@ def test_values_that_are_no_sql_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["none", "name"])
 @pytest.mark.parametrize("name", [".b", "..b", ".[1]", "[1]", "."])
-def test_a_field_whose_name_pyarrow_takes_for_a_path_is_that_field(tmp_path: Path, name: str, mode: str) -> None:
+def test_field_name_that_looks_like_an_arrow_path_is_a_field(tmp_path: Path, name: str, mode: str) -> None:
     path, quoted = str(tmp_path), f"`{name}`"
     rows = [{"id": n, name: n, "at": {name: n, "b": 100 * n}, "b": 100 * n} for n in (1, 2)]
     checkpoints = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}

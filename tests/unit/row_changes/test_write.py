@@ -76,7 +76,7 @@ def test_write_delta_to_a_new_path_makes_version_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["error", "ErrorIfExists", "append", "IGNORE"])
-def test_write_delta_every_mode_creates_a_table_that_is_not_there(tmp_path: Path, mode: str) -> None:
+def test_write_delta_creates_a_missing_table_in_every_mode(tmp_path: Path, mode: str) -> None:
     assert write_delta(str(tmp_path), ROWS, mode=mode) == 0
     assert len(rows_of(tmp_path)) == 3
 
@@ -101,7 +101,7 @@ def test_write_delta_file_url_is_its_path(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a table that is there
 
 
-def test_write_delta_error_mode_on_a_table_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+def test_write_delta_error_mode_refuses_an_existing_table(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS)
     before = data_files(tmp_path)
     with pytest.raises(TableAlreadyExistsError, match="version 0") as caught:
@@ -110,7 +110,7 @@ def test_write_delta_error_mode_on_a_table_is_refused_and_writes_nothing(tmp_pat
     assert data_files(tmp_path) == before
 
 
-def test_write_delta_ignore_on_a_table_does_nothing_and_says_its_version(tmp_path: Path) -> None:
+def test_write_delta_ignore_mode_returns_the_existing_version(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS)
     write_delta(str(tmp_path), ROWS, mode="append")
     assert write_delta(str(tmp_path), pa.table({"other": [1]}), mode="ignore") == 1
@@ -126,7 +126,7 @@ def test_write_delta_append_adds_rows_as_a_new_version(tmp_path: Path) -> None:
     assert snapshot_of(tmp_path).schema == snapshot_of(tmp_path, 0).schema
 
 
-def test_write_delta_append_that_merges_shorts_with_integers_reads_both(tmp_path: Path) -> None:
+def test_write_delta_append_merges_shorts_and_integers(tmp_path: Path) -> None:
     for kind, value in ((pa.int8(), 100), (pa.int16(), 30_000), (pa.int32(), 70_000)):
         write_delta(str(tmp_path), pa.table({"id": pa.array([value], kind)}), mode="append", merge_schema=True)
     assert sorted(DeltaTable(str(tmp_path)).to_arrow(filter="id > 99")["id"].to_pylist()) == [100, 30_000, 70_000]
@@ -155,7 +155,7 @@ def test_write_delta_append_may_repeat_what_the_table_is(tmp_path: Path) -> None
         (ROWS.drop_columns(["day"]), {"merge_schema": True}, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
     ],
 )
-def test_write_delta_append_that_does_not_fit_is_refused_and_writes_nothing(
+def test_write_delta_append_that_does_not_fit_writes_nothing(
     tmp_path: Path, data: pa.Table, options: dict[str, Any], condition: str
 ) -> None:
     write_delta(str(tmp_path), ROWS, partition_by="day")
@@ -181,7 +181,7 @@ def test_write_delta_unknown_mode_is_refused_by_name(tmp_path: Path) -> None:
         write_delta(str(tmp_path), ROWS, mode="upsert")
 
 
-def test_write_delta_column_mapping_table_is_created_and_appended_to(tmp_path: Path) -> None:
+def test_write_delta_creates_and_appends_with_column_mapping(tmp_path: Path) -> None:
     spaced = pa.table({"a b": [1], "s": [{"c;d": "x"}]})
     for version in (0, 1):
         assert (
@@ -240,7 +240,7 @@ def test_write_delta_without_an_arrow_stream_is_a_type_error(tmp_path: Path, dat
 # ---------------------------------------------------------------- the three steps by themselves
 
 
-def test_planned_write_travels_by_pickle_and_commits_the_tasks_files_once(tmp_path: Path) -> None:
+def test_pickled_write_plan_commits_the_files_of_its_tasks(tmp_path: Path) -> None:
     store, schema = LocalStore(str(tmp_path)), from_arrow_schema(ROWS.schema)
     plan = pickle.loads(pickle.dumps(plan_write(store, schema, WriteRequest("append", ["day"]))))
     tasks = [pickle.dumps(write_files(plan.state, ROWS.slice(n, 1).to_batches(), task=n)) for n in range(3)]
@@ -284,7 +284,7 @@ def test_commit_of_a_version_that_is_gone_deletes_the_files(tmp_path: Path) -> N
     assert data_files(tmp_path) == before
 
 
-def test_planned_create_takes_no_rules_from_the_table_that_the_rows_come_from(tmp_path: Path) -> None:
+def test_planned_create_ignores_rules_in_the_schema_of_the_rows(tmp_path: Path) -> None:
     foreign = {"delta.columnMapping.id": 7, "delta.generationExpression": "id + 1", "CURRENT_DEFAULT": "3", "comment": "kept"}
     inner = StructType((StructField("x", LONG, True, foreign),))
     schema = StructType((StructField("id", LONG, True, foreign), StructField("s", inner)))
@@ -304,7 +304,7 @@ def test_checkpoint_by_hand_lets_the_commits_before_it_go(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_statistics_that_a_checkpoint_has_as_struct_only_are_there_as_text(tmp_path: Path, policy: str) -> None:
+def test_statistics_only_in_a_checkpoint_struct_become_text(tmp_path: Path, policy: str) -> None:
     configuration = {
         "delta.checkpoint.writeStatsAsJson": "false",
         "delta.checkpointInterval": "2",

@@ -44,7 +44,7 @@ def rows_of(path: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("first", "second"), [("id", "id"), ("id", "ID")])
-def test_append_to_a_table_with_two_columns_of_one_name_is_refused(tmp_path: Path, first: str, second: str) -> None:
+def test_append_to_a_table_with_duplicate_columns_is_refused(tmp_path: Path, first: str, second: str) -> None:
     store = LocalStore(str(tmp_path))
     table = TableBuilder(store)  # type: ignore[arg-type]
     table.commit(table.protocol(), table.metadata((first, "long"), (second, "long")))
@@ -82,7 +82,7 @@ def test_pandas_frame_that_is_no_table_is_refused(tmp_path: Path, frame: pd.Data
     assert files(tmp_path) == {}
 
 
-def test_columns_with_different_and_empty_chunks_are_written_and_merged(tmp_path: Path) -> None:
+def test_columns_with_uneven_chunks_are_written_and_merged(tmp_path: Path) -> None:
     numbers, path = pa.array([1, 2, 3]), str(tmp_path)
     ids = pa.chunked_array([numbers[1:], numbers[:0], numbers[:1]])
     rows = pa.table({"id": ids, "n": pa.chunked_array([pa.array([0]), pa.array([1, 2])])})
@@ -124,7 +124,7 @@ def test_write_delta_without_columns_leaves_a_table_as_it_is(tmp_path: Path, dat
 
 
 @pytest.mark.parametrize("partition_by", [None, ["p"]])
-def test_write_delta_without_rows_is_a_version_where_it_replaces_some(tmp_path: Path, partition_by: list[str] | None) -> None:
+def test_write_delta_without_rows_commits_only_changes(tmp_path: Path, partition_by: list[str] | None) -> None:
     none, path = ROWS.slice(0, 0), str(tmp_path)
     assert write_delta(path, none, partition_by=partition_by) == 0
     assert DeltaTable(path).to_arrow().schema.names == ["id", "p"]
@@ -183,7 +183,7 @@ def test_write_delta_source_that_breaks_off_leaves_nothing(tmp_path: Path) -> No
     assert files(tmp_path) == before
 
 
-def test_write_delta_row_that_breaks_a_rule_is_shown_with_its_values(tmp_path: Path) -> None:
+def test_write_delta_row_that_breaks_a_rule_shows_its_values(tmp_path: Path) -> None:
     write_delta(str(tmp_path), ROWS, configuration={"delta.constraints.small": "id < 10 AND p <> 'x'"})
     before = files(tmp_path)
     with pytest.raises(InvariantViolationError) as caught:

@@ -82,7 +82,7 @@ def test_rows_get_numbers_and_the_mark_rises(store: ObjectStore) -> None:
     Snapshot.load(store).check_integrity()
 
 
-def test_numbers_go_down_with_a_negative_step_and_stay_behind_an_odd_mark(tmp_path: Path) -> None:
+def test_negative_step_counts_down_and_lowers_the_mark(tmp_path: Path) -> None:
     store = table(tmp_path, identity(-1, -10))
     write_delta(store.root, ROWS, mode="append")
     assert (ids(store), mark(store)) == ([-21, -11, -1], -21)

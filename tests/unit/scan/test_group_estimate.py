@@ -37,14 +37,14 @@ def test_few_values_of_all_files_together_are_few_groups() -> None:
     assert not has_few_groups(of_ranges((10, -(2**63), 2**63 - 1)), ["id"])
 
 
-def test_batch_has_few_groups_if_enough_large_files_have_consecutive_ranges() -> None:
+def test_consecutive_ranges_of_large_files_mean_few_groups() -> None:
     assert has_few_groups(of_ranges(*in_a_row(4, 100_000, 200_000)), ["id"])
     assert not has_few_groups(of_ranges(*in_a_row(3, 100_000, 200_000)), ["id"]), "so few may do so by chance"
     assert not has_few_groups(of_ranges(*in_a_row(4, 100_000, 199_999)), ["id"])
     assert not has_few_groups(of_ranges(*[(200_000, place, 100_000 + place) for place in range(4)]), ["id"])
 
 
-def test_groups_of_two_columns_are_as_many_as_their_values_times_each_other() -> None:
+def test_group_count_of_two_columns_is_the_product_of_values() -> None:
     def both(rows: int, ids: tuple[int, int], numbers: tuple[int, int]) -> str:
         low, high = (f'{{"id": {ids[end]}, "number": {numbers[end]}}}' for end in (0, 1))
         return f'{{"numRecords": {rows}, "minValues": {low}, "maxValues": {high}}}'
@@ -93,7 +93,7 @@ def test_many_files_are_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("by", [[], ["small"], ["name"], ["part"], ["name", "part"]])
-def test_columns_of_other_types_and_partition_columns_are_not_asked(by: list[str]) -> None:
+def test_group_estimate_ignores_other_types_and_partitions(by: list[str]) -> None:
     assert has_few_groups(of_ranges((5, 1, 10**9)), by)
 
 

@@ -73,7 +73,7 @@ def test_deleted_rows_are_not_counted_and_leave_bounds_open(builder: TableBuilde
 
 
 @pytest.mark.parametrize(("nulls", "valued"), [(0, 4), (10, 0), (3, None)])
-def test_null_count_of_a_file_with_deleted_rows_needs_none_or_all_null(
+def test_null_count_with_deleted_rows_needs_none_or_all_null(
     nulls: int, valued: int | None, builder: TableBuilder
 ) -> None:
     head = (builder.protocol(features=["deletionVectors"]), builder.metadata())
@@ -150,7 +150,7 @@ def test_file_without_rows_has_no_say(builder: TableBuilder) -> None:
         ("timestamp_ntz", "2020-01-01T00:00:00.000", "2020-01-01T00:00:00.000", None),
     ],
 )
-def test_bounds_are_values_for_types_that_no_writer_cuts_or_rounds(
+def test_bounds_are_answers_only_for_types_stored_exactly(
     kind: str, low: Any, high: Any, answer: tuple[Any, Any] | None, builder: TableBuilder
 ) -> None:
     head = (builder.protocol(features=["timestampNtz"]), builder.metadata(("c", kind)))
@@ -196,7 +196,7 @@ def test_question_about_what_the_log_does_not_know_has_no_answer(question: Quest
 
 
 @pytest.mark.parametrize("question", [Question(by=("p",)), Question(minima=("p",)), Question(maxima=("p",)), Question()], ids=str)
-def test_which_texts_are_equal_or_first_under_a_collation_the_log_does_not_say(question: Question, tmp_path: Path) -> None:
+def test_log_does_not_answer_order_or_equality_under_collation(question: Question, tmp_path: Path) -> None:
     p = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "spark.UTF8_LCASE"}}}
     n = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
     rows = pa.table({"p": ["a", "B"], "n": pa.array([1, 2], pa.int64())})
@@ -235,7 +235,7 @@ def test_more_partitions_than_an_answer_may_have_are_no_answer(builder: TableBui
 
 @pytest.mark.parametrize("json_too", [True, False])
 @pytest.mark.parametrize("kind", ["classic", "v2-parquet", "multipart"])
-def test_count_from_a_checkpoint_reads_the_numbers_and_not_the_text(
+def test_count_from_a_checkpoint_reads_numbers_and_no_text(
     kind: str, json_too: bool, builder: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     protocol = builder.protocol(features=["v2Checkpoint"])
@@ -255,7 +255,7 @@ def test_count_from_a_checkpoint_reads_the_numbers_and_not_the_text(
     assert has_text and not any(has_text)
 
 
-def test_count_from_a_checkpoint_without_parsed_statistics_reads_the_text(builder: TableBuilder) -> None:
+def test_count_reads_text_if_checkpoint_lacks_parsed_statistics(builder: TableBuilder) -> None:
     builder.create(*(add(f"{n}", stats=stats(10, n, n)) for n in range(9)))
     builder.checkpoint()
     builder.commit(add("later", stats=stats(5, 1, 2)))

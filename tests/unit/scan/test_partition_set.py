@@ -69,7 +69,7 @@ def test_no_files_are_of_no_partition() -> None:
     assert partitions.may_match([]) == []
 
 
-def test_combinations_of_values_are_told_and_a_value_that_is_not_said_is_null() -> None:
+def test_partition_set_keeps_combinations_and_missing_is_null() -> None:
     written = [{"a": "x", "b": "1", "c": None}, {"a": None, "b": "2"}, {"a": "x", "b": "01", "c": ""}]
     partitions = PartitionSet.of(config_of(a=STRING, b=LONG, c=STRING), written)
     files = [
@@ -93,7 +93,7 @@ def test_char_is_padded_and_names_are_the_physical_ones() -> None:
     assert str(partitions) == "partition [p=ab]"
 
 
-def test_value_that_is_none_is_an_error_and_of_an_added_file_may_be_any() -> None:
+def test_invalid_value_is_an_error_or_may_match_for_an_add() -> None:
     config = config_of(p=LONG)
     with pytest.raises(CorruptTableError, match=r"CAST_INVALID_INPUT.*'x'.*column p of type bigint.*cannot be told"):
         PartitionSet.of(config, [{"p": "1"}, {"p": "x"}])

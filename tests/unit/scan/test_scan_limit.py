@@ -37,7 +37,7 @@ def planned(builder: TableBuilder, limit: int | None, condition: str | None = No
 @pytest.mark.parametrize(
     ("limit", "files"), [(1, 2), (4, 2), (5, 3), (14, 3), (15, 4), (84, 10), (85, 10), (1000, 10), (None, 10)]
 )
-def test_scan_for_a_limit_keeps_the_files_that_surely_have_the_rows(limit: int, files: int, builder: TableBuilder) -> None:
+def test_limit_keeps_only_files_that_surely_have_the_rows(limit: int, files: int, builder: TableBuilder) -> None:
     assert planned(builder, limit) == [str(n) for n in range(files)]
 
 
@@ -49,7 +49,7 @@ def test_filter_on_partitions_chooses_before_rows_are_counted(builder: TableBuil
 @pytest.mark.parametrize(
     ("condition", "options"), [("id >= 0", {}), ("id >= 0", {"drop_rows": True}), (None, {"ignore_missing_files": True})]
 )
-def test_limit_is_without_effect_where_rows_may_be_fewer_than_the_log_says(
+def test_limit_has_no_effect_if_rows_may_be_fewer_than_in_log(
     condition: str | None, options: dict[str, bool], builder: TableBuilder
 ) -> None:
     assert len(planned(builder, 1, condition, **options)) == 10

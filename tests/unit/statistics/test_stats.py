@@ -92,7 +92,7 @@ def test_decimals_are_read_digit_by_digit() -> None:
         ("1972-01-08T02:00:00.000+01:00", datetime(1972, 1, 8, 1)),
     ],
 )
-def test_timestamps_are_read_in_any_spelling_and_widened_by_a_millisecond(text: str, moment: datetime) -> None:
+def test_timestamp_bounds_of_any_format_widen_by_a_millisecond(text: str, moment: datetime) -> None:
     texts = [stats_text({"x": text}, {"x": text}), stats_text({"x": "2024-01-02T03:04:05.006Z"}, {"x": "soon"}), None]
     expected = moment.replace(tzinfo=UTC)
     stats = parse_stats(pa.array(texts), {("x",): TIMESTAMP})
@@ -187,7 +187,7 @@ def test_damaged_text_makes_one_file_unknown_and_no_other(text: str | None) -> N
     assert stats.num_records[1].as_py() in (None, 3)
 
 
-def test_two_objects_in_one_text_cannot_stand_in_for_a_missing_one() -> None:
+def test_two_objects_in_one_text_do_not_replace_a_missing_one() -> None:
     other = stats_text({"x": 100}, {"x": 200})
     for texts in ([GOOD + other, " ", GOOD], [" ", GOOD + other, GOOD], [GOOD + other, "\n", other]):
         parsed_bounds = bounds(texts, LONG)
@@ -259,7 +259,7 @@ def test_float_text_bounds_the_double_that_the_float_is() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\ufffd", "a\ufffdb", "a\ufffd\n\ufffd"])
-def test_bound_with_a_replacement_character_is_that_of_the_text_before_it(text: str) -> None:
+def test_bound_ends_before_a_replacement_character(text: str) -> None:
     """It replaces bytes that are not UTF-8, which sort differently, or ends a maximum that was cut."""
     assert bounds([stats_text({"x": text}, {"x": text})], STRING) == [("a", "b")]
 
@@ -281,7 +281,7 @@ def test_bound_with_a_replacement_character_is_that_of_the_text_before_it(text: 
         ("", ""),
     ],
 )
-def test_maximum_that_may_be_cut_is_the_first_text_after_all_that_begin_so(maximum: str, expected: str | None) -> None:
+def test_cut_maximum_becomes_the_next_text_after_its_prefix(maximum: str, expected: str | None) -> None:
     texts = [stats_text({"x": ""}, {"x": "b"}), stats_text({"x": ""}, {"x": maximum})]
     assert bounds(texts, STRING) == [("", "b"), ("", expected)]
 
@@ -343,7 +343,7 @@ def test_parsed_infinity_is_unknown(infinity: float) -> None:
         assert stats.minimum[("x",)].to_pylist() == stats.maximum[("x",)].to_pylist() == [None, 1.5]
 
 
-def test_half_a_pair_of_surrogates_makes_one_bound_unknown_and_no_other() -> None:
+def test_lone_surrogate_makes_only_its_bound_unknown() -> None:
     half = '{"numRecords":4,"minValues":{"x":"a"},"maxValues":{"x":"b\\ud83d"}}'
     texts = [stats_text({"x": "a"}, {"x": "b"})] * 200
     assert bounds([*texts, half, *texts], STRING) == [("a", "b")] * 200 + [("a", None)] + [("a", "b")] * 200
@@ -358,7 +358,7 @@ def test_half_a_pair_of_surrogates_makes_one_bound_unknown_and_no_other() -> Non
         ("1971-12-31T12:00:00.000-00:44", datetime(1971, 12, 31, 12, 44, 30)),  # Monrovia: -00:44:30
     ],
 )
-def test_time_whose_offset_lost_its_seconds_is_between_its_bounds(text: str, moment: datetime) -> None:
+def test_time_with_a_truncated_offset_is_between_its_bounds(text: str, moment: datetime) -> None:
     ((low, high),) = bounds([stats_text({"x": text}, {"x": text})], TIMESTAMP)
     assert low <= moment.replace(tzinfo=UTC) <= high
     assert high - low < timedelta(minutes=3)

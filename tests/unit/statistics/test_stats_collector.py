@@ -105,7 +105,7 @@ def test_long_strings_are_cut_and_the_maximum_is_rounded_up() -> None:
     assert collected(STRING, ["ab\U0010ffffz"], string_prefix=2)["maxValues"] == {}
 
 
-def test_nested_leaves_are_written_nested_and_count_the_nulls_of_their_parents() -> None:
+def test_nested_leaves_stay_nested_and_count_parent_nulls() -> None:
     inner = StructType((StructField("a.b", LONG), StructField("c", STRING)))
     schema = StructType((StructField("s", inner), StructField("unused", LONG)))
     rows = [{"s": {"a.b": 1, "c": None}, "unused": 1}, {"s": None, "unused": 2}, {"s": {"a.b": None, "c": "x"}, "unused": 3}]

@@ -124,7 +124,7 @@ def test_an_object_of_another_size_than_listed_is_read_as_it_is(store: MemorySto
     assert entries(cache) == []
 
 
-def test_a_missing_object_is_file_not_found_and_one_that_is_kept_is_not_missed(store: MemoryStore) -> None:
+def test_missing_object_is_not_found_unless_it_is_cached(store: MemoryStore) -> None:
     info = listed(store)
     store.delete("a")
     with pytest.raises(FileNotFoundError):
@@ -152,7 +152,7 @@ def lengths(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[i
 
 
 @pytest.mark.usefixtures("blocks")
-def test_only_the_blocks_that_are_read_are_fetched_neighbours_at_once(
+def test_only_required_blocks_are_fetched_neighbours_together(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info, ranges = listed(store), lengths(store, monkeypatch)
@@ -184,7 +184,7 @@ def test_a_damaged_block_is_fetched_again(store: MemoryStore, cache: Path) -> No
 
 
 @pytest.mark.usefixtures("blocks")
-def test_a_large_object_that_shrinks_while_it_is_read_is_an_error(store: MemoryStore) -> None:
+def test_large_object_that_shrinks_during_a_read_is_an_error(store: MemoryStore) -> None:
     source = CachedObjects.of(store).open_input(listed(store))
     store.put("a", CONTENT[:250])
     with pytest.raises(OSError, match="it was replaced"):

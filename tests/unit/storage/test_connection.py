@@ -52,7 +52,7 @@ def test_answer_is_not_asked_for_again(error: Exception) -> None:
     assert clock.now == 0
 
 
-def test_store_that_never_answers_is_given_up_in_time_with_what_it_said() -> None:
+def test_silent_store_fails_in_time_with_its_last_message() -> None:
     clock = Clock()
     with pytest.raises(StoreUnavailableError, match=r"did not read x in \d+ s.*503 Slow Down.*storage\.retry_timeout"):
         connection(clock, storage__retry_timeout="20").run("read x", failing(10_000, NotAnswered("503 Slow Down")))
@@ -72,7 +72,7 @@ def test_cure_of_what_lasts_is_said() -> None:
         connection(clock).run("read x", failing(10_000, NotAnswered("ExpiredToken", cure="The token: give a new one.")))
 
 
-def test_unavailable_store_is_an_oserror_and_a_delta_error_that_pickles() -> None:
+def test_unavailable_store_error_is_an_oserror_and_pickles() -> None:
     import pickle
 
     error = pickle.loads(pickle.dumps(StoreUnavailableError("The store did not answer.")))

@@ -66,7 +66,7 @@ def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["link", "fifo", "device"])
-def test_what_is_no_file_in_the_place_of_an_entry_is_none_and_not_followed(tmp_path: Path, odd: str) -> None:
+def test_non_file_at_an_entry_reads_as_none_and_is_not_followed(tmp_path: Path, odd: str) -> None:
     cache, outside = DiskCache(tmp_path / "cache", 1), tmp_path / "outside"
     cache.directory.mkdir()
     DiskCache(tmp_path, MANY).put(NAME, b"content")
@@ -114,7 +114,7 @@ PLACES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.timeout(20)  # opening a pipe would wait forever
 @pytest.mark.parametrize("place", PLACES)
-def test_entry_that_is_no_file_reads_as_none_and_other_entries_are_still_trimmed(tmp_path: Path, place: str) -> None:
+def test_non_file_entry_reads_as_none_and_trim_reaches_others(tmp_path: Path, place: str) -> None:
     cache, other = DiskCache(tmp_path, 0), entry_name(b"another", "object")
     (tmp_path / other).write_bytes(b"x")
     PLACES[place](tmp_path / NAME)
@@ -200,7 +200,7 @@ def _put_and_read(directory: Path, limit: int, rounds: int) -> int:
     return complete_count
 
 
-def test_processes_that_write_the_same_entries_at_once_read_whole_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_processes_that_write_equal_entries_read_whole_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         counts = pool.starmap(_put_and_read, [(tmp_path, MANY, 10)] * 3)
     assert sum(counts) >= 3 * 9 * 39  # each process writes an entry at most once
@@ -233,7 +233,7 @@ def test_empty_entries_and_what_is_no_file_go_too(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_longest_unused_go_first_and_half_written_ones_of_the_dead(tmp_path: Path) -> None:
+def test_trim_deletes_unused_entries_and_files_of_dead_writers(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, 12_000)  # blocks of 4096 bytes, a quarter has to be free: two
     oldest, newer, newest = (f"{digit * 64}.stats" for digit in "abc")
     dead, alive = (f"{process}-{'0' * 16}.new" for process in (1, 2))
@@ -282,7 +282,7 @@ def test_a_directory_that_others_may_write_to_is_not_used(
     assert f"{tmp_path / 'cache'} can be changed by other users (mode {mode:o})" in caplog.text
 
 
-def test_a_directory_below_one_that_others_may_write_to_is_not_used(
+def test_cache_below_a_directory_writable_by_others_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A user who may write to an ancestor can replace the cache by another directory."""
@@ -293,7 +293,7 @@ def test_a_directory_below_one_that_others_may_write_to_is_not_used(
     assert caplog.text.count(f"{tmp_path / 'a'} can be changed by other users (mode 777)") == 1, "it is said once"
 
 
-def test_a_directory_that_is_swapped_after_it_was_opened_is_not_used(tmp_path: Path) -> None:
+def test_directory_swapped_after_open_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     cache = DiskCache(tmp_path / "cache", MANY)
     assert cache.put(NAME, b"content")

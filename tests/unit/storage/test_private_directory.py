@@ -86,7 +86,7 @@ def test_component_that_others_can_write_to_is_refused_by_name(tmp_path: Path, p
     assert str(raised.value) == f"{tmp_path / place} can be changed by other users (mode {mode:o})"
 
 
-def test_sticky_bit_allows_an_ancestor_and_not_the_last_component(tmp_path: Path) -> None:
+def test_sticky_bit_is_enough_for_an_ancestor_only(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
@@ -117,7 +117,7 @@ def test_link_to_a_shared_directory_is_as_unsafe_as_that(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["file", "circle", "pipe"])
-def test_what_is_no_directory_is_an_error_and_leaves_no_descriptor(tmp_path: Path, kind: str) -> None:
+def test_non_directory_is_an_error_and_leaves_no_descriptor(tmp_path: Path, kind: str) -> None:
     place = tmp_path / "place"
     match kind:
         case "file":
@@ -169,7 +169,7 @@ def shared() -> Iterator[Path]:
 
 
 @needs_root
-def test_user_has_a_cache_below_directories_of_root_alone_or_of_the_user(shared: Path) -> None:
+def test_user_gets_a_private_cache_below_root_or_user_folders(shared: Path) -> None:
     home = shared.parent / "home"
     home.mkdir(mode=0o711)  # the user may pass through it, but not list it
     (home / "user").mkdir()
@@ -183,7 +183,7 @@ def test_user_has_a_cache_below_directories_of_root_alone_or_of_the_user(shared:
 
 
 @needs_root
-def test_directory_that_another_user_puts_in_its_place_is_not_read(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_that_another_user_swaps_in_is_not_read(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent of the cache belongs to another user, who replaces the cache by a directory with foreign entries."""
     parent = shared / "project"
     parent.mkdir()

@@ -146,7 +146,7 @@ def test_local_table_is_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> N
         ("az://c/t", "az://d/u", True),
     ],
 )
-def test_other_table_is_in_reach_where_credentials_go_to_no_other_server(root: str, other: str, is_in_reach: bool) -> None:
+def test_other_table_is_in_reach_if_it_shares_the_server(root: str, other: str, is_in_reach: bool) -> None:
     assert in_reach(root, other) is is_in_reach
 
 
@@ -183,7 +183,7 @@ def test_a_place_lies_in_another(root: str, other: str, is_inside: bool) -> None
     assert (is_within(root, other), is_within(root, root)) == (is_inside, True)
 
 
-def test_local_roots_are_one_place_where_they_lead_to_one_directory(tmp_path: Path) -> None:
+def test_local_roots_are_equal_if_they_lead_to_one_directory(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "t")
     assert is_same_place(f"{tmp_path}/t/", f"{tmp_path}/link") and not is_same_place(f"{tmp_path}/t", str(tmp_path))

@@ -121,14 +121,14 @@ def test_stream_stops_at_the_last_version_asked_for(builder: TableBuilder) -> No
     assert batches(source(builder, 0), at(0, initial=True), EVERYTHING, last_version=1) == [["b", "c", "a", "d", "e"]]
 
 
-def test_stream_order_is_the_same_from_commits_and_from_a_checkpoint(builder: TableBuilder) -> None:
+def test_stream_order_is_equal_from_commits_and_checkpoint(builder: TableBuilder) -> None:
     builder.commit(remove("c"), add("f", modificationTime=2))
     before = source(builder, 2).plan(at(2, initial=True), at(3)).paths()
     builder.checkpoint()
     assert source(builder, 2).plan(at(2, initial=True), at(3)).paths() == before == ["b", "d", "e", "f", "a"]
 
 
-def test_stream_batch_run_again_after_a_restart_has_the_same_files(builder: TableBuilder) -> None:
+def test_stream_batch_has_the_same_files_after_a_restart(builder: TableBuilder) -> None:
     first = source(builder, 0)
     end = first.admit(at(0, 0, initial=True), Limits(files=3))
     files = first.plan(at(0, 0, initial=True), end).paths()
@@ -209,7 +209,7 @@ def test_stream_passes_over_commits_of_no_bytes(builder: TableBuilder) -> None:
     assert batches(source(builder), at(1), Limits()) == [["d", "e", "f"]]
 
 
-def test_stream_trigger_that_finds_nothing_new_lists_the_log_and_reads_nothing(builder: TableBuilder) -> None:
+def test_stream_trigger_without_new_rows_only_lists_the_log(builder: TableBuilder) -> None:
     stream, store = source(builder, 1), builder.store
     assert isinstance(store, MemoryStore)
     builder.commit(add("x", dataChange=False))
@@ -250,7 +250,7 @@ def test_stream_that_finds_nothing_for_an_hour_notes_its_place(builder: TableBui
     assert stream.plan(at(2), at(5)).paths() == []
 
 
-def test_stream_of_a_table_that_was_empty_does_not_need_its_first_state_for_ever() -> None:
+def test_stream_of_an_empty_table_outlives_its_first_commits() -> None:
     builder = TableBuilder(MemoryStore())
     builder.create()
     begin = source(builder).initial_offset(StreamStart())
@@ -294,7 +294,7 @@ def test_stream_commit_that_takes_rows_away(builder: TableBuilder, actions: list
 # ---------------------------------------------------------------- which files
 
 
-def test_stream_leaves_out_files_without_changing_the_places_of_others(builder: TableBuilder) -> None:
+def test_stream_excludes_files_without_moving_other_offsets(builder: TableBuilder) -> None:
     builder.commit(add("skip1"), add("f"), add("skip2"), add("g"))
     plain, picky = source(builder, 1), source(builder, 1, exclude="^skip")
     assert picky.admit(at(2), Limits(files=1)) == plain.admit(at(2), Limits(files=2)) == at(2, 1)
@@ -351,7 +351,7 @@ def test_stream_new_column_asks_for_a_restart_which_reads_it(builder: TableBuild
     assert batches(source(builder), at(1), EVERYTHING) == [["d", "e", "f"]]
 
 
-def test_stream_whose_user_says_where_it_begins_is_told_to_begin_later(builder: TableBuilder) -> None:
+def test_stream_with_start_option_must_start_after_new_schema(builder: TableBuilder) -> None:
     stream = source(builder, has_start=True)
     builder.commit(builder.metadata(("new", "string")), add("f"))
     for stream_of_start, place in ((stream, at(2)), (source(builder, has_start=True), at(1))):
@@ -385,7 +385,7 @@ def mapped(builder: TableBuilder, *names: str) -> Any:
     return action
 
 
-def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_stream() -> None:
+def test_stream_refuses_renamed_column_also_after_a_restart() -> None:
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
     stream = source(builder)
@@ -396,7 +396,7 @@ def test_stream_renamed_column_is_refused_by_the_running_and_the_restarted_strea
     assert batches(source(builder), at(2), EVERYTHING) == []
 
 
-def test_stream_of_files_from_before_column_mapping_was_turned_off_is_refused() -> None:
+def test_stream_refuses_files_from_before_mapping_was_disabled() -> None:
     """Their columns have names that the table no longer knows."""
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
@@ -414,7 +414,7 @@ def test_stream_of_files_from_before_column_mapping_was_turned_off_is_refused() 
     refusal(LogFileNotFoundError, "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT", source(builder), at(1))
 
 
-def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> None:
+def test_stream_continues_from_before_a_protocol_upgrade() -> None:
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(), builder.metadata(("c0", "long")), add("a"))
     builder.commit(builder.protocol(1, 4))
@@ -425,7 +425,7 @@ def test_stream_reads_on_from_before_the_protocols_that_its_columns_need() -> No
         source(builder, 2).admit(at(3), EVERYTHING)
 
 
-def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commit() -> None:
+def test_stream_starts_at_a_rename_and_resumes_inside_its_commit() -> None:
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
     builder.commit(mapped(builder, "uno"), add("b"), add("c"))
@@ -437,7 +437,7 @@ def test_stream_begins_with_a_rename_and_goes_on_after_restarts_within_its_commi
     assert paths == [["b"], ["c"], ["d"]]
 
 
-def test_stream_that_begins_after_a_change_of_its_schema_is_refused(builder: TableBuilder) -> None:
+def test_stream_that_begins_after_a_schema_change_is_refused(builder: TableBuilder) -> None:
     """Its rows would come without the new column."""
     made_before = Snapshot.load(builder.store)
     builder.commit(builder.metadata(("id", "long"), ("new", "string")), add("f"))
@@ -482,7 +482,7 @@ def test_stream_whose_next_commits_were_cleaned_up(builder: TableBuilder) -> Non
     assert batches(source(builder, fail_on_data_loss=False), at(2), EVERYTHING) == [["f4", "f5"]]
 
 
-def test_stream_of_mapped_columns_whose_next_commits_were_cleaned_up() -> None:
+def test_stream_of_mapped_columns_fails_if_commits_are_deleted() -> None:
     builder = TableBuilder(MemoryStore())
     builder.commit(builder.protocol(features=["columnMapping"]), mapped(builder, "one"), add("a"))
     for number in range(1, 6):
@@ -499,7 +499,7 @@ def test_stream_of_mapped_columns_whose_next_commits_were_cleaned_up() -> None:
     refusal(SchemaMismatchError, name, source(builder, fail_on_data_loss=False), at(2))
 
 
-def test_stream_does_not_take_a_commit_for_lost_that_a_listing_just_missed(builder: TableBuilder) -> None:
+def test_stream_retries_a_commit_that_a_listing_missed(builder: TableBuilder) -> None:
     store = _MissingOnce(2)
     store.objects, builder.store = builder.store.objects, store  # type: ignore[attr-defined]
     stream = source(builder)
@@ -523,7 +523,7 @@ class _MissingOnce(MemoryStore):
         return iter([info for info in listed_files if not (missing and info.path == self._name)])
 
 
-def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder: TableBuilder) -> None:
+def test_stream_batch_without_its_commits_is_not_planned(builder: TableBuilder) -> None:
     builder.commit(add("f"))
     builder.commit(add("g"))
     builder.delete(f"{3:020d}.json")
@@ -533,7 +533,7 @@ def test_stream_batch_whose_commits_are_gone_is_not_planned_without_them(builder
     assert source(builder, 1, fail_on_data_loss=False).plan(at(2), at(4)).paths() == ["f"]
 
 
-def test_stream_does_not_wait_for_a_commit_that_is_gone_and_has_a_checkpoint(builder: TableBuilder) -> None:
+def test_stream_fails_for_a_missing_commit_under_a_checkpoint(builder: TableBuilder) -> None:
     builder.commit(add("f"))
     stream = source(builder)
     builder.commit(add("g"))
@@ -584,7 +584,7 @@ def test_stream_lag_counts_files_bytes_and_versions(builder: TableBuilder) -> No
     assert stream.lag(at(2)) == Lag(0, 0, 0, False)
 
 
-def test_stream_lag_looks_no_further_than_what_is_kept_for_the_next_trigger(
+def test_stream_lag_reads_no_further_than_its_limit_of_files(
     builder: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lag, "_LAG_FILES", 3)
@@ -623,7 +623,7 @@ def test_stream_offset_of_a_newer_form_is_refused() -> None:
     assert replace(at(3), index=4) == at(3, 4)
 
 
-def test_file_that_a_commit_adds_twice_comes_once_and_as_the_last_action_says(builder: TableBuilder) -> None:
+def test_file_added_twice_in_a_commit_comes_once_as_last_added(builder: TableBuilder) -> None:
     """As in the table, where the last action for a file counts."""
     builder.commit(add("f", size=1), add("g"), add("f", size=2), add("%66", size=3), add("f", deletionVector=vector()))
     scan = source(builder).plan(at(2), at(3))
@@ -632,7 +632,7 @@ def test_file_that_a_commit_adds_twice_comes_once_and_as_the_last_action_says(bu
 
 @pytest.mark.parametrize("value", [None, "true", 1, [], {}])
 @pytest.mark.parametrize("make", [add, remove])
-def test_action_that_does_not_say_whether_it_changes_rows_is_refused(builder: TableBuilder, make: Any, value: Any) -> None:
+def test_action_without_a_boolean_data_change_is_refused(builder: TableBuilder, make: Any, value: Any) -> None:
     builder.commit(make("d", dataChange=value))
     with pytest.raises(CorruptTableError):
         source(builder).plan(at(2), at(3))

@@ -127,7 +127,7 @@ print(DeltaTable(sys.argv[1]).scan(filter=sys.argv[2] or None).report.files_kept
         ("q = 3", 1),
     ],
 )
-def test_a_plan_by_whole_numbers_and_texts_does_not_import_pandas(tmp_path: Path, condition: str, files_kept: int) -> None:
+def test_plan_by_integers_and_texts_does_not_import_pandas(tmp_path: Path, condition: str, files_kept: int) -> None:
     numbers = range(12)
     columns = {"n": [*numbers], "name": [f"c-{n}" for n in numbers], "p": ["abc"[n % 3] for n in numbers], "q": [*numbers]}
     write_delta(str(tmp_path), pa.table(columns), partition_by=["p", "q"])
@@ -148,6 +148,6 @@ for zone in ("America/New_York", "PST", "+01:00:30"):
 """
 
 
-def test_partitions_of_timestamps_in_a_zone_are_read_without_pandas() -> None:
+def test_partitions_of_zoned_timestamps_need_no_pandas() -> None:
     process = subprocess.run([sys.executable, "-c", TIMES], capture_output=True, text=True, check=True)
     assert process.stdout.split() == ["1", "False"] * 3

@@ -82,7 +82,7 @@ def test_declared_type_gives_the_length_of_each_text(declared: str, data_type: D
         (7, STRING),
     ],
 )
-def test_declared_type_that_does_not_fit_is_ignored_by_readers_not_writers(
+def test_invalid_declared_type_is_ignored_by_readers_only(
     declared: object, data_type: DataType
 ) -> None:
     assert char_types(field(declared, data_type)) is None
@@ -143,7 +143,7 @@ def test_declared_type_that_is_there_stays_and_unknown_types_do() -> None:
     assert texts.fields == (StructField("c", STRING, True, {DECLARED_TYPE: "varchar(3)"}), unknown)
 
 
-def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(tmp_path: Path) -> None:
+def test_varchar_directly_in_the_schema_is_read_and_checked(tmp_path: Path) -> None:
     write_delta(str(tmp_path), pa.table({"v": ["abc", None]}))
     log = tmp_path / "_delta_log" / f"{0:020d}.json"
     text = log.read_text()
@@ -158,7 +158,7 @@ def test_table_with_the_type_straight_in_the_schema_is_read_and_written_as_text(
 
 
 @pytest.mark.parametrize("declared", ["char(999999999)", "array<char(999999999)>"])
-def test_padding_that_would_take_all_memory_is_refused_before_it_is_made(tmp_path: Path, declared: str) -> None:
+def test_oversized_padding_is_refused_before_it_is_built(tmp_path: Path, declared: str) -> None:
     kind = ArrayType(STRING) if declared.startswith("array") else STRING
     texts = pa.table({"v": [["a"], ["b"], None] if declared.startswith("array") else ["a", "b", None]})
     metadata = Metadata("1", schema_to_json(StructType((StructField("v", kind, True, {DECLARED_TYPE: declared}),))))
@@ -172,7 +172,7 @@ def test_padding_that_would_take_all_memory_is_refused_before_it_is_made(tmp_pat
             DeltaTable(str(tmp_path)).to_arrow(filter="v = 'a'")
 
 
-def test_options_beside_a_long_char_are_padded_or_refused_together() -> None:
+def test_options_next_to_a_long_char_are_refused_by_total_size() -> None:
     schema = StructType((field("char(1000000)"),))
     options = ", ".join(f"'{number}'" for number in range(1000))
     with pytest.raises(ExpressionError, match=r"char\(1000000\)"):
@@ -184,7 +184,7 @@ def test_options_beside_a_long_char_are_padded_or_refused_together() -> None:
 @pytest.mark.parametrize(
     "declared", ["array<" * 5_000, "struct<" + " " * 200_000, "struct<a" + " " * 200_000, "array<" * 5_000 + "char(1)"]
 )
-def test_declared_type_that_is_nested_deep_or_full_of_blanks_is_refused_in_no_time(declared: str) -> None:
+def test_deep_or_blank_filled_declared_type_is_refused_quickly(declared: str) -> None:
     started = time.thread_time()
     assert char_types(field(declared)) is None
     with pytest.raises(CorruptTableError, match="cannot be checked"):

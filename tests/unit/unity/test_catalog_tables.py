@@ -80,7 +80,7 @@ def test_external_table_is_read_by_its_name(server: UnityCatalogServer, tmp_path
     assert ids_of(open_table(server, "e")) == [3]
 
 
-def test_uc_url_with_the_server_as_an_option_names_the_same_table(server: UnityCatalogServer) -> None:
+def test_uc_url_with_a_server_option_names_the_same_table(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1))
     assert ids_of(DeltaTable("uc://uc.s.t", storage_options={**server.options, "unity.uri": server.uri})) == [1]
 
@@ -96,7 +96,7 @@ def test_unpublished_commits_are_read(server: UnityCatalogServer) -> None:
     assert open_table(server).history()["version"].to_pylist() == [2, 1, 0]
 
 
-def test_published_commits_that_the_catalog_does_not_know_are_ignored(server: UnityCatalogServer) -> None:
+def test_commits_unknown_to_the_catalog_are_ignored(server: UnityCatalogServer) -> None:
     path = create_managed(server, "t", rows(1))
     log = path / "_delta_log"
     (log / "00000000000000000001.json").write_bytes((log / "00000000000000000000.json").read_bytes())
@@ -240,7 +240,7 @@ def test_commit_without_an_answer_is_made_once(server: UnityCatalogServer, failu
     assert open_table(server).version == 1
 
 
-def test_commit_whose_answers_are_all_lost_is_reported_as_unknown(server: UnityCatalogServer) -> None:
+def test_commit_with_all_answers_lost_is_reported_as_unknown(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1))
     server.fail("POST", "/tables/t", *[Failure.LOST_ANSWER] * 30)
     with pytest.raises(CommitOutcomeUnknownError):
@@ -271,7 +271,7 @@ def test_table_that_was_dropped_or_renamed_is_not_written(server: UnityCatalogSe
     assert first.latest == 0
 
 
-def test_table_that_was_created_again_is_neither_read_nor_written(server: UnityCatalogServer) -> None:
+def test_recreated_table_is_neither_read_nor_written(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1))
     store = open_store(server.table_url("t"), StorageOptions.of(server.options))
     table = DeltaTable("unused", store=store)
@@ -403,7 +403,7 @@ def test_maintenance_that_the_catalog_permits_is_done(server: UnityCatalogServer
             PERMITTED[other](open_table(server))
 
 
-def test_overwrite_with_another_schema_keeps_what_the_catalog_demands(server: UnityCatalogServer) -> None:
+def test_schema_overwrite_keeps_properties_that_catalog_requires(server: UnityCatalogServer) -> None:
     create_managed(server, "t", rows(1))
     other = pa.table({"name": ["x"]})
     write_delta(server.table_url("t"), other, mode="overwrite", schema_mode="overwrite", storage_options=server.options)

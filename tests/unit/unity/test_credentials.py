@@ -66,7 +66,7 @@ def credential_requests(server: UnityCatalogServer) -> int:
     return sum(request.endswith("/credentials") for request in server.requests)
 
 
-def test_credentials_are_requested_once_until_shortly_before_they_expire(server: UnityCatalogServer) -> None:
+def test_credentials_are_cached_until_shortly_before_expiry(server: UnityCatalogServer) -> None:
     clock = Clock()
     table = access(server, clock)
     vend(server, "first", clock.now_ms + 60 * MINUTE)
@@ -130,7 +130,7 @@ def test_valid_credentials_are_used_while_the_server_is_away(server: UnityCatalo
         table.storage_options(LOCATION)
 
 
-def test_reader_without_the_right_to_write_gets_credentials_for_reading(server: UnityCatalogServer) -> None:
+def test_reader_without_write_access_gets_read_credentials(server: UnityCatalogServer) -> None:
     vend(server, "for-reading", None)
     server.forbidden = {"READ_WRITE"}
     assert secret_of(access(server, Clock()).storage_options(LOCATION)) == "for-reading"
@@ -180,7 +180,7 @@ def test_renewed_credentials_replace_the_connection(server: UnityCatalogServer, 
     assert options.get("s3.secret_access_key") == "second"
 
 
-def test_copy_for_another_process_has_the_credentials_and_no_token(server: UnityCatalogServer) -> None:
+def test_copy_for_another_process_has_credentials_but_no_token(server: UnityCatalogServer) -> None:
     vend(server, "vended-secret", None)
     store = files_of(server)
     data = pickle.dumps(store)

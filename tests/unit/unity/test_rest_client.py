@@ -136,7 +136,7 @@ def test_client_shows_no_token_and_is_not_pickled(server: UnityCatalogServer) ->
 
 
 @pytest.mark.parametrize("token", ["a\r\nX-Other: b", "a b", "ü", "a\n"])
-def test_token_that_no_request_can_contain_is_refused_without_showing_it(token: str) -> None:
+def test_token_with_invalid_characters_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidOptionError) as refused:
         token_for("https://host", {"unity.token": token})
     assert token not in str(refused.value)

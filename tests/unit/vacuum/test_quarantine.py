@@ -75,7 +75,7 @@ def test_files_are_moved_aside_brought_back_and_deleted(store: ObjectStore) -> N
     assert (set(data(store)), held(store)) == (set(before) - {old}, [])
 
 
-def test_run_that_quarantines_nothing_deletes_files_quarantined_past_retention(store: ObjectStore) -> None:
+def test_vacuum_without_quarantine_empties_it_after_retention(store: ObjectStore) -> None:
     run(store, ASIDE, 1)
     assert run(store, NO_RETENTION, 2).deleted == 0, "a short retention is not of what is in quarantine"
     removable = Vacuum.begin(store, NO_RETENTION, lambda: NOW + 24 * 8 * HOUR).find()
@@ -113,7 +113,7 @@ def test_a_file_at_its_place_and_in_quarantine_is_one(store: ObjectStore) -> Non
     assert (data(store), held(store)) == (before, [])
 
 
-def test_vacuum_lite_quarantines_too_and_passes_over_what_is_missing(store: ObjectStore) -> None:
+def test_vacuum_lite_quarantines_and_other_runs_skip_the_file(store: ObjectStore) -> None:
     lite = VacuumRequest(0, check_retention=False, kind=VacuumKind.LITE, quarantine=True)
     assert run(store, lite, 1).quarantined == 1
     assert len(held(store)) == 1
@@ -153,7 +153,7 @@ def test_strange_names_in_quarantine_are_left_alone(store: ObjectStore, caplog: 
     assert "2 files of the quarantine are not VACUUM's" in caplog.text
 
 
-def test_a_file_that_cannot_be_brought_back_is_an_error_and_stays(tmp_path: Path) -> None:
+def test_file_that_cannot_be_restored_is_an_error_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "table"
     for number in (1, 2):
         write_delta(str(path), pa.table({"id": [number]}), mode="overwrite")
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_brought_back_is_an_error_and_stays(tmp_path: Path
     assert stray.read_bytes() == b"x" and ids(store, 0) == [1]
 
 
-def test_fsck_and_restore_tell_of_files_in_quarantine_and_lose_none(store: ObjectStore) -> None:
+def test_fsck_and_restore_name_files_in_quarantine_and_lose_none(store: ObjectStore) -> None:
     run(store, ASIDE, 1)
     (fault,) = restore_faults(store, version=0).to_pylist()
     assert "restore_quarantined" in fault["reason"] and not fault["can_repair"] and fault["rows_lost"] == 0
@@ -186,7 +186,7 @@ def test_fsck_and_restore_tell_of_files_in_quarantine_and_lose_none(store: Objec
 
 @given(steps=st.lists(st.sampled_from(["write", "aside", "back", "delete"]), max_size=8))
 @settings(max_examples=25, deadline=None)
-def test_no_file_is_lost_by_any_order_of_steps_that_delete_nothing_due(steps: list[str]) -> None:
+def test_no_order_of_steps_before_the_due_time_loses_a_file(steps: list[str]) -> None:
     store, hours = MemoryStore(now_ms=NOW), 1
     write_delta(store.root, pa.table({"id": [0]}), store=store)
     known_data = data(store)

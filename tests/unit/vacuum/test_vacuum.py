@@ -189,7 +189,7 @@ def test_tombstones_of_a_checkpoint_keep_files(path: str, policy: str) -> None:
     assert len(dry(path, WEEK + 1)) == 1
 
 
-def test_file_without_a_time_of_removal_is_taken_as_removed_long_ago(path: str) -> None:
+def test_removal_without_a_time_counts_as_long_ago(path: str) -> None:
     append(path, 1)
     (old,) = files_of(path)
     log = Path(path) / "_delta_log" / f"{1:020}.json"
@@ -436,7 +436,7 @@ def test_longer_retention_than_checkpoints_remember(path: str) -> None:
 
 
 @pytest.mark.parametrize("log_begins_late", [False, True])
-def test_longer_retention_keeps_files_that_checkpoints_had_dropped(path: str, log_begins_late: bool) -> None:
+def test_longer_retention_keeps_files_that_checkpoints_dropped(path: str, log_begins_late: bool) -> None:
     append(path, 0, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
     append(path, 1, mode="overwrite")
     (old,) = files_of(path)
@@ -464,7 +464,7 @@ def test_longer_retention_than_the_log_is_refused(path: str) -> None:
     assert len(dry(path, 1, retention_hours=0)) == 1
 
 
-def test_log_that_is_cleaned_while_files_are_looked_for_is_refused(path: str) -> None:
+def test_vacuum_fails_if_the_log_is_cleaned_during_its_search(path: str) -> None:
     append(path, 1, configuration={"delta.deletedFileRetentionDuration": "interval 0 hours"})
     append(path, 2, mode="overwrite")
     DeltaTable(path).checkpoint()

@@ -126,7 +126,7 @@ def test_clone_of_an_older_version_keeps_its_files(path: str, copy: str, kind: V
     assert (now(path, kind=kind), ids(copy)) == (1, [1])
 
 
-def test_replaced_clone_keeps_files_of_its_newest_version_and_the_one_before(path: str, copy: str) -> None:
+def test_replaced_clone_keeps_files_of_its_two_newest_versions(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy)
     append(path, 2, mode="overwrite")
@@ -152,7 +152,7 @@ def test_clone_of_a_clone_keeps_files_of_both(path: str, copy: str, tmp_path: Pa
     assert notes(path) == notes(copy) == []
 
 
-def test_clone_of_a_clone_keeps_its_files_after_vacuums_of_clone_and_source(
+def test_clone_of_a_clone_survives_vacuums_of_both_sources(
     path: str, copy: str, tmp_path: Path
 ) -> None:
     third = str(tmp_path / "third")
@@ -180,7 +180,7 @@ def test_clone_that_gets_files_back_by_restore_keeps_them(path: str, copy: str, 
     assert (now(path, 4 * WEEK), notes(path)) == (2, [])
 
 
-def test_clone_of_an_old_version_of_a_clone_keeps_files_of_the_first_table(path: str, copy: str, tmp_path: Path) -> None:
+def test_clone_of_an_old_clone_version_keeps_first_tables_files(path: str, copy: str, tmp_path: Path) -> None:
     third = str(tmp_path / "third")
     write_delta(path, pa.table({"id": [1, 2], "p": ["a", "b"]}), partition_by="p")
     shallow(path, copy)
@@ -219,7 +219,7 @@ def test_tables_that_are_clones_of_each_other_end(path: str, copy: str) -> None:
     assert ids(path) == [1, 2]
 
 
-def test_quarantine_leaves_what_a_clone_reads_and_keeps_what_it_has(path: str, copy: str) -> None:
+def test_quarantine_leaves_files_that_a_clone_reads(path: str, copy: str) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     assert now(path, quarantine=True) == 0
@@ -230,7 +230,7 @@ def test_quarantine_leaves_what_a_clone_reads_and_keeps_what_it_has(path: str, c
     assert (ids(copy), DeltaTable(path).restore_quarantined(dry_run=True).num_rows) == ([1], 0)
 
 
-def test_file_in_quarantine_that_a_clone_needs_is_not_deleted_there(path: str, copy: str) -> None:
+def test_quarantine_deletes_no_file_that_a_clone_needs(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy)
     append(path, 2, mode="overwrite")
@@ -252,7 +252,7 @@ def test_inventory_spares_what_a_clone_reads(path: str, copy: str) -> None:
     assert now(path, inventory=pa.table(rows), keep_clones=False) == 1
 
 
-def test_clone_that_comes_while_files_are_looked_for_keeps_its_files(path: str, copy: str) -> None:
+def test_clone_made_during_a_vacuum_keeps_its_files(path: str, copy: str) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     looking = Vacuum.begin(LocalStore(path), VacuumRequest(**NOW), in_hours(SOON))
@@ -265,7 +265,7 @@ def test_clone_that_comes_while_files_are_looked_for_keeps_its_files(path: str, 
 NO_RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
 
 
-def test_reader_of_a_clone_that_holds_a_lease_keeps_what_it_reads(path: str, copy: str, kind: VacuumKind) -> None:
+def test_lease_on_a_clone_protects_files_of_its_source(path: str, copy: str, kind: VacuumKind) -> None:
     append(path, *range(6), configuration=VECTORS)
     delete(path, lambda number: number == 2)
     shallow(path, copy, properties=NO_RETENTION)
@@ -278,7 +278,7 @@ def test_reader_of_a_clone_that_holds_a_lease_keeps_what_it_reads(path: str, cop
     assert now(path) == 2
 
 
-def test_new_reader_of_a_clone_during_the_search_retains_its_files(path: str, copy: str) -> None:
+def test_new_reader_of_a_clone_during_the_search_keeps_files(path: str, copy: str) -> None:
     append(path, 1)
     shallow(path, copy, properties=NO_RETENTION)
     for table in (path, copy):
@@ -290,7 +290,7 @@ def test_new_reader_of_a_clone_during_the_search_retains_its_files(path: str, co
         assert looking.still_unneeded(removable).num_rows == 0
 
 
-def test_clone_with_an_incomplete_log_retains_all_files_of_that_age(
+def test_clone_with_an_incomplete_log_protects_files_of_that_age(
     path: str, copy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     append(path, 1)
@@ -306,7 +306,7 @@ def test_clone_with_an_incomplete_log_retains_all_files_of_that_age(
     assert "commit 1, which may have removed files of it, is not in the log any more" in caplog.text
 
 
-def test_partitioned_clone_in_a_place_with_odd_names_keeps_its_files(tmp_path: Path) -> None:
+def test_partitioned_clone_with_odd_names_keeps_its_files(tmp_path: Path) -> None:
     path, copy = str(tmp_path / "a b%20"), str(tmp_path / "the copy+[x]")
     write_delta(path, pa.table({"id": [1, 2], "day": ["mon", "a b/%"]}), partition_by=["day"])
     shallow(path, copy)
@@ -368,7 +368,7 @@ def test_clone_that_is_about_to_be_made_keeps_what_it_may_read(path: str, copy: 
     assert notes(path) == []
 
 
-def test_clone_in_the_making_keeps_its_files_after_a_vacuum_of_its_place(path: str, copy: str) -> None:
+def test_unfinished_clone_keeps_files_after_vacuum_of_its_path(path: str, copy: str) -> None:
     append(copy, 8)
     append(path, 1)
     note(path, json.dumps({"clone": copy, "source": path, "after": 0}))

@@ -102,7 +102,7 @@ def test_reader_of_the_newest_version_costs_vacuum_nothing(path: str, kind: Vacu
     assert read_last_vacuum(LocalStore(path)) == 1
 
 
-def test_reader_that_comes_between_the_look_and_the_deletion_is_seen(path: str, kind: VacuumKind) -> None:
+def test_vacuum_sees_a_reader_that_starts_before_its_deletion(path: str, kind: VacuumKind) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(0, check_retention=False, kind=kind), in_hours(SOON))
@@ -114,7 +114,7 @@ def test_reader_that_comes_between_the_look_and_the_deletion_is_seen(path: str, 
     assert read_last_vacuum(LocalStore(path)) == 0
 
 
-def test_restore_that_is_made_between_two_looks_at_leases_and_log_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vacuum_sees_a_restore_between_reading_leases_and_log(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     look = Vacuum.begin(LocalStore(path), VacuumRequest(0, check_retention=False), in_hours(SOON))
@@ -141,7 +141,7 @@ def test_restore_that_is_made_between_two_looks_at_leases_and_log_is_seen(path: 
     assert {"leases", "log"} <= set(looks)
 
 
-def test_what_a_reader_kept_that_ends_before_the_deletion_is_for_the_next_one(path: str) -> None:
+def test_file_of_a_lease_that_ends_early_waits_for_next_vacuum(path: str) -> None:
     for number in range(3):
         append(path, number, mode="overwrite")
     request = VacuumRequest(0, check_retention=False, kind=VacuumKind.LITE)
@@ -181,7 +181,7 @@ def test_dry_run_deletes_no_lease(path: str) -> None:
     assert len(lease_files(path)) == 1
 
 
-def test_file_that_cannot_be_read_as_a_lease_keeps_all_that_was_removed(path: str, kind: VacuumKind) -> None:
+def test_unreadable_lease_keeps_all_removed_files(path: str, kind: VacuumKind) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     LocalStore(path).put(f"{LEASE_DIRECTORY}/what is this", b"")

@@ -166,7 +166,7 @@ def test_restored_files_and_kept_versions_stay(path: str) -> None:
     assert len(on_disk(path)) == 2
 
 
-def test_file_that_was_restored_and_removed_again_a_short_time_ago_stays(path: str) -> None:
+def test_file_removed_again_after_a_restore_gets_new_retention(path: str) -> None:
     append(path, 1)
     (old,) = files_of(path)
     append(path, 2, mode="overwrite")
@@ -201,7 +201,7 @@ def test_restore_that_was_committed_meanwhile_keeps_its_files(path: str) -> None
 
 
 @pytest.mark.parametrize("spelling", ["file:{root}/{name}", "{root}/{name}", "./{name}", "x/../{name}"])
-def test_file_that_the_log_names_in_another_way_stays_for_a_full_one(path: str, spelling: str) -> None:
+def test_vacuum_lite_leaves_other_path_spellings_to_full_vacuum(path: str, spelling: str) -> None:
     append(path, 1)
     (name,) = files_of(path)
     commit = Path(path) / "_delta_log" / f"{0:020}.json"
@@ -289,7 +289,7 @@ def test_commits_that_are_gone_are_refused(path: str) -> None:
     assert lite(path).deleted == 1, "the full one has noted how far it came"
 
 
-def test_without_commits_before_the_retention_there_is_nothing_to_do(path: str) -> None:
+def test_vacuum_lite_without_old_commits_does_nothing(path: str) -> None:
     append(path, 1)
     append(path, 2, mode="overwrite")
     assert lite(path, 0).deleted == 0
@@ -345,7 +345,7 @@ class Unnoted(LocalStore):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_note_that_fails_is_logged_and_the_next_one_reads_the_commits_again(
+def test_failed_note_is_logged_and_next_vacuum_rereads_commits(
     path: str, after: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     append(path, 1)

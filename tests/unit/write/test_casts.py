@@ -67,7 +67,7 @@ POINT = StructType((StructField("x", LONG), StructField("y", STRING)))
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else str(value)[:40],
 )
-def test_assign_value_that_fits_gives_the_columns_arrow_type_and_the_same_values(values: pa.Array, target: DataType) -> None:
+def test_assign_fitting_value_keeps_it_in_the_column_arrow_type(values: pa.Array, target: DataType) -> None:
     assigned = assign(values, target, "c")
     assigned.validate(full=True)
     assert assigned.type == to_arrow_type(target)
@@ -100,7 +100,7 @@ def _comparable(value: Any) -> Any:
         (pa.array([datetime(2024, 1, 1, 23, 30)], pa.timestamp("us")), DATE, [date(2024, 1, 1)]),
     ],
 )
-def test_assign_number_time_or_text_of_another_type_gives_what_spark_casts(
+def test_assign_of_another_type_gives_the_result_of_spark_cast(
     values: pa.Array, target: DataType, expected: list[Any]
 ) -> None:
     assigned = assign(values, target, "c")
@@ -122,7 +122,7 @@ WALL_CLOCK = datetime(2024, 1, 1, 22, 4, 5)
         (pa.array([date(2024, 1, 1)]), TIMESTAMP, datetime(2024, 1, 1, 5, tzinfo=UTC)),
     ],
 )
-def test_assign_times_of_the_other_kind_are_read_in_the_sessions_time_zone(
+def test_assign_converts_times_in_the_session_time_zone(
     values: pa.Array, target: DataType, expected: Any
 ) -> None:
     assert assign(values, target, "c", TimeRules("America/New_York")).to_pylist() == [expected]
@@ -146,7 +146,7 @@ def test_assign_with_truncation_cuts_times_toward_the_past(
     assert assign(values, target, "c", TimeRules(truncate_nanoseconds=True)).to_pylist() == [expected, None]
 
 
-def test_assign_nanoseconds_below_a_null_parent_are_not_looked_at() -> None:
+def test_assign_ignores_nanoseconds_below_a_null_parent() -> None:
     times = pa.array([1, 2_000], pa.timestamp("ns"))
     values = pa.StructArray.from_arrays([times], names=["t"], mask=pa.array([True, False]))
     target = StructType((StructField("t", TIMESTAMP_NTZ),))
@@ -166,7 +166,7 @@ def test_assign_nanoseconds_below_a_null_parent_are_not_looked_at() -> None:
         (pa.array([2**63], pa.uint64()), LONG, "9223372036854775808"),
     ],
 )
-def test_assign_value_that_does_not_fit_is_refused_naming_column_and_value(
+def test_assign_overflow_is_refused_naming_column_and_value(
     values: pa.Array, target: DataType, expected_text: str
 ) -> None:
     with pytest.raises(SchemaMismatchError, match=f"Column price.*{expected_text}") as caught:
@@ -233,7 +233,7 @@ def test_assign_variant_without_metadata_is_refused() -> None:
         assign(pa.array([{"metadata": None, "value": b"\x0c\x07"}], kind), VARIANT, "v")
 
 
-def test_assign_struct_matches_fields_by_name_in_any_case_and_order() -> None:
+def test_assign_struct_matches_fields_in_any_case_and_order() -> None:
     new_type = pa.array([{"Y": "a", "X": 1}, None], pa.struct([("Y", pa.large_string()), ("X", pa.int8())]))
     assert assign(new_type, POINT, "p").to_pylist() == [{"x": 1, "y": "a"}, None]
 
@@ -254,7 +254,7 @@ def test_assign_struct_without_a_required_field_is_refused() -> None:
         assign(pa.array([{"x": 1}]), target, "p")
 
 
-def test_assign_struct_without_a_field_that_has_a_default_is_refused() -> None:
+def test_assign_refuses_a_struct_without_a_defaulted_field() -> None:
     target = StructType((StructField("x", LONG), StructField("y", STRING, True, {"CURRENT_DEFAULT": "'a'"})))
     with pytest.raises(UnsupportedTableFeatureError, match="default"):
         assign(pa.array([{"x": 1}]), target, "p")

@@ -50,7 +50,7 @@ def conform(batch: pa.RecordBatch, schema: StructType = SCHEMA) -> pa.RecordBatc
     return Conformer(WriteState(LocalStore("/t"), 0, schema), batch.schema).conform(batch).batch
 
 
-def test_conform_columns_in_other_order_and_case_come_out_as_the_tables() -> None:
+def test_conform_restores_column_order_and_case_of_the_table() -> None:
     conformed = conform(pa.record_batch({"DAY": pa.array([None], pa.date32()), "Name": ["a"], "ID": [1]}))
     assert conformed.to_pylist() == [{"id": 1, "name": "a", "day": None}]
     assert conformed.schema.field("id").nullable is False
@@ -124,7 +124,7 @@ INNER = StructType((StructField("x", LONG, nullable=False),))
         ),
     ],
 )
-def test_conform_nested_not_null_holds_in_structs_and_present_elements(
+def test_conform_enforces_nested_not_null_in_present_values(
     kind: DataType, arrow: pa.DataType, lawful: list[Any], unlawful: list[Any], named: str
 ) -> None:
     schema = StructType((StructField("c", kind),))
@@ -150,7 +150,7 @@ def test_file_layout_pickles_with_each_changed_field(changed: dict[str, Any]) ->
     assert pickle.loads(pickle.dumps(layout)) == layout
 
 
-def test_write_state_without_properties_takes_zstd_and_the_first_32_data_leaves() -> None:
+def test_write_state_defaults_to_zstd_and_32_statistics_columns() -> None:
     many = StructType((StructField("p", STRING), *(StructField(f"c{n}", LONG) for n in range(40))))
     state = write_state(config(many, ("p",)), LocalStore("/t"), 0)
     assert state.layout.compression == "zstd"
@@ -198,7 +198,7 @@ def within_array(inner: StructField) -> StructField:
         (within_array(StructField("x", LONG, True, {"delta.generationExpression": "1"})), r"c\.element\.x"),
     ],
 )
-def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(field: StructField, expected_text: str) -> None:
+def test_write_state_refuses_unenforceable_rules_by_name(field: StructField, expected_text: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=expected_text) as caught:
         write_state(config(StructType((field,))), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
@@ -207,13 +207,13 @@ def test_write_state_of_a_rule_that_cannot_be_kept_is_refused_by_name(field: Str
 @pytest.mark.parametrize(
     ("sql", "expected_text"), [("soundex(name) = 'A'", "soundex"), ("id >", "id >"), ("nope > 0", "nope"), ("id + 1", r"id \+ 1")]
 )
-def test_write_state_with_an_unusable_check_constraint_is_refused_by_its_name(sql: str, expected_text: str) -> None:
+def test_write_state_names_an_unusable_check_constraint(sql: str, expected_text: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=rf"CHECK constraint odd .*{expected_text}") as caught:
         write_state(config(delta__constraints__odd=sql), LocalStore("/t"), 0)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
 
 
-def test_write_state_with_a_declared_type_that_is_not_the_columns_is_refused() -> None:
+def test_write_state_refuses_a_declared_type_unlike_the_column() -> None:
     with pytest.raises(CorruptTableError, match="Column c"):
         odd = StructField("c", LONG, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
         write_state(config(StructType((odd,))), LocalStore("/t"), 0)
@@ -235,7 +235,7 @@ def test_compression_codec_unknown_name_is_refused() -> None:
 
 
 @pytest.mark.parametrize("character", list(" ,;{}()\n\t="))
-def test_new_schema_with_an_invalid_character_needs_column_mapping(character: str) -> None:
+def test_new_schema_with_invalid_character_needs_column_mapping(character: str) -> None:
     schema = StructType((StructField("s", StructType((StructField(f"a{character}b", LONG),))),))
     with pytest.raises(SchemaMismatchError, match="column mapping") as caught:
         check_new_schema(schema, "none")
@@ -244,7 +244,7 @@ def test_new_schema_with_an_invalid_character_needs_column_mapping(character: st
 
 
 @pytest.mark.parametrize("wrap", [lambda s: s, lambda s: ArrayType(s), lambda s: MapType(STRING, s)])
-def test_new_schema_with_names_that_differ_only_in_case_is_refused(wrap: Any) -> None:
+def test_new_schema_refuses_names_that_differ_only_in_case(wrap: Any) -> None:
     twins = StructType((StructField("a", LONG), StructField("A", LONG)))
     for schema in (twins, StructType((StructField("s", wrap(twins)),))):
         with pytest.raises(DeltaError) as caught:

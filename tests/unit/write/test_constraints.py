@@ -69,7 +69,7 @@ def test_check_constraint_that_holds_changes_nothing() -> None:
     assert conform(state_of(AB, positive="a > 0"), rows) == rows
 
 
-def test_check_constraint_broken_names_it_its_sql_the_values_and_how_many_rows() -> None:
+def test_broken_check_names_its_sql_values_and_number_of_rows() -> None:
     rows = [{"a": 1, "b": 2}, {"a": -1, "b": 3}, {"a": -2, "b": 4}]
     with pytest.raises(InvariantViolationError) as caught:
         conform(state_of(AB, positive="a > 0 AND b < 10"), rows)
@@ -86,7 +86,7 @@ def test_check_constraint_that_is_null_is_broken() -> None:
         conform(state_of(AB, positive="a > 0"), [{"a": None, "b": 1}])
 
 
-def test_check_constraint_on_a_column_that_the_data_lacks_sees_null() -> None:
+def test_check_on_a_missing_column_sees_null() -> None:
     with pytest.raises(InvariantViolationError, match="b : null"):
         conform(state_of(AB, small="b < 10"), [{"a": 1}], fields(AB, "a"))
 
@@ -97,7 +97,7 @@ def test_check_constraint_sees_the_value_after_the_cast() -> None:
     assert Conformer(state, batch.schema).conform(batch).batch.to_pylist() == [{"a": 1, "b": None}]
 
 
-def test_check_constraint_that_fails_for_a_row_says_which_rule_and_why() -> None:
+def test_check_that_fails_for_a_row_names_the_rule_and_cause() -> None:
     with pytest.raises(ExpressionError, match=r"the CHECK constraint share.*zero") as caught:
         conform(state_of(AB, share="10 / a > 1"), [{"a": 0, "b": 1}])
     assert caught.value.error_class == "DIVIDE_BY_ZERO"
@@ -168,7 +168,7 @@ def test_row_outside_of_replace_where_is_refused_with_its_values(value: int | No
     assert "a = 1" in caught.value.message
 
 
-def test_replace_where_that_cannot_be_asked_is_an_error_before_any_row() -> None:
+def test_invalid_replace_where_is_an_error_before_any_row() -> None:
     for sql, error in (("soundex(a) = 'x'", ExpressionError), ("nope = 1", SchemaMismatchError)):
         with pytest.raises(error):
             Conformer(WriteState(LocalStore("/t"), 0, AB, replace_where=sql), to_arrow_schema(AB))
@@ -187,7 +187,7 @@ GENERATED = StructType(
 NOON = datetime(2024, 1, 2, 3, 30, tzinfo=UTC)
 
 
-def test_generated_columns_that_the_data_lacks_are_computed_in_the_columns_type() -> None:
+def test_missing_generated_columns_are_computed_in_their_type() -> None:
     computed = conform(state_of(GENERATED), [{"at": NOON, "id": 1}], fields(GENERATED, "at", "id"))
     assert computed == [{"at": NOON, "day": date(2024, 1, 2), "id": 1, "next": 2}]
 
@@ -216,13 +216,13 @@ def test_rules_turn_a_time_into_the_sessions_wall_clock_once() -> None:
     assert conform(state, [row]) == [row]
 
 
-def test_generated_column_with_the_right_value_or_two_nulls_is_taken() -> None:
+def test_generated_column_accepts_its_right_value_or_nulls() -> None:
     rows = [{"at": NOON, "day": date(2024, 1, 2), "id": 1, "next": 2}, {"at": None, "day": None, "id": 3, "next": 4}]
     assert conform(state_of(GENERATED), rows) == rows
 
 
 @pytest.mark.parametrize("day", [date(2024, 1, 3), None])
-def test_generated_column_with_another_value_is_refused_with_the_values(day: date | None) -> None:
+def test_generated_column_refuses_another_value_and_shows_it(day: date | None) -> None:
     with pytest.raises(InvariantViolationError) as caught:
         conform(state_of(GENERATED), [{"at": NOON, "day": day, "id": 1, "next": 2}])
     assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
@@ -257,7 +257,7 @@ def test_default_fills_a_column_that_the_data_lacks_and_no_null() -> None:
     assert conform(state, [{"id": 1, "n": 3, "t": None}], fields(schema, "id", "n", "t"))[0]["t"] is None
 
 
-def test_default_of_the_present_is_when_the_write_began_in_the_sessions_zone() -> None:
+def test_current_default_is_the_write_start_in_session_zone() -> None:
     schema = StructType(
         (
             StructField("id", INTEGER),
@@ -270,7 +270,7 @@ def test_default_of_the_present_is_when_the_write_began_in_the_sessions_zone() -
     assert conform(state, [{"id": 1}], fields(schema, "id")) == [{"id": 1, "at": NOON, "day": date(2024, 1, 1)}]
 
 
-def test_default_that_cannot_be_evaluated_refuses_only_data_that_lacks_the_column() -> None:
+def test_unsupported_default_refuses_only_data_without_column() -> None:
     schema = StructType((StructField("id", INTEGER), column("t", STRING, CURRENT_DEFAULT="uuid()")))
     state = state_of(schema)
     assert conform(state, [{"id": 1, "t": "a"}]) == [{"id": 1, "t": "a"}]

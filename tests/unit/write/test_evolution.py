@@ -55,7 +55,7 @@ def merge(schema: StructType, data: StructType) -> StructType:
     return merged_schema(table(schema), data, widen=True)
 
 
-def test_merge_new_columns_are_appended_nullable_and_old_ones_keep_what_they_are() -> None:
+def test_merge_appends_nullable_columns_and_keeps_old_ones() -> None:
     old_schema = StructType((StructField("Id", LONG, False, {"comment": "key"}), StructField("name", STRING)))
     data = StructType((StructField("extra", LONG, False, {"comment": "new"}), StructField("ID", LONG)))
     assert merge(old_schema, data) == StructType((*old_schema.fields, StructField("extra", LONG, True, {"comment": "new"})))
@@ -78,7 +78,7 @@ def test_merge_new_fields_of_structs_are_appended_at_any_depth(wrap: Any) -> Non
     assert merge(struct(s=wrap(old_schema)), struct(S=wrap(data))) == struct(s=wrap(merged))
 
 
-def test_merge_new_column_leaves_the_rules_of_the_datas_own_table_behind() -> None:
+def test_merge_new_column_drops_rules_of_the_source_table() -> None:
     metadata = {
         "delta.columnMapping.id": 4, "delta.columnMapping.physicalName": "p", "delta.generationExpression": "1",
         "delta.identity.start": 1, "CURRENT_DEFAULT": "1", "EXISTS_DEFAULT": "1", "comment": "c",
@@ -97,7 +97,7 @@ def test_merge_keeps_a_type_that_is_wider_than_the_datas() -> None:
         assert merged_schema(widening(struct(a=table_type)), struct(a=data_type), widen=False) == struct(a=table_type)
 
 
-def test_merge_of_bytes_and_shorts_takes_the_wider_type_without_the_feature() -> None:
+def test_merge_widens_bytes_and_shorts_without_the_feature() -> None:
     for table_type, data_type in ((BYTE, SHORT), (BYTE, INTEGER), (SHORT, INTEGER)):
         wide = struct(a=data_type, l=ArrayType(data_type))
         assert merge(struct(a=table_type, l=ArrayType(table_type)), wide) == wide
@@ -133,7 +133,7 @@ def test_merge_never_casts_what_might_not_stay_what_it_is(table_type: DataType, 
         (MapType(STRING, LONG), struct(x=LONG)), (LONG, DATE), (VARIANT, STRING), (STRING, VARIANT),
     ],
 )  # fmt: skip
-def test_merge_types_that_do_not_go_together_are_refused_naming_both(table_type: DataType, data_type: DataType) -> None:
+def test_merge_refuses_incompatible_types_and_names_the_field(table_type: DataType, data_type: DataType) -> None:
     with pytest.raises(SchemaMismatchError, match=r"s\.c") as caught:
         merge(struct(s=struct(c=table_type)), struct(s=struct(c=data_type)))
     assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
@@ -177,7 +177,7 @@ def test_merge_type_that_is_not_wider_changes_nothing(table_type: DataType, data
     assert merged_schema(widening(struct(a=table_type)), struct(a=data_type), widen=True, casts=True) == struct(a=table_type)
 
 
-def test_merge_widening_in_arrays_and_maps_is_recorded_at_the_nearest_field() -> None:
+def test_merge_records_nested_widening_at_the_nearest_field() -> None:
     table_types = struct(a=ArrayType(MapType(INTEGER, BYTE)), s=MapType(FLOAT, struct(x=SHORT)))
     data_types = struct(a=ArrayType(MapType(LONG, SHORT)), s=MapType(DOUBLE, struct(x=INTEGER)))
     outer, other = merged_schema(widening(table_types), data_types, widen=True).fields
@@ -212,7 +212,7 @@ def test_merge_widens_only_where_the_table_lets_it(config: TableConfig) -> None:
     assert merged_schema(config, struct(a=LONG), widen=True, casts=True) == struct(a=INTEGER)
 
 
-def test_merge_of_a_table_that_follows_iceberg_widens_only_as_iceberg_does() -> None:
+def test_merge_of_iceberg_table_widens_only_as_iceberg_does() -> None:
     table_types = struct(a=INTEGER, b=INTEGER, c=DATE, d=DecimalType(5, 2), e=DecimalType(5, 2), f=INTEGER)
     data_types = struct(a=LONG, b=DOUBLE, c=TIMESTAMP_NTZ, d=DecimalType(8, 3), e=DecimalType(8, 2), f=DecimalType(10, 0))
     merged = merged_schema(widening(table_types, "icebergCompatV2"), data_types, widen=True, casts=True)
@@ -239,7 +239,7 @@ def test_is_widening_of_a_type_to_itself_is_false() -> None:
         assert not is_widening(data_type, data_type)
 
 
-def test_merge_widening_of_a_column_that_a_constraint_names_is_refused() -> None:
+def test_merge_refuses_to_widen_a_column_of_a_constraint() -> None:
     config = widening(struct(a=INTEGER, b=INTEGER), delta__constraints__positive="a > 0")
     with pytest.raises(SchemaMismatchError, match=r"rule positive names it: a > 0") as caught:
         merged_schema(config, struct(a=LONG), widen=True)
@@ -247,7 +247,7 @@ def test_merge_widening_of_a_column_that_a_constraint_names_is_refused() -> None
     assert merged_schema(config, struct(b=LONG), widen=True).fields[1].data_type == LONG
 
 
-def test_merge_widening_of_a_column_that_a_generated_column_needs_is_refused() -> None:
+def test_merge_refuses_to_widen_a_source_of_a_generated_column() -> None:
     generated = StructField("b", LONG, True, {"delta.generationExpression": "CAST(s.x AS BIGINT)"})
     config = widening(StructType((StructField("s", struct(x=INTEGER, y=INTEGER)), generated)))
     with pytest.raises(SchemaMismatchError, match="generated column b") as caught:
@@ -256,7 +256,7 @@ def test_merge_widening_of_a_column_that_a_generated_column_needs_is_refused() -
     assert merged_schema(config, struct(s=struct(y=LONG)), widen=True) != config.schema
 
 
-def test_merge_widening_under_a_rule_that_cannot_be_read_is_refused() -> None:
+def test_merge_refuses_to_widen_under_an_unreadable_rule() -> None:
     config = widening(struct(a=INTEGER), delta__constraints__odd="soundex(a) = 'x'")
     with pytest.raises(SchemaMismatchError, match="rule odd"):
         merged_schema(config, struct(a=LONG), widen=True)
@@ -265,7 +265,7 @@ def test_merge_widening_under_a_rule_that_cannot_be_read_is_refused() -> None:
 # ---------------------------------------------------------------- overwriteSchema
 
 
-def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> None:
+def test_replaced_schema_is_nullable_and_drops_rules() -> None:
     old_schema = StructType((StructField("a", INTEGER, False, {"comment": "old", "delta.generationExpression": "1"}),))
     data = StructType(
         (StructField("A", LONG, False, {"comment": "new", "CURRENT_DEFAULT": "1"}), StructField("s", struct(x=LONG)))
@@ -275,7 +275,7 @@ def test_replaced_schema_is_the_datas_all_nullable_and_bound_to_nothing() -> Non
     )
 
 
-def test_replaced_schema_with_column_mapping_keeps_ids_of_fields_with_equal_types() -> None:
+def test_replaced_schema_keeps_mapping_ids_of_equal_types() -> None:
     old_types = struct(a=INTEGER, b=struct(x=INTEGER, y=INTEGER), c=ArrayType(struct(z=LONG)))
     mapped, _ = column_mapping.assign(old_types, lambda f: f"col-{f.name}", Properties({}))
     config = table(mapped, ("columnMapping",), delta__columnMapping__mode="name")

@@ -243,7 +243,7 @@ def test_write_column_of_null_variants_only(tmp_path: Path) -> None:
     assert read(tmp_path, add.path).to_pylist() == [{"id": 1, "v": None, "st": None, "l": None, "m": None}]
 
 
-def test_write_files_keeps_void_columns_where_there_are_no_others(tmp_path: Path) -> None:
+def test_write_files_keeps_void_columns_without_other_columns(tmp_path: Path) -> None:
     schema = StructType((StructField("v", VOID),))
     (add,) = write_unchanged(state(tmp_path, schema), [pa.record_batch({"v": pa.nulls(2)})]).adds
     assert read(tmp_path, add.path).to_pylist() == [{"v": None}] * 2
@@ -254,7 +254,7 @@ def test_write_files_no_rows_give_no_file(tmp_path: Path) -> None:
     assert files_below(tmp_path) == set()
 
 
-def test_write_files_column_mapping_writes_physical_names_and_field_ids(tmp_path: Path) -> None:
+def test_write_files_writes_physical_names_and_field_ids(tmp_path: Path) -> None:
     inner = StructType((StructField("a b", LONG),))
     logical = StructType(
         (
@@ -286,7 +286,7 @@ def test_write_files_column_mapping_writes_physical_names_and_field_ids(tmp_path
 PARTITIONED = StructType((StructField("n", LONG), StructField("d", DATE), StructField("s", STRING)))
 
 
-def test_write_files_partitions_lie_in_hive_directories_without_their_columns(tmp_path: Path) -> None:
+def test_write_files_omits_partition_columns_in_hive_directories(tmp_path: Path) -> None:
     day = date(2024, 1, 2)
     rows = [
         {"n": 1, "d": day, "s": "a/b c%"},
@@ -310,12 +310,12 @@ def test_write_files_partition_columns_can_be_kept_in_the_files(tmp_path: Path) 
     assert read(tmp_path, add.path).column_names == ["n", "d", "s"]
 
 
-def test_write_files_partition_value_too_long_for_a_directory_lies_at_the_root(tmp_path: Path) -> None:
+def test_write_files_puts_a_too_long_partition_value_at_the_root(tmp_path: Path) -> None:
     (add,) = write_files(state(tmp_path, PARTITIONED, "s"), [batch_of(PARTITIONED, [{"n": 1, "d": None, "s": "é" * 200}])]).adds
     assert "/" not in add.path and add.partition_values == {"s": "é" * 200}
 
 
-def test_split_empty_text_in_a_required_partition_column_is_refused() -> None:
+def test_split_refuses_empty_text_in_required_partition_column() -> None:
     required = StructField("s", STRING, nullable=False)
     with pytest.raises(InvariantViolationError, match="s") as caught:
         list(split_by_partition(pa.record_batch({"s": ["a", ""]}), (required,)))
@@ -465,7 +465,7 @@ def test_write_files_unlawful_later_row_leaves_no_file_behind(tmp_path: Path) ->
     assert files_below(tmp_path) == set()
 
 
-def test_write_files_full_disk_is_a_storage_error_and_leaves_no_file_behind(tmp_path: Path) -> None:
+def test_write_files_on_a_full_disk_fails_and_leaves_no_file(tmp_path: Path) -> None:
     schema = StructType((StructField("n", LONG), StructField("p", LONG)))
     store = _CountingStore(str(tmp_path), fail_after_bytes=3)
     full = replace(state(tmp_path, schema, "p", row_group_bytes=1), store=store)

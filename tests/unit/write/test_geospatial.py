@@ -139,7 +139,7 @@ def test_files_say_type_and_crs_and_have_no_bounds(tmp_path: Path, kind: DataTyp
     assert stats["nullCount"] == {"id": 0, "g": 1}
 
 
-def test_shapes_inside_of_structs_lists_and_maps_are_marked_and_read_back(tmp_path: Path) -> None:
+def test_nested_shapes_are_marked_and_read_back(tmp_path: Path) -> None:
     nested = StructType((StructField("g", GEOMETRY), StructField("n", LONG)))
     store = made(
         tmp_path,
@@ -258,7 +258,7 @@ def test_an_extension_with_another_crs_is_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [FLAT, GEOGRAPHY, ArrayType(GEOMETRY)])
-def test_shapes_of_another_type_or_crs_are_refused_before_rows_are_looked_at(data: DataType) -> None:
+def test_shapes_of_wrong_type_or_crs_are_refused_before_rows(data: DataType) -> None:
     table = StructType((StructField("a", ArrayType(GEOMETRY)), StructField("b", PrimitiveType("binary"))))
     check_same_shapes(StructType((StructField("a", ArrayType(GEOMETRY)),)), table)
     if not isinstance(data, ArrayType):

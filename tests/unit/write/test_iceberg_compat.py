@@ -98,7 +98,7 @@ def test_new_table_gets_what_the_version_requires(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_files_have_partition_columns_last_and_the_log_has_record_counts(tmp_path: Path, version: int) -> None:
+def test_files_end_with_partition_columns_and_have_row_counts(tmp_path: Path, version: int) -> None:
     store = make(tmp_path, version, partition_by=("day",), delta__dataSkippingNumIndexedCols="0")
     write_delta(store.root, ROWS, mode="append")
     write_delta(store.root, ROWS.set_column(1, "id", pa.array([3, 4], pa.int64())), mode="append")
@@ -118,7 +118,7 @@ def test_files_have_partition_columns_last_and_the_log_has_record_counts(tmp_pat
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_elements_keys_and_values_have_ids_of_their_own_in_schema_and_files(tmp_path: Path, version: int) -> None:
+def test_nested_elements_have_field_ids_in_schema_and_files(tmp_path: Path, version: int) -> None:
     store = make(tmp_path, version, StructType((StructField("id", LONG), StructField("n", NESTED))))
     kind = pa.list_(pa.map_(pa.string(), pa.struct([("x", pa.list_(pa.int32()))])))
     rows = pa.table({"id": pa.array([1], pa.int64()), "n": pa.array([[[("k", {"x": [7, 8]})]]], kind)})
@@ -142,7 +142,7 @@ def test_elements_keys_and_values_have_ids_of_their_own_in_schema_and_files(tmp_
     assert set(schema.fields[2].metadata[NESTED_IDS].values()) == {len(numbers) + 2}
 
 
-def test_rows_that_moved_carry_their_ids_in_columns_that_iceberg_knows(tmp_path: Path) -> None:
+def test_moved_rows_store_ids_under_the_iceberg_field_ids(tmp_path: Path) -> None:
     store = make(tmp_path, 3)
     write_delta(store.root, ROWS, mode="append")
     before = set(tmp_path.glob("*.parquet"))
@@ -214,7 +214,7 @@ def test_defaults_of_the_third_version_are_literals(tmp_path: Path) -> None:
     assert refused(lambda: change_columns(store, [ColumnChange("id", default="1 + 1")])) == ""
 
 
-def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path: Path) -> None:
+def test_iceberg_v2_needs_a_table_without_files(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(SCHEMA, configuration={"delta.columnMapping.mode": "name"}))
     set_properties(store, on(1))
@@ -227,7 +227,7 @@ def test_table_with_files_cannot_become_compatible_and_one_without_can(tmp_path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_version_of_a_compatible_table_is_restored_after_it_was_turned_off(tmp_path: Path, version: int) -> None:
+def test_restore_brings_back_disabled_iceberg_compatibility(tmp_path: Path, version: int) -> None:
     store = make(tmp_path, version, partition_by=("day",))
     write_delta(store.root, ROWS, mode="append")
     set_properties(store, {f"delta.enableIcebergCompatV{version}": "false"})
@@ -268,7 +268,7 @@ def test_restore_never_calls_files_compatible_that_were_not(tmp_path: Path) -> N
         (2, 3, False, False),
     ],
 )
-def test_files_that_are_there_allow_a_version_that_asks_no_more_of_them(
+def test_files_allow_versions_with_no_stricter_requirements(
     tmp_path: Path, before: int, after: int, partitioned: bool, is_allowed: bool
 ) -> None:
     by = ("day",) if partitioned else ()
@@ -298,7 +298,7 @@ def test_partition_columns_keep_their_names(tmp_path: Path) -> None:
     assert refused(lambda: add_feature(make(tmp_path / "v1", 1), "deletionVectors")) == ".INCOMPATIBLE_TABLE_FEATURE"
 
 
-def test_table_that_breaks_a_rule_already_is_read_and_not_written(tmp_path: Path) -> None:
+def test_table_that_breaks_a_rule_is_readable_but_not_writable(tmp_path: Path) -> None:
     store = make(tmp_path, 2)
     log = tmp_path / "_delta_log" / f"{0:020}.json"
     text = log.read_text()
@@ -317,7 +317,7 @@ KEY, VALUE = (StructType((StructField(name, LONG),)) for name in ("k", "v"))
 KEYED = StructType((*SCHEMA.fields, StructField("m", MapType(KEY, VALUE))))
 
 
-def test_table_that_iceberg_may_write_names_all_columns_by_their_ids(tmp_path: Path) -> None:
+def test_iceberg_writable_table_names_columns_by_their_ids(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(KEYED, configuration=BY_ICEBERG))
     config = Snapshot.load(store).config
@@ -350,12 +350,12 @@ def test_table_that_iceberg_may_write_keeps_its_rules(schema: StructType, config
     assert refused(lambda: define_table(schema, configuration={**BY_ICEBERG, **configuration})) == ""
 
 
-def test_table_with_mapped_names_does_not_become_writable_by_iceberg(tmp_path: Path) -> None:
+def test_mapped_table_does_not_become_writable_by_iceberg(tmp_path: Path) -> None:
     store = make(tmp_path, 2, delta__columnMapping__mode="id")
     assert refused(lambda: set_properties(store, BY_ICEBERG)) == ""
 
 
-def test_structs_in_keys_of_maps_do_not_change_where_iceberg_may_write(tmp_path: Path) -> None:
+def test_structs_in_map_keys_cannot_change_if_iceberg_writes(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     create_table(store, define_table(KEYED, configuration={**BY_ICEBERG, "delta.enableTypeWidening": "true"}))
     for change in (
@@ -372,7 +372,7 @@ def test_structs_in_keys_of_maps_do_not_change_where_iceberg_may_write(tmp_path:
 
 
 @pytest.mark.parametrize(("name", "value"), [("delta.enableIcebergCompatV2", "true"), ("delta.columnMapping.mode", "name")])
-def test_directory_is_not_converted_to_a_table_with_column_mapping(tmp_path: Path, name: str, value: str) -> None:
+def test_convert_to_a_table_with_column_mapping_is_refused(tmp_path: Path, name: str, value: str) -> None:
     """Its files have no names and ids by which the columns can be read."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(DeltaError) as caught:
@@ -409,7 +409,7 @@ def test_turning_it_on_conflicts_with_an_append_meanwhile(tmp_path: Path, monkey
     assert load(store).version == 1
 
 
-def test_overwrite_with_the_same_columns_keeps_the_ids_of_elements(tmp_path: Path) -> None:
+def test_overwrite_with_the_same_columns_keeps_element_ids(tmp_path: Path) -> None:
     rows = pa.table({"a": pa.array([1], pa.int64()), "l": pa.array([[1]], pa.list_(pa.int64()))})
     write_delta(str(tmp_path), rows, configuration=on(2))
     metadata = Snapshot.load(LocalStore(str(tmp_path))).metadata

@@ -65,7 +65,7 @@ def default(data_type: DataType, sql: str) -> StructField:
     ],
     ids=str,
 )
-def test_default_that_gives_a_value_of_the_column_s_type_is_taken(data_type: DataType, sql: str) -> None:
+def test_default_of_the_type_of_its_column_is_accepted(data_type: DataType, sql: str) -> None:
     check_default(default(data_type, sql))
 
 
@@ -154,7 +154,7 @@ def test_generation_expression_of_the_column_s_type_is_taken(data_type: DataType
     ],
     ids=str,
 )
-def test_generation_expression_that_does_not_give_the_column_s_values_is_refused(
+def test_invalid_generation_expression_is_refused(
     data_type: DataType, sql: str, condition: str
 ) -> None:
     with pytest.raises(UnsupportedOperationError) as refused:

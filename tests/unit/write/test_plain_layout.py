@@ -166,7 +166,7 @@ def test_rows_that_share_a_long_value_come_in_small_batches(layout: str) -> None
     assert max(size for _, size in sizes) <= 17 * 1024 * 1024
 
 
-def test_texts_after_many_short_rows_are_divided_by_their_own_size() -> None:
+def test_texts_after_many_short_rows_are_split_by_size() -> None:
     indices = np.concatenate([np.ones(100_000, np.int8), np.zeros(50, np.int8)])
     new_type = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([LONG_TEXT, "y"]))
     assert max(piece.nbytes for piece in plain_batches(pa.RecordBatch.from_arrays([new_type], ["c"]))) <= 17 * 1024 * 1024

@@ -57,7 +57,7 @@ COSTLY = {"text": "length(rpad('x', 2147483647, 'y')) > 0", "list": "hash(id) in
 
 
 @pytest.mark.parametrize("sql", COSTLY.values(), ids=COSTLY)
-def test_rule_that_costs_beyond_all_measure_is_refused_and_not_given_to_spark(sql: str) -> None:
+def test_rule_of_excessive_cost_is_refused_and_not_sent_to_spark(sql: str) -> None:
     table = config(costly=sql)
     with pytest.raises(UnsupportedTableFeatureError):
         write_state(table, "/t", 0)
@@ -74,7 +74,7 @@ def test_answers_are_taken_for_the_rule_and_dropped() -> None:
 
 
 @pytest.mark.parametrize("answer", [False, None])
-def test_answer_that_is_false_or_null_breaks_the_rule_with_the_rows_values(answer: bool | None) -> None:
+def test_false_or_null_answer_breaks_the_rule_with_row_values(answer: bool | None) -> None:
     table = config(hashed=HASHED.sql)
     rows = {"id": pa.array([1, 2]), answers_of(table, "n"): pa.array([True, answer], pa.bool_())}
     with pytest.raises(InvariantViolationError) as caught:
@@ -95,13 +95,13 @@ def test_answer_that_is_false_or_null_breaks_the_rule_with_the_rows_values(answe
         ("n", "t"),
     ],
 )
-def test_write_without_the_rules_own_answers_is_refused_by_its_name(nonce: str | None, name: str) -> None:
+def test_write_without_answers_for_its_rule_is_refused_by_name(nonce: str | None, name: str) -> None:
     rows = {"id": pa.array([1]), name: pa.array([True])}
     with pytest.raises(UnsupportedTableFeatureError, match="the CHECK constraint hashed"):
         conform(config(hashed=HASHED.sql), nonce, rows)
 
 
-def test_answers_without_the_columns_that_they_are_of_are_not_taken() -> None:
+def test_answers_without_their_columns_are_refused() -> None:
     """The conformer would fill them in itself, after Spark has computed the rule."""
     table = config(hashed=HASHED.sql)
     with pytest.raises(UnsupportedTableFeatureError, match="hashed"):
@@ -112,7 +112,7 @@ def test_answers_that_no_rule_asks_for_any_more_are_dropped() -> None:
     assert conform(config(), "n", {"id": pa.array([1]), answers_of(config(), "n"): pa.array([False])}) == [{"id": 1, "t": None}]
 
 
-def test_hidden_columns_do_not_become_the_tables_with_merge_schema() -> None:
+def test_hidden_columns_do_not_join_the_table_by_merge_schema() -> None:
     class Table:
         """The part of a snapshot that plan_change uses."""
 
@@ -144,7 +144,7 @@ def test_only_rules_that_the_gate_cannot_evaluate_are_for_spark() -> None:
     assert columns_of(config(plain="id > 0"), "id", "t") is None
 
 
-def test_generated_column_that_is_missing_has_a_value_and_its_condition() -> None:
+def test_missing_generated_column_has_a_value_and_condition() -> None:
     table = config(*SCHEMA.fields, generated("g", INTEGER, "hash(id)"), hashed="hash(g) <> 0")
     rule_columns = rules_for_spark(table, ["id"], "UTC")
     assert rule_columns is not None
@@ -155,7 +155,7 @@ def test_generated_column_that_is_missing_has_a_value_and_its_condition() -> Non
     assert columns_with_g.generated == ()
 
 
-def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() -> None:
+def test_generated_column_in_a_rule_is_computed_by_spark() -> None:
     rule_columns = rules_for_spark(config(*SCHEMA.fields, generated("g", LONG, "id + 1"), hashed="hash(g) <> 0"), ["id"], "UTC")
     assert rule_columns is not None
     assert [column.rule.name for column in rule_columns.generated] == ["g"]
@@ -171,7 +171,7 @@ def test_generated_column_that_a_rule_needs_is_computed_though_the_gate_could() 
         (generated("g", LONG, "xxhash64(x)"), StructField("x", LONG), generated("id", LONG, "hash(g)")),
     ],
 )
-def test_rule_on_a_column_that_only_pydelta_fills_is_not_for_spark(fields: tuple[StructField, ...]) -> None:
+def test_rule_on_a_column_that_only_pydelta_fills_skips_spark(fields: tuple[StructField, ...]) -> None:
     table = config(StructField("other", LONG), *fields, hashed=HASHED.sql)
     assert columns_of(table, "other", "x") is None
 

@@ -70,7 +70,7 @@ def test_records_of_a_thread_wait_and_those_of_others_do_not(name: str, caplog: 
     assert records == []
 
 
-def test_error_within_is_raised_and_the_next_records_go_their_way(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_inside_is_raised_and_later_records_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="delta_py")
     with pytest.raises(ValueError, match="within"), deferred_logging():
         raise ValueError("within")

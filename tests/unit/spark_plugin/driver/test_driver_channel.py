@@ -165,7 +165,7 @@ def test_client_that_goes_away_keeps_no_thread() -> None:
         assert ask(server, PLAN) == (Status.DONE, b"planned")
 
 
-def test_handler_of_logging_that_waits_does_not_keep_the_next_request_waiting(caplog: pytest.LogCaptureFixture) -> None:
+def test_blocked_logging_handler_does_not_block_next_request(caplog: pytest.LogCaptureFixture) -> None:
     """It may wait for a lock whose owner waits for that request."""
     log, may_go_on, seen = logging.getLogger("pydelta"), threading.Event(), []
 
@@ -258,7 +258,7 @@ def test_client_without_the_secret_is_told_nothing(proved: Callable[[bytes], byt
     assert plan.bodies == [b"mine"]
 
 
-def test_recorded_conversation_is_worth_nothing_on_another_connection(transport: str) -> None:
+def test_recorded_conversation_fails_on_another_connection(transport: str) -> None:
     plan = Recorded()
     with running(plan=plan) as server:
         first = connected(server)
@@ -316,7 +316,7 @@ def test_number_of_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("length", [0, 4, MAX_REQUEST_BYTES + 1, 2**31 - 1, 2**31, 2**32 - 1])
-def test_impossible_length_ends_the_connection_before_memory_is_taken(length: int) -> None:
+def test_impossible_length_ends_connection_without_allocation(length: int) -> None:
     plan = Recorded()
     with running(plan=plan) as server, client(server) as connection:
         connection.sendall(struct.pack("!I", length) + b"\0\0\0\0\1")

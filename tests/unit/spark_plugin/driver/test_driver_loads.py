@@ -51,7 +51,7 @@ def source_of(table: str) -> DeltaSource:
     return source
 
 
-def test_source_that_is_pickled_whole_is_pinned_and_small_pickles_stay_small(
+def test_whole_pickle_is_pinned_and_task_pickle_stays_small(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = source_of(table)
@@ -63,12 +63,12 @@ def test_source_that_is_pickled_whole_is_pinned_and_small_pickles_stay_small(
     assert opened.schema() == source.schema()
 
 
-def test_loads_of_the_same_version_have_the_same_pickle_so_that_spark_reads_once(table: str) -> None:
+def test_loads_of_the_same_version_have_equal_pickles(table: str) -> None:
     assert pickled_whole(source_of(table)) == pickled_whole(source_of(table))
 
 
 @pytest.mark.parametrize("has_checksums", [True, False])
-def test_load_that_finds_its_version_kept_has_the_pickle_of_the_one_before_it(
+def test_load_from_cached_version_has_the_pickle_of_the_first(
     has_checksums: bool, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if has_checksums:
@@ -114,7 +114,7 @@ def rows_of(answer: bytes) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["id"])
 
 
-def test_planning_gives_a_read_function_and_partitions_as_tasks_take_them(table: str) -> None:
+def test_planning_returns_read_function_and_partitions_for_tasks(table: str) -> None:
     source = source_of(table)
     answer = planned(planning_body(pickled_whole(source), source.schema().json()))
     function = parts(answer)[0]
@@ -194,7 +194,7 @@ class Session:
         return loads.load(spark, lambda: None, "/data/t", {}, by_worker)
 
 
-def test_load_that_fails_here_is_a_workers_and_after_three_in_a_row_all_are(
+def test_failed_load_goes_to_a_worker_and_after_three_all_do(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     spark = Session(monkeypatch)
@@ -204,7 +204,7 @@ def test_load_that_fails_here_is_a_workers_and_after_three_in_a_row_all_are(
     assert "not loaded by the driver's own Python any more: OSError: no more files" in record.getMessage()
 
 
-def test_error_that_workers_raise_too_is_theirs_and_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_that_workers_raise_too_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Session(monkeypatch)
 
     def failing() -> None:
@@ -260,14 +260,14 @@ def test_table_that_is_opened_is_read_as_it_was_then(table: str) -> None:
     assert rows_of(planned(planning_body(pickled_whole(source), schema))) == ROWS
 
 
-def test_table_is_opened_with_its_options_and_those_that_the_catalogs_sign(table: str) -> None:
+def test_open_applies_options_of_the_table_and_signed_ones(table: str) -> None:
     own_options = signed({SESSION: '{"timeZone": "Asia/Tokyo"}'}, source_of_process().nonce or "")
     source, _ = opened_parts(open_source(opening_body({"path": table, "versionAsOf": "0", **own_options}, "/elsewhere")))
     assert isinstance(source._pinned, PinnedTable) and source._pinned.snapshot.version == 0
     assert source._pinned.options.session.time_zone == "Asia/Tokyo"
 
 
-def test_relative_path_is_opened_in_the_directory_of_workers_alone(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_opens_only_in_the_directory_of_workers(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(table).parent)
     source, schema = opened_parts(open_source(opening_body({"path": "t"}, os.getcwd())))
     assert schema == source_of(table).schema().json()

@@ -87,7 +87,7 @@ def test_session_has_it_unless_it_says_otherwise(
     assert (spark.rule.planners, planners.count, warnings()) == ([1], 1, []), "once an application"
 
 
-def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_channel(
+def test_disabled_session_compiles_nothing_and_opens_no_channel(
     session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
 ) -> None:
     spark = session(enabled="false", rule=Rule())
@@ -96,7 +96,7 @@ def test_session_that_does_not_want_it_compiles_nothing_and_opens_no_channel(
     assert (spark.rule.planners, planners.count, warnings()) == ([], 0, [])
 
 
-def test_session_without_the_rule_compiles_nothing_and_opens_no_channel(
+def test_session_without_rule_compiles_and_opens_nothing(
     session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
 ) -> None:
     spark = session(rule=None)
@@ -105,7 +105,7 @@ def test_session_without_the_rule_compiles_nothing_and_opens_no_channel(
     assert (planners.count, warnings()) == (0, [])
 
 
-def test_application_that_loads_before_it_registers_has_it_from_then_on(session: Callable[..., Any]) -> None:
+def test_application_gets_driver_loads_once_it_registers(session: Callable[..., Any]) -> None:
     spark = session(rule=None)
     assert [offers.loads_of(spark) for _ in range(2)] == [None] * 2
     spark.rule = Rule()  # as register does, which offers it once
@@ -114,7 +114,7 @@ def test_application_that_loads_before_it_registers_has_it_from_then_on(session:
     assert offers.loads_of(spark) == "loads"
 
 
-def test_offer_of_a_session_without_the_rule_takes_nothing_from_its_application(session: Callable[..., Any]) -> None:
+def test_offer_without_the_rule_keeps_loads_of_the_application(session: Callable[..., Any]) -> None:
     spark = session(rule=Rule())
     assert offers.offer(spark)
     spark.rule = None
@@ -168,7 +168,7 @@ def test_what_is_offered_plans_and_opens(
     assert handlers[OPEN](b"it") == b"opened it"
 
 
-def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
+def test_broken_planner_warns_once_and_leaves_work_to_workers(
     monkeypatch: pytest.MonkeyPatch, session: Callable[..., Any], warnings: Callable[[], list[str]]
 ) -> None:
     tried = []
@@ -185,7 +185,7 @@ def test_where_it_cannot_be_had_a_warning_says_why_and_workers_do_all(
     assert "PythonDataSourceReadInfo" in warning and f"Add {DRIVER_PLANNING} to {DISABLE_CONF}" in warning
 
 
-def test_setting_that_is_neither_true_nor_false_is_named_in_a_warning(
+def test_invalid_boolean_setting_is_named_in_a_warning(
     session: Callable[..., Any], planners: JavaPlanners, warnings: Callable[[], list[str]]
 ) -> None:
     spark = session(enabled="perhaps", rule=Rule())

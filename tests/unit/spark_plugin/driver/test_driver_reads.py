@@ -50,7 +50,7 @@ def rows(stream: bytes) -> list[dict[str, Any]]:
     return read_rows
 
 
-def test_rows_come_as_an_arrow_stream_without_those_that_the_predicate_rules_out(table: str) -> None:
+def test_read_streams_arrow_rows_that_match_the_predicate(table: str) -> None:
     assert rows(read(table, predicates=[equals(105)])) == [{"id": 105, "s": "100"}]
     assert len(rows(read(table))) == 20
 
@@ -75,7 +75,7 @@ def test_more_rows_than_few_are_nothing(table: str, monkeypatch: pytest.MonkeyPa
     assert read(table, limit=20) == b""
 
 
-def test_files_of_a_store_that_is_far_away_are_read_beside_each_other_by_tasks(
+def test_driver_leaves_several_remote_files_to_parallel_tasks(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from delta_py.storage.local import LocalStore
@@ -94,7 +94,7 @@ def test_file_that_is_gone_is_an_error(table: str) -> None:
         scans.read(request)
 
 
-def test_scan_that_was_not_planned_here_or_long_ago_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_or_old_scan_is_left_to_tasks(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "MAX_SCANS", 2)
     scans = SmallScans()
     requests = [plan(scans, table, scan_id=scan_id) for scan_id in ("a", "b", "c")]

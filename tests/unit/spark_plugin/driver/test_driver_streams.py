@@ -107,7 +107,7 @@ def test_stream_that_is_not_told_its_start_is_refused(table: str) -> None:
         reader.latestOffset()
 
 
-def test_trigger_for_all_there_is_ends_where_the_table_was_when_it_began(table: str) -> None:
+def test_available_now_ends_at_the_version_of_its_start(table: str) -> None:
     here = Asked(Streams(), table)
     here("prepareForTriggerAvailableNow")
     write_delta(table, rows(5), mode="append")
@@ -150,7 +150,7 @@ def test_stream_that_ended_is_not_kept(table: str, monkeypatch: pytest.MonkeyPat
     assert len(stopped) == 1, "once"
 
 
-def test_of_too_many_streams_the_one_that_was_not_asked_for_the_longest_goes(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_stream_is_closed_beyond_the_limit(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "MOST_STREAMS", 2)
     streams = Streams()
     one, two = Asked(streams, table, "1"), Asked(streams, table, "2")

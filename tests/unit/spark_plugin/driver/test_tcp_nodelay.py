@@ -95,7 +95,7 @@ def test_what_a_task_unpickles_asks(make: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_what_a_task_needs_is_imported_without_a_search_for_garbage(is_on: bool, tmp_path: Path) -> None:
+def test_task_imports_run_without_garbage_collection(is_on: bool, tmp_path: Path) -> None:
     write_delta(str(tmp_path / "t"), pa.table({"id": [1]}))
     source = DeltaSource({"path": str(tmp_path / "t")})
     (tmp_path / "reader").write_bytes(pickle.dumps(source.reader(SCHEMA)))

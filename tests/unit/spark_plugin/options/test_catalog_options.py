@@ -99,7 +99,7 @@ def constant(kind: str, value: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_conditions_become_text_in_which_constants_stay_constants(predicates: list[dict[str, Any]], text: str) -> None:
+def test_conditions_become_text_with_quoted_constants(predicates: list[dict[str, Any]], text: str) -> None:
     source_options = _with_replace_where({"path": "/t", REPLACE_PREDICATE: json.dumps(predicates)})
     assert source_options == {"path": "/t", "replaceWhere": text}
 

@@ -61,14 +61,14 @@ def test_read_options_in_any_case_are_known() -> None:
     ("name", "nearest"),
     [("versionAsOff", "versionAsOf"), ("timestamp", "timestampAsOf"), ("filters", "filter"), ("column", "columns")],
 )
-def test_read_option_unknown_is_refused_with_the_nearest_known_one(name: str, nearest: str) -> None:
+def test_unknown_read_option_is_refused_with_the_nearest_one(name: str, nearest: str) -> None:
     error = refusal(InvalidOptionError, **{name: "1"})
     assert error.error_class == "DELTA_UNKNOWN_OPTION"
     assert repr(name) in str(error) and f"Did you mean {nearest}?" in str(error)
     assert error.message_parameters == {"option": name, "nearest": nearest}
 
 
-def test_write_option_unknown_is_refused_with_the_nearest_known_one() -> None:
+def test_write_option_unknown_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(InvalidOptionError, match="mergeSchema"):
         write_options({"path": "/t", "merge_schema": "true"}, overwrite=False)
 
@@ -92,7 +92,7 @@ def test_read_options_of_streams_have_no_meaning_in_a_batch() -> None:
     assert read(maxFilesPerTrigger="10", skipChangeCommits="true") == read()
 
 
-def test_read_options_of_a_catalog_table_are_accepted_with_its_provider_only() -> None:
+def test_read_options_of_a_catalog_table_need_its_provider() -> None:
     entry = {"owner": "me", "location": "file:/t", "comment": "all"}
     assert read(provider="pydelta", **entry) == read()
     assert refusal(InvalidOptionError, **entry).error_class == "DELTA_UNKNOWN_OPTION"
@@ -107,7 +107,7 @@ def test_path_missing_is_refused_with_what_to_type() -> None:
     assert "save(path)" in str(caught.value)
 
 
-def test_paths_with_one_element_is_that_path_and_with_two_is_refused() -> None:
+def test_paths_option_takes_one_path_and_refuses_two() -> None:
     assert read_options({"paths": '["/a"]'}).path == "/a"
     with pytest.raises(InvalidOptionError, match="got 2 paths"):
         read_options({"paths": '["/a", "/b"]'})
@@ -329,7 +329,7 @@ def write_refusal(options: dict[str, str]) -> InvalidOptionError:
     return caught.value
 
 
-def test_write_mode_is_what_the_seam_says_or_else_what_spark_says() -> None:
+def test_write_mode_comes_from_the_option_or_else_from_spark() -> None:
     assert [write_options({"path": "/t"}, overwrite=spark).request.mode for spark in (False, True)] == ["append", "overwrite"]
     for save_mode, mode in {
         "append": "append",
@@ -382,7 +382,7 @@ def test_write_options_in_any_case_reach_the_request() -> None:
     )
 
 
-def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given() -> None:
+def test_write_settings_of_the_session_replace_missing_options() -> None:
     confs = session_confs(
         mergeSchema="true",
         partitionOverwriteMode="DYNAMIC",
@@ -408,7 +408,7 @@ def test_write_settings_of_the_session_stand_in_for_options_that_are_not_given()
 
 
 @pytest.mark.parametrize("mode", ["append", "error", "ignore"])
-def test_write_options_of_an_overwrite_mean_nothing_in_another_mode_or_are_refused(mode: str) -> None:
+def test_write_options_for_overwrite_do_not_act_in_other_modes(mode: str) -> None:
     confs = session_confs(partitionOverwriteMode="dynamic")
     request = write({MODE: mode, SESSION: confs}, overwriteSchema="true", partitionOverwriteMode="dynamic")
     assert (request.mode, request.replace_where) == (mode, None)
@@ -441,7 +441,7 @@ def test_write_options_that_contradict_each_other_are_refused(options: dict[str,
     assert write_refusal({MODE: "overwrite", **options}).error_class == condition
 
 
-def test_write_replace_where_outweighs_the_dynamic_mode_of_the_session() -> None:
+def test_write_replace_where_overrides_the_dynamic_session_mode() -> None:
     confs = session_confs(partitionOverwriteMode="dynamic")
     request = overwrite({SESSION: confs}, replaceWhere="a = 1")
     assert (request.replace_where, request.partition_overwrite_mode) == ("a = 1", "static")
@@ -464,20 +464,20 @@ def test_write_replace_where_outweighs_the_dynamic_mode_of_the_session() -> None
         ("compression", "brotli"),
     ],
 )
-def test_write_option_with_a_value_that_cannot_be_meant_is_refused(name: str, value: str) -> None:
+def test_write_option_with_an_invalid_value_is_refused(name: str, value: str) -> None:
     error = write_refusal({MODE: "overwrite", name: value})
     assert error.error_class == "DELTA_ILLEGAL_OPTION"
     assert name in str(error) and repr(value) in str(error)
 
 
 @pytest.mark.parametrize("text", ["x", "1.0", "", str(2**63), "\u0663"])
-def test_write_transaction_version_that_is_no_whole_number_is_refused(text: str) -> None:
+def test_write_transaction_version_must_be_a_whole_number(text: str) -> None:
     assert "txnVersion" in str(write_refusal({"txnAppId": "a", "txnVersion": text}))
     assert "txnAppId" in str(write_refusal({"txnAppId": "", "txnVersion": "1"}))
 
 
 @pytest.mark.parametrize("name", ["replaceUsing", "replaceOn"])
-def test_rows_that_match_are_replaced_by_saves_of_registered_sessions_alone(name: str) -> None:
+def test_replace_matching_rows_needs_a_registered_session(name: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=name) as caught:
         overwrite({name: "id"})
     assert "register(spark)" in str(caught.value)
@@ -494,7 +494,7 @@ def test_size_in_each_spelling_of_spark_is_taken(text: str, size: int | None) ->
 # ---------------------------------------------------------------- entries of a catalog
 
 
-def test_catalog_entry_keeps_the_options_and_the_path_as_it_is_spelled() -> None:
+def test_catalog_entry_keeps_options_and_the_spelling_of_path() -> None:
     entry_options = {
         "provider": "pydelta",
         "owner": "me",

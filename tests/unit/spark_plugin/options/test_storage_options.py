@@ -76,7 +76,7 @@ def test_settings_of_hadoop_are_options_of_the_paths_store(path: str, hadoop: di
     StorageOptions.of(expected)
 
 
-def test_own_settings_count_before_hadoops_and_options_before_both() -> None:
+def test_options_override_settings_and_settings_override_hadoop() -> None:
     confs = {
         "spark.hadoop.fs.s3a.access.key": "hadoop",
         "spark.hadoop.fs.s3a.secret.key": "hadoop",
@@ -89,12 +89,12 @@ def test_own_settings_count_before_hadoops_and_options_before_both() -> None:
     assert credentials == ("hadoop", "own", "given")
 
 
-def test_settings_of_the_context_count_before_those_of_the_session() -> None:
+def test_context_settings_override_those_of_the_session() -> None:
     confs = {"spark.hadoop.fs.s3a.access.key": "session"}
     assert session_storage(confs, {"fs.s3a.access.key": "context"}, S3) == {"s3.access_key_id": "context"}
 
 
-def test_log_store_of_delta_spark_in_dynamodb_decides_our_commits_too() -> None:
+def test_dynamodb_log_store_setting_applies_to_our_commits() -> None:
     confs = {
         "spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore",
         "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "commits",

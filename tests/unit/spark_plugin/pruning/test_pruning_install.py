@@ -24,7 +24,7 @@ class LockedGateway:
     ],
     ids=["locked", "without_jvm"],
 )
-def test_session_that_cannot_have_the_rule_is_told_once_what_to_do(
+def test_session_without_the_rule_is_warned_once_with_a_remedy(
     session: Any, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Session(SimpleNamespace):

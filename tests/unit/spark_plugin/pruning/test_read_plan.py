@@ -83,7 +83,7 @@ def test_python_reads_what_sparks_reader_would_read_otherwise(tmp_path: Path) ->
     assert (read_plan.road, read_plan.skipped[Road.PARQUET]) == (Road.COLUMNS, "columns are found by their ids")
 
 
-def test_columns_of_plain_numbers_in_small_row_groups_are_pythons(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_reads_plain_numbers_in_small_row_groups(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_limits, "PARQUET_SMALL_BYTES", 10)
     source = DeltaSource({"path": table})
     numbers = StructType([source.schema()["id"]])
@@ -95,7 +95,7 @@ def test_columns_of_plain_numbers_in_small_row_groups_are_pythons(table: str, mo
     assert plan_read(source._pin(), request).road is Road.PARQUET  # type: ignore[arg-type]
 
 
-def test_log_that_does_not_know_the_answer_leaves_a_plan_of_rows_or_none(table: str) -> None:
+def test_unknown_log_answer_becomes_a_row_plan_or_none(table: str) -> None:
     texts = {**QUESTION, "maxima": ["s"]}
     refused = plan(table, question={**texts, "only": False}, columnar=True)
     assert refused.road is Road.COLUMNS

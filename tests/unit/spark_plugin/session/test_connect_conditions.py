@@ -114,7 +114,7 @@ def test_plain_conditions_have_neither_functions_nor_subqueries() -> None:
     assert not is_plain(Session(), F.expr("t.id = current_user()")) and not is_plain(Session(), F.expr("f(t.id)"))
 
 
-def test_parts_of_a_merges_condition_are_told_by_what_they_compare() -> None:
+def test_merge_condition_is_split_by_the_columns_it_compares() -> None:
     parts = key_parts(Session(), F.expr("t.id = s.id AND s.`a b` < t.n AND t.part = 'x' AND upper(s.x) = t.x"))
     assert parts == [
         KeyPart("t.id = s.id", (("t", "id"), ("s", "id")), "="),
@@ -141,7 +141,7 @@ QUOTES, ESCAPES = {"spark_sql_ansi_doubleQuotedIdentifiers": "true"}, {"spark_sq
         ("name <> '${own.setting}'", {"spark_sql_variable_substitute": "false"}, True),
     ],
 )
-def test_text_that_the_sessions_parser_reads_otherwise_is_not_read(text: str, settings: dict[str, str], exact: bool) -> None:
+def test_text_that_the_session_parses_otherwise_is_not_used(text: str, settings: dict[str, str], exact: bool) -> None:
     """A constant instead of a column would match all rows, and remove whole files."""
     parsed = wanted(F.expr(text), **settings)
     assert parsed[1] == exact and (parsed[0] is not None) == exact

@@ -41,7 +41,7 @@ def as_worker_text(error: DeltaError) -> str:
 
 @pytest.mark.parametrize("name", CONFLICTS)
 @pytest.mark.parametrize("spark_class", [PySparkException, connect.AnalysisException, connect.SparkException])
-def test_conflict_of_a_worker_is_caught_as_what_it_is_and_as_spark_s_own(name: str, spark_class: type[PySparkException]) -> None:
+def test_worker_conflict_is_a_delta_and_a_spark_exception(name: str, spark_class: type[PySparkException]) -> None:
     original = getattr(errors, name)("Version 7 (WRITE) added files. Retry.")
     raised = spark_class(message=as_worker_text(original))
     translated = translate(raised)
@@ -76,7 +76,7 @@ def test_sql_state_of_a_worker_s_error_arrives() -> None:
     assert plain.getSqlState() == errors.InvalidOptionError.sql_state
 
 
-def test_error_of_the_user_s_own_process_is_caught_as_spark_s_too() -> None:
+def test_error_in_the_client_process_is_also_a_spark_error() -> None:
     original = errors.TableAlreadyExistsError("t is there.", error_class="DELTA_TABLE_ALREADY_EXISTS", table="t")
     with pytest.raises(AnalysisException) as caught, as_spark_raises():
         raise original

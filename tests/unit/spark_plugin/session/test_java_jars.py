@@ -80,7 +80,7 @@ def test_jar_for_a_spark_that_is_too_old_is_refused() -> None:
 # ---------------------------------------------------------------- missing and stale jars
 
 
-def test_missing_jar_of_a_checkout_names_the_command_that_builds_it(tree: Path) -> None:
+def test_missing_jar_of_a_checkout_names_its_build_command(tree: Path) -> None:
     with pytest.raises(MissingJarError, match=r"4\.3\.jar is missing.*python -m spark_plugin\.java\.build") as error:
         jar_for("4.3.0")
     assert error.value.has_sources
@@ -180,7 +180,7 @@ def test_register_says_what_is_missing_where_it_cannot_build(tree: Path, spark_4
         session_module._jar_of(spark_of("4.2.0"))
 
 
-def test_register_without_a_compiler_names_the_way_to_the_missing_jar(
+def test_register_without_a_compiler_explains_the_missing_jar(
     tree: Path, spark_43: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tree))
@@ -193,7 +193,7 @@ def test_register_without_a_compiler_names_the_way_to_the_missing_jar(
 # ---------------------------------------------------------------- the build
 
 
-def test_equal_sources_give_equal_jars_with_a_manifest_that_describes_them(tree: Path, spark_43: Path) -> None:
+def test_equal_sources_build_equal_jars_with_a_true_manifest(tree: Path, spark_43: Path) -> None:
     path = build()
     first = path.read_bytes()
     path.unlink()
@@ -215,7 +215,7 @@ def test_jar_that_is_current_is_not_built_again(tree: Path, spark_43: Path, monk
     assert build(force=True).read_bytes() != before
 
 
-def test_build_leaves_the_old_jar_where_javac_refuses_the_sources(tree: Path, spark_43: Path) -> None:
+def test_failed_build_keeps_the_old_jar(tree: Path, spark_43: Path) -> None:
     path = build()
     before = path.read_bytes()
     (tree / "rule" / "One.java").write_text("package pydelta.rule; class One { int value() { return x; } }")

@@ -30,7 +30,7 @@ def test_workers_that_run_this_python_are_no_reason_to_warn(caplog: pytest.LogCa
     assert warnings(sys.executable, caplog) == []
 
 
-def test_workers_without_our_packages_are_named_once_with_the_line_to_add(
+def test_workers_without_packages_get_one_warning_with_the_fix(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bare = tmp_path / "python3"
@@ -46,7 +46,7 @@ def test_workers_whose_python_is_missing_are_named(tmp_path: Path, caplog: pytes
     assert "no such program" in message
 
 
-def test_workers_in_another_python_that_has_our_packages_are_fine(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_workers_in_another_python_with_our_packages_are_fine(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     link = tmp_path / "python-of-the-cluster"
     link.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     link.chmod(0o755)

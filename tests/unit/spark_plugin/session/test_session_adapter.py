@@ -26,7 +26,7 @@ def test_session_gets_the_adapter_of_its_kind() -> None:
     assert isinstance(connect, ConnectAdapter) and not connect.is_driver and connect.internals is None
 
 
-def test_client_has_the_settings_and_the_id_that_the_server_gives() -> None:
+def test_client_has_the_settings_and_the_id_of_the_server() -> None:
     adapter = adapter_of(client(session_id="s", conf=SimpleNamespace(getAll={"a": "1"})))
     assert adapter.session_id == "s"
     assert adapter.settings() == {"a": "1"} and adapter.hadoop_settings("fs.") == {}

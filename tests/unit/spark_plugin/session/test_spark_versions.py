@@ -105,7 +105,7 @@ def test_functions_of_a_rule_have_bare_names_on_spark_41() -> None:
         assert resolvable_rule_text(Session(version, hash="mine.Hash"), RULE) == RULE
 
 
-def test_rule_is_refused_where_a_function_of_the_session_would_answer() -> None:
+def test_rule_is_refused_if_a_session_function_shadows_it() -> None:
     session = Session("4.1.4", hash="org.apache.spark.sql.classic.UDFRegistration$$Lambda$1721/0x00007f3bd0b8b3d0")
     with pytest.raises(UnsupportedOperationError, match=r"registered a function hash, .* Spark 4\.1\.4 cannot tell them apart"):
         resolvable_rule_text(session, RULE)

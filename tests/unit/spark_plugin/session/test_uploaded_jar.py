@@ -70,7 +70,7 @@ def test_server_gets_the_jar_of_its_minor_version(sent: Any, version: str, minor
     assert files["pydelta/rule/One.class"] == minor_version.encode()
 
 
-def test_nonce_is_in_a_file_that_the_settings_name_only_by_a_hash(sent: Any) -> None:
+def test_nonce_is_in_a_file_that_settings_name_only_by_a_hash(sent: Any) -> None:
     session = sent("4.3.0")
     (key,) = session.conf.values.values()
     client_message = json.loads(session.artifacts[0][f"pydelta/{key}.json"])
@@ -79,7 +79,7 @@ def test_nonce_is_in_a_file_that_the_settings_name_only_by_a_hash(sent: Any) -> 
     assert client_message["checkLinks"] is False
 
 
-def test_server_with_a_newer_spark_checks_whether_the_classes_fit(sent: Any) -> None:
+def test_server_with_a_newer_spark_checks_the_classes(sent: Any) -> None:
     session = sent("4.9.0")
     (key,) = session.conf.values.values()
     assert json.loads(session.artifacts[0][f"pydelta/{key}.json"])["checkLinks"] is True

@@ -71,5 +71,5 @@ def test_a_patch_from_before_is_part_of_the_original(writer: type[Any]) -> None:
     assert original(writer, "save")(writer(), "p") == ["theirs", "spark p"]
 
 
-def test_the_original_of_a_method_that_nobody_wrapped_is_the_method(writer: type[Any]) -> None:
+def test_original_of_an_unwrapped_method_is_the_method(writer: type[Any]) -> None:
     assert original(writer, "save") is writer.save

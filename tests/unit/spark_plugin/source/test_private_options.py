@@ -84,7 +84,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("make", [client, classic])
-def test_source_is_registered_once_a_session_and_by_private_options_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_registers_source_once_or_for_private_options(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkInternals, "register_source", lambda self, source: self._spark.dataSource.register(source))
     first, same, other = make("a"), make("a"), make("b")
     register_source(first)
@@ -105,12 +105,12 @@ def test_clone_of_a_connect_session_gets_no_source_again(monkeypatch: pytest.Mon
     assert [len(session.dataSource.sources) for session in (clone, other)] == [0, 2]
 
 
-def test_processes_of_a_connect_session_share_a_nonce_of_no_other_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_nonce_differs_by_session_and_not_by_process(monkeypatch: pytest.MonkeyPatch) -> None:
     here, elsewhere = nonce_of(client("a")), nonce_of(client("b"))
     monkeypatch.setattr(session_source, "_OF_PROCESS", "another process")
     assert nonce_of(client("a")) == here != elsewhere
 
 
-def test_classic_sessions_of_a_process_share_a_nonce_that_is_drawn() -> None:
+def test_classic_sessions_of_a_process_share_a_random_nonce() -> None:
     assert nonce_of(classic("a")) == nonce_of(classic("b")) == session_source._OF_PROCESS
     assert len(session_source._OF_PROCESS) == 32

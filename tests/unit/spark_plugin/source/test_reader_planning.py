@@ -39,7 +39,7 @@ def table(tmp_path: Path) -> str:
     return make_table(tmp_path / "t", commits, partition_by=["day"])
 
 
-def test_pinned_table_plans_without_looking_for_the_version_again(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pinned_table_plans_without_another_listing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = pickle.loads(pickle.dumps(pin(read_options({"path": table}))))
 
     def boom(*_: Any, **__: Any) -> None:
@@ -52,7 +52,7 @@ def test_pinned_table_plans_without_looking_for_the_version_again(table: str, mo
 
 @pytest.mark.parametrize("versions", [1, 2])
 @pytest.mark.parametrize("anew", [{"id": [5]}, {"id": [7], "day": ["thu"]}, {"x": ["other"]}])
-def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(
+def test_pinned_read_refuses_a_table_that_was_created_again(
     tmp_path: Path, anew: dict[str, list[Any]], versions: int
 ) -> None:
     path = str(tmp_path / "t")
@@ -78,7 +78,7 @@ def test_table_that_was_made_anew_is_not_read_for_the_one_that_was_there(
         assert raised.value.error_class == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
-def test_numbers_that_an_identity_column_gave_are_no_change_of_the_schema(tmp_path: Path) -> None:
+def test_new_identity_values_are_no_change_of_the_schema(tmp_path: Path) -> None:
     path = str(tmp_path)
     number = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
     schema = StructType((StructField("id", LONG, metadata=number), StructField("v", STRING)))
@@ -124,7 +124,7 @@ def test_rows_are_counted_where_the_log_is_small(table: str, tmp_path: Path, mon
     assert counted(table) is None
 
 
-def test_source_in_a_task_carries_neither_the_table_nor_its_files(table: str) -> None:
+def test_source_in_a_task_contains_neither_table_nor_files(table: str) -> None:
     source = DeltaSource({"path": table})
     reader = source.reader(source.schema())
     assert isinstance(reader, DeltaReader)

@@ -68,7 +68,7 @@ def change(paths: tuple[Path, Path], url: str, isolation: str, other_writer: Cal
     return tx
 
 
-def test_rows_that_were_not_there_for_a_statement_of_another_process_may_not_come(paths: tuple[Path, Path], url: str) -> None:
+def test_append_conflicts_with_a_read_of_another_process(paths: tuple[Path, Path], url: str) -> None:
     with pytest.raises(ConcurrentAppendException, match="id > 5"):
         change(paths, url, "serializable", lambda: append(paths[0], url, 7))
     assert rows_of(paths[1], url) == [1, 2, 3]
@@ -84,7 +84,7 @@ def test_rows_may_come_where_only_what_is_written_counts(paths: tuple[Path, Path
     assert rows_of(paths[1], url) == [1, 2, 3, 9]
 
 
-def test_files_that_were_read_by_a_statement_of_another_process_may_not_go(paths: tuple[Path, Path], url: str) -> None:
+def test_delete_conflicts_with_a_read_of_another_process(paths: tuple[Path, Path], url: str) -> None:
     def statement(identity: str) -> None:
         dml = Dml.begin(coordinated(paths[0], url, identity), "MERGE", time_zone="UTC")
         dml.candidates(parse_predicate("id > 2", dml.snapshot.schema))
@@ -97,7 +97,7 @@ def test_files_that_were_read_by_a_statement_of_another_process_may_not_go(paths
         DeltaTable(str(paths[0]), store=coordinated(paths[0], url)).delete()
 
 
-def test_reads_of_a_table_that_the_transaction_does_not_know_are_named(paths: tuple[Path, Path], url: str) -> None:
+def test_reads_of_a_table_unknown_to_the_transaction_fail(paths: tuple[Path, Path], url: str) -> None:
     with pytest.raises(DeltaError, match="does not know by which path"), DeltaTransaction(url) as tx:
         delete_nothing(paths[0], url, tx.identity, "id > 5")
         tx.append(str(paths[1]), pa.table({"id": [9]}))

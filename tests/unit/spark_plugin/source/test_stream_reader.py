@@ -134,7 +134,7 @@ def test_stream_starting_version_leaves_out_what_was_before(table: str, options:
     assert stream.all() == [(9, "mon")]
 
 
-def test_stream_starting_timestamp_is_the_first_version_at_or_after_it(table: str) -> None:
+def test_stream_starting_timestamp_begins_at_the_next_version(table: str) -> None:
     for version in range(3):
         os.utime(Path(table, "_delta_log", f"{version:020d}.json"), (1_700_000_000 + 3600 * version,) * 2)
     assert [row[0] for row in Stream(table, startingTimestamp="2023-11-14 22:30:00", timeZone="UTC").all()] == [3, 4]
@@ -200,7 +200,7 @@ def test_stream_passes_over_rewrites_and_stops_at_changes(table: str) -> None:
     assert stream.next() == [(8, "mon")]
 
 
-def test_stream_schema_that_grows_stops_it_and_a_new_one_reads_on(table: str) -> None:
+def test_new_column_stops_a_stream_and_a_restart_reads_it(table: str) -> None:
     stream = Stream(table)
     stream.all()
     more = rows(5).append_column("more", pa.array(["x"]))
@@ -217,7 +217,7 @@ def test_stream_schema_that_grows_stops_it_and_a_new_one_reads_on(table: str) ->
 
 @pytest.mark.parametrize("anew", [{"id": [5]}, {"id": [7], "day": ["thu"]}, {"x": ["other"]}])
 @pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true", "startingVersion": "0"}])
-def test_stream_of_a_table_that_was_made_anew_before_it_began_does_not_begin(
+def test_stream_does_not_start_on_a_recreated_table(
     tmp_path: Path, anew: dict[str, list[Any]], options: dict[str, str]
 ) -> None:
     path = str(tmp_path / "t")
@@ -277,7 +277,7 @@ def test_batch_gives_the_columns_and_rows_that_the_rule_asks_for(
     assert sorted(read_rows) == sorted(row[-len(columns) :] for row in expected)
 
 
-def test_feed_gives_all_of_its_changes_whatever_the_rule_asks_for(table: str) -> None:
+def test_feed_gives_all_changes_despite_predicates_of_the_rule(table: str) -> None:
     stream = Stream(table, readChangeFeed="true", startingVersion="0")
     requested = to_spark_schema(pin_stream(stream.options).schema)
     requested.fields[0].metadata = {MARKER_KEY: json.dumps({"predicates": [PARTITION], "limit": None, "scan_id": "n"})}
@@ -325,7 +325,7 @@ def actions(table: str, version: int) -> list[Any]:
     return [json.loads(line) for line in Path(table, f"_delta_log/{version:020}.json").read_text().splitlines()]
 
 
-def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) -> None:
+def test_feed_stream_splits_a_commit_by_order_of_its_actions(table: str) -> None:
     """As the reference's streams do, which may continue from any offset."""
     write_delta(table, pa.concat_tables([rows(7), rows(8, day="tue")]), mode="overwrite")
     files = [(kind, action[kind]["path"]) for action in actions(table, 3) for kind in action if kind in ("add", "remove")]
@@ -341,7 +341,7 @@ def test_feed_stream_divides_a_commit_by_the_order_of_its_actions(table: str) ->
     assert (stream.place["reservoirVersion"], stream.place["index"], stream.place["goesOnWithVersion"]) == (4, 0, 5)
 
 
-def test_feed_stream_skips_commits_without_changes_and_reports_its_last(table: str) -> None:
+def test_feed_stream_skips_empty_commits_and_reports_the_last(table: str) -> None:
     stream = Stream(table, readChangeFeed="true", startingVersion="2")
     stream.next()
     before = stream.place
@@ -408,7 +408,7 @@ def test_stream_exclude_regex_leaves_files_out(table: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true"}, {"readChangeFeed": "true", "startingVersion": "0"}], ids=str)
-def test_stream_exclude_regex_looks_at_paths_as_the_log_writes_them(tmp_path: Path, options: dict[str, str]) -> None:
+def test_stream_exclude_regex_matches_paths_as_in_the_log(tmp_path: Path, options: dict[str, str]) -> None:
     path = str(tmp_path / "t")
     write_delta(path, pa.concat_tables([rows(1, day="a b"), rows(2, day="c")]), partition_by=["day"], configuration=FEED)
     for pattern, expected in (("day=a%20b/", [2]), ("day=a b/", [1, 2])):
@@ -468,7 +468,7 @@ def late(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("files", ["1", "2", "3", "1000"])
 @pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true"}, {"columns": "id"}, {"filter": "id <> 30"}], ids=str)
-def test_event_time_order_gives_no_row_that_is_earlier_than_one_of_a_batch_before(
+def test_event_time_order_never_goes_back_between_batches(
     late: str, files: str, options: dict[str, str]
 ) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger=files, **options)
@@ -502,7 +502,7 @@ def test_event_time_order_needs_a_column_and_stays_what_it_was(late: str) -> Non
         stream.next()
 
 
-def test_event_time_order_gives_later_commits_if_a_new_filter_skips_all_first_files(late: str) -> None:
+def test_event_time_order_reads_on_if_a_filter_skips_first_files(late: str) -> None:
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     assert [row[0] for row in stream.next()] == [0]
     write_delta(late, at(5), mode="append")
@@ -512,7 +512,7 @@ def test_event_time_order_gives_later_commits_if_a_new_filter_skips_all_first_fi
     assert first_values == [5]
 
 
-def test_event_time_order_refuses_a_batch_of_first_rows_and_of_commits(late: str) -> None:
+def test_event_time_order_refuses_first_rows_mixed_with_commits(late: str) -> None:
     """Only a changed checkpoint has one: its rows cannot be separated from those of other batches."""
     stream = Stream(late, withEventTimeOrder="true", eventTimeColumn="at", maxFilesPerTrigger="1")
     stream.next()

@@ -93,7 +93,7 @@ EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
 BLOCKED = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
 
 
-def test_stream_with_a_log_stops_once_at_a_rename_and_reads_each_row_by_its_schema(table: Table, tmp_path: Path) -> None:
+def test_stream_with_log_stops_at_rename_and_uses_both_schemas(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     assert sorted(row["id"] for row in query.run()) == [1, 2]
     table.add(3, a="a", b="b")
@@ -135,7 +135,7 @@ def test_stream_with_a_log_goes_on_after_what_its_option_allows(
     assert query.run(**{option: "always"}) == [expected]
 
 
-def test_stream_with_a_log_stops_at_an_added_column_and_needs_no_word(table: Table, tmp_path: Path) -> None:
+def test_stream_with_log_restarts_freely_after_an_added_column(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     query.run()
     table.add(3, a="a", b="b", more="m")
@@ -145,7 +145,7 @@ def test_stream_with_a_log_stops_at_an_added_column_and_needs_no_word(table: Tab
     assert query.run() == [{"id": id, "a": f"a {id}", "b": f"b {id}", "more": f"m {id}"} for id in (3, 4)]
 
 
-def test_stream_with_a_log_takes_changes_that_follow_each_other_as_one(table: Table, tmp_path: Path) -> None:
+def test_stream_with_log_takes_consecutive_changes_as_one(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     query.run()
     table.rename("b", "c")
@@ -159,7 +159,7 @@ def test_stream_with_a_log_takes_changes_that_follow_each_other_as_one(table: Ta
     assert query.log[-1]["previousMetadataSeqNum"] == 0
 
 
-def test_setting_of_the_session_allows_changes_of_all_streams_or_of_this_one(table: Table, tmp_path: Path) -> None:
+def test_session_setting_allows_changes_of_all_or_one_stream(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     query.run()
     version = table.rename("b", "c")
@@ -201,7 +201,7 @@ def test_commits_before_one_that_stops_the_stream_are_read(table: Table, tmp_pat
     assert [row["id"] for row in query.rows[before:]] == [7, 8]
 
 
-def test_stream_that_begins_before_a_change_stops_and_begins_with_the_old_schema(table: Table, tmp_path: Path) -> None:
+def test_stream_before_a_change_stops_then_uses_the_old_schema(table: Table, tmp_path: Path) -> None:
     table.rename("b", "c")
     table.add(3, a="a", c="c")
     query = Query(table, tmp_path, startingVersion="0", allowSourceColumnRename="always")
@@ -211,7 +211,7 @@ def test_stream_that_begins_before_a_change_stops_and_begins_with_the_old_schema
     assert query.run() == [{"id": 3, "a": "a 3", "c": "c 3"}]
 
 
-def test_schema_that_changes_before_anything_is_read_is_noted_anew(table: Table, tmp_path: Path) -> None:
+def test_schema_change_before_the_first_read_replaces_the_entry(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     reader = query.open()
     reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())  # the log begins, and the query is killed
@@ -222,7 +222,7 @@ def test_schema_that_changes_before_anything_is_read_is_noted_anew(table: Table,
     assert query.log[-1]["previousMetadataSeqNum"] == -1
 
 
-def test_log_that_is_named_when_the_stream_has_already_run_begins_where_it_stands(table: Table, tmp_path: Path) -> None:
+def test_log_added_to_a_running_stream_starts_at_its_offset(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     query.options.pop("schemaTrackingLocation")
     query.run()
@@ -236,7 +236,7 @@ def test_log_that_is_named_when_the_stream_has_already_run_begins_where_it_stand
     assert query.run() == [{"id": 4, "a": "a 4", "c": "c 4"}]
 
 
-def test_batch_that_was_made_before_there_was_a_log_needs_one_schema_for_all_of_it(table: Table, tmp_path: Path) -> None:
+def test_batch_planned_before_the_log_needs_one_schema(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path, startingVersion="0")
     table.add(3, a="a", b="b")
     place = query.open().initialOffset()
@@ -260,7 +260,7 @@ def test_types_that_do_not_widen_stop_the_stream_for_good(table: Table, tmp_path
     assert query.stopped(allowSourceColumnTypeChange="always") == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 
 
-def test_stream_loaded_before_the_change_was_noted_has_to_be_loaded_again(table: Table, tmp_path: Path) -> None:
+def test_stream_loaded_before_a_schema_entry_must_reload(table: Table, tmp_path: Path) -> None:
     query = Query(table, tmp_path)
     query.run()
     pinned = pin_stream(query.options)
@@ -290,7 +290,7 @@ def test_log_that_is_not_this_streams_is_refused(table: Table, tmp_path: Path) -
     assert query.stopped() == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
 
 
-def test_stream_that_died_before_recording_a_change_records_it_later(table: Table, tmp_path: Path) -> None:
+def test_stream_that_died_before_a_schema_entry_writes_it_later(table: Table, tmp_path: Path) -> None:
     """Spark records the next batch, and only then reports that the batch before the change is done."""
     query = Query(table, tmp_path)
     query.run()
@@ -320,7 +320,7 @@ ODD_FIELDS = {
 
 
 @pytest.mark.parametrize("name", ["whole", *ODD_FIELDS])
-def test_entry_of_the_log_of_schemas_that_is_damaged_is_an_error_that_names_it(table: Table, tmp_path: Path, name: str) -> None:
+def test_damaged_schema_log_entry_is_refused(table: Table, tmp_path: Path, name: str) -> None:
     query = Query(table, tmp_path)
     query.run()
     table.rename("b", "c")
@@ -351,7 +351,7 @@ def test_log_goes_to_no_place_that_the_tables_id_names(table: Table, tmp_path: P
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_sources_of_one_query_have_logs_of_their_own_by_their_tracking_id(table: Table, tmp_path: Path) -> None:
+def test_sources_of_one_query_have_logs_by_tracking_id(table: Table, tmp_path: Path) -> None:
     for name in ("left", "right"):
         Query(table, tmp_path, streamingSourceTrackingId=name).run()
     assert sorted(path.name.rpartition("_")[2] for path in (tmp_path / "checkpoint").glob("_schema_log_*")) == ["left", "right"]

@@ -90,14 +90,14 @@ def test_error_of_ours_arrives_as_itself() -> None:
     assert arrived.message_parameters == {"version": 3, "odd": "<class 'object'>", "path": "p"}
 
 
-def test_error_of_ours_arrives_as_itself_where_one_was_raised_as_spark_raises() -> None:
+def test_delta_error_keeps_its_class_after_a_spark_style_raise() -> None:
     with pytest.raises(AnalysisException), as_spark_raises():
         raise ConcurrentAppendException("an error before")
     arrived = from_text(to_text(Failure(ConcurrentAppendException("another writer")))).error
     assert type(arrived) is ConcurrentAppendException
 
 
-def test_error_of_a_class_that_the_client_lacks_arrives_as_the_next_above() -> None:
+def test_unknown_error_class_arrives_as_its_parent_class() -> None:
     text = to_text(Failure(CheckpointUnreadableError.of("c", "cut"))).replace("CheckpointUnreadableError", "NewerError")
     assert type(from_text(text).error) is CorruptTableError
 

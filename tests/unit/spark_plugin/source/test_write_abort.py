@@ -38,7 +38,7 @@ def test_abort_after_a_commit_that_may_stand_keeps_the_files(tmp_path: Path) -> 
     assert _data_files(tmp_path) == 1
 
 
-def test_abort_of_a_failed_job_deletes_the_files_of_tasks_without_message_too(tmp_path: Path) -> None:
+def test_abort_deletes_files_of_tasks_without_a_message(tmp_path: Path) -> None:
     writer = _writer(tmp_path)
     _write(writer)
     _write(writer)
@@ -46,7 +46,7 @@ def test_abort_of_a_failed_job_deletes_the_files_of_tasks_without_message_too(tm
     assert _data_files(tmp_path) == 0
 
 
-def test_abort_of_a_failed_job_finds_the_file_of_a_task_that_ends_later(tmp_path: Path) -> None:
+def test_abort_deletes_the_file_of_a_task_that_ends_later(tmp_path: Path) -> None:
     writer = _writer(tmp_path)
     late = threading.Timer(0.5, _write, (writer,))
     late.start()

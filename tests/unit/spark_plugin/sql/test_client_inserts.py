@@ -211,13 +211,13 @@ def test_other_statements_are_left_to_the_server(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(True, "true"), (7, "7"), ("x", "x"), (datetime.date(2024, 1, 2), "2024-01-02"), (None, None)]
 )
-def test_parameters_are_values_of_partitions_as_spark_writes_them(value: Any, text: str | None) -> None:
+def test_parameters_become_partition_values_as_in_spark(value: Any, text: str | None) -> None:
     insert, _ = insert_of("INSERT INTO b PARTITION (a = ?) SELECT 1", [value])
     assert insert.values == {"a": text}
 
 
 @pytest.mark.parametrize("value", [1e20, b"abc", [1], datetime.datetime(2024, 1, 1)])
-def test_parameters_that_spark_may_write_otherwise_are_left_to_the_server(value: Any) -> None:
+def test_parameters_with_ambiguous_text_are_left_to_the_server(value: Any) -> None:
     with pytest.raises(SyntaxFault):
         read("INSERT INTO b PARTITION (a = ?) SELECT 1", [value])
 

@@ -155,7 +155,7 @@ def test_a_value_that_spark_has_no_constant_for_is_a_fault(value: object) -> Non
 
 
 @pytest.mark.parametrize("args", [None, {}, {"y": 1}, [1], {"x": [1]}, {"x": 2**63}])
-def test_a_parameter_without_a_value_that_can_be_written_is_a_fault(args: object) -> None:
+def test_parameter_without_a_writable_value_is_a_fault(args: object) -> None:
     with pytest.raises(SyntaxFault):
         parse_change("DELETE FROM t WHERE a = :x", args)
 

@@ -19,7 +19,7 @@ def transform(name: str, *columns: tuple[str, ...]) -> Any:
     return SimpleNamespace(name=lambda: name, arguments=lambda: arguments, toString=lambda: f"{name}(...)")
 
 
-def test_clustering_columns_are_read_off_the_parsers_of_spark_and_delta_spark() -> None:
+def test_clustering_columns_come_from_either_sql_parser() -> None:
     for name in ("cluster_by", "temp_cluster_by"):
         assert _partitioning([transform(name, ("k",), ("s", "a"))]) == ((), ("k", "s.a"), ())
 
@@ -29,7 +29,7 @@ def test_what_is_no_column_is_told_apart() -> None:
     assert partitioning == (("p", "q"), None, ("bucket(...)",))
 
 
-def test_generation_expression_is_text_of_delta_sparks_parser_or_a_node_of_sparks() -> None:
+def test_generation_expression_is_text_or_a_spark_node() -> None:
     assert _sql_text("k * 2") == _sql_text(SimpleNamespace(originalSQL=lambda: "k * 2")) == "k * 2"
 
 
@@ -58,7 +58,7 @@ def test_a_default_is_said_once_where_the_protocol_says_it() -> None:
         ({"spark.sql.variable.substitute": "true"}, "name <> '${own.setting}'"),
     ],
 )
-def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: dict[str, str], text: str) -> None:
+def test_rules_that_the_session_parses_otherwise_are_refused(settings: dict[str, str], text: str) -> None:
     columns = [StructField("c", StringType(), True, {key: text}) for key in ("delta.generationExpression", "CURRENT_DEFAULT")]
     plain = {"spark.sql.variable.substitute": "false"}
     for session, is_refused in ((SimpleNamespace(conf=settings), True), (SimpleNamespace(conf=plain), False)):
@@ -71,7 +71,7 @@ def test_rules_that_the_session_s_parser_reads_otherwise_are_refused(settings: d
                 check_rules(session, fields, properties)
 
 
-def test_changed_column_default_is_refused_if_the_session_parses_it_differently() -> None:
+def test_default_that_the_session_parses_otherwise_is_refused() -> None:
     session, columns = (
         SimpleNamespace(conf={"spark.sql.parser.escapedStringLiterals": "true"}),
         [{"name": "c", "default": r"'a\b'"}],

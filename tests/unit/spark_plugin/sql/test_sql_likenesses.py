@@ -41,7 +41,7 @@ def created(path: Path, **configuration: str) -> ObjectStore:
     return open_store(str(path))
 
 
-def test_table_like_one_from_which_a_feature_was_dropped_protects_nothing(tmp_path: Path) -> None:
+def test_create_like_copies_no_checkpoint_protection(tmp_path: Path) -> None:
     source = created(tmp_path, delta__enableDeletionVectors="true", team="a")
     drop_feature(source, "deletionVectors")
     assert "delta.requireCheckpointProtectionBeforeVersion" in Snapshot.load(source).metadata.configuration
@@ -63,7 +63,7 @@ def test_table_like_one_with_columns_dropped_has_dropped_none(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suspended", [False, True])
-def test_table_like_one_that_tracks_rows_or_has_stopped_has_ids_of_its_own(tmp_path: Path, suspended: bool) -> None:
+def test_create_like_copies_no_row_id_column_and_no_suspension(tmp_path: Path, suspended: bool) -> None:
     source = created(tmp_path, delta__enableRowTracking="true")
     if suspended:
         set_properties(source, {"delta.enableRowTracking": "false"})
@@ -91,13 +91,13 @@ def test_table_like_a_coordinated_one_has_a_log_of_its_own(tmp_path: Path) -> No
     assert not definition.config.feature("catalogManaged")
 
 
-def test_table_like_one_with_late_timestamps_has_them_from_the_start(tmp_path: Path) -> None:
+def test_create_like_enables_timestamps_from_the_start(tmp_path: Path) -> None:
     source = created(tmp_path)
     set_properties(source, {"delta.enableInCommitTimestamps": "true"})
     assert dict(like(source).metadata.configuration) == {"delta.enableInCommitTimestamps": "true"}
 
 
-def test_table_like_another_has_its_user_s_properties_and_features(tmp_path: Path) -> None:
+def test_create_like_copies_user_properties_and_features(tmp_path: Path) -> None:
     source = created(tmp_path, delta__enableChangeDataFeed="true", team="a", delta__feature__timestampNtz="supported")
     definition = like(source)
     assert dict(definition.metadata.configuration) == {"team": "a", "delta.enableChangeDataFeed": "true"}

@@ -170,7 +170,7 @@ def test_arguments_that_mean_nothing_are_refused(text: str, why: str) -> None:
 # ---------------------------------------------------------------- errors on their way to the JVM
 
 
-def test_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_in_python() -> None:
+def test_error_is_equal_in_jvm_and_python_with_its_condition() -> None:
     error = TableNotFoundError("There is no table.\n - one", table="x")
     with pytest.raises(AnalysisException) as raised, as_spark_raises():
         raise error
@@ -182,7 +182,7 @@ def test_error_reaches_the_jvm_with_condition_and_state_and_is_the_same_in_pytho
         assert type(same_error) is TableNotFoundError and str(same_error) == str(error)
 
 
-def test_errors_of_pyspark_keep_their_condition_and_others_are_internal() -> None:
+def test_pyspark_errors_keep_conditions_others_are_internal() -> None:
     assert json.loads(failure_json(SqlSyntaxError("OPTIMIZE", 8, None)))["condition"] == "PARSE_SYNTAX_ERROR"
     failure = json.loads(failure_json(ValueError("odd")))
     assert failure["condition"] == "INTERNAL_ERROR" and "ValueError: odd" in failure["message"]
@@ -195,7 +195,7 @@ def test_what_the_jvm_raised_goes_back_to_it_as_it_was() -> None:
     assert pending.mock_calls == [call.raised(thrown)]
 
 
-def test_error_of_delta_goes_to_the_jvm_with_its_condition_whatever_the_jvm_raised() -> None:
+def test_delta_error_reaches_the_jvm_despite_a_jvm_error() -> None:
     error, pending = TableNotFoundError("There is no table.", table="x"), Mock()
     error._origin = object()  # type: ignore[attr-defined]
     leave_error(error, pending)

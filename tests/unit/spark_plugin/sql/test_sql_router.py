@@ -78,7 +78,7 @@ def test_a_statement_that_is_no_candidate_reaches_spark_as_it_is(text: str) -> N
 
 
 @pytest.mark.parametrize("word", ROUTES)
-def test_a_candidate_that_no_handler_takes_reaches_spark_as_it_is(word: str, asked: list[Statement]) -> None:
+def test_candidate_without_a_handler_reaches_spark_unchanged(word: str, asked: list[Statement]) -> None:
     text = f"/* é\x00 */ {word.lower()} x -- DELETE HISTORY CLONE INDEX FEATURE INSERT TABLE PARTITIONS TRANSACTION"
     route = route_of(text)
     assert route is not None
@@ -141,7 +141,7 @@ def test_with_is_looked_at_only_where_rows_may_change() -> None:
         ("OPTIMIZE ${own.endless}", None),
     ],
 )
-def test_client_reads_statements_with_the_session_s_settings_in_them(
+def test_client_substitutes_session_settings_in_statements(
     text: str, read: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
@@ -151,7 +151,7 @@ def test_client_reads_statements_with_the_session_s_settings_in_them(
     assert with_variables(SimpleNamespace(conf={**settings, "spark.sql.variable.substitute": "false"}), text) == text
 
 
-def test_statement_with_variables_that_nobody_here_knows_reaches_spark_as_it_is(
+def test_statement_with_unknown_variables_reaches_spark_as_is(
     asked: list[Statement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql_internals, "parser_of", lambda _spark: None)
@@ -185,7 +185,7 @@ def constant(value: Any, kind: str) -> Java:
     return Java("Literal", value=text, dataType=SimpleNamespace(typeName=lambda: kind))
 
 
-def test_parameters_of_the_jvm_are_values_and_keep_what_spark_takes() -> None:
+def test_jvm_parameters_become_values_and_keep_those_of_spark() -> None:
     odd = Java("CreateArray")
     pairs = sequence(*(Java("Tuple2", _1=name, _2=value) for name, value in (("t", constant("it's", "string")), ("a", odd))))
     named = Java("NamedParameterContext", params=SimpleNamespace(toSeq=lambda: pairs))

@@ -78,7 +78,7 @@ def test_the_only_location_is_the_table_s(provider: str) -> None:
         "Comment: none has a location\n" + TAIL,
     ],
 )
-def test_a_location_that_may_be_another_fact_s_text_takes_no_rows(rest: str) -> None:
+def test_ambiguous_location_in_catalog_text_takes_no_rows(rest: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="DROP TABLE t, which leaves the data"):
         entry(HEAD + rest).writable_path()
 

@@ -23,7 +23,7 @@ def build(store: LocalStore, mode: str, **definition: Any) -> Any:
     return carry_out(CommandTarget(store), "buildTable", {"mode": mode, "schema": schema, **arguments})
 
 
-def test_if_not_exists_takes_an_existing_table_despite_invalid_session_defaults(tmp_path: Path) -> None:
+def test_if_not_exists_ignores_invalid_defaults_if_table_exists(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     with pytest.raises(InvalidOptionError, match="nonsense"):
         build(store, "createIfNotExists", defaults=UNFIT)
@@ -41,7 +41,7 @@ def test_what_the_statement_itself_says_must_be_fit_always(tmp_path: Path) -> No
         build(store, "createIfNotExists", properties=UNFIT)
 
 
-def test_a_clone_has_its_sources_properties_and_those_of_the_statement_alone(tmp_path: Path) -> None:
+def test_clone_has_properties_of_source_and_statement_only(tmp_path: Path) -> None:
     """Like delta-spark 4.4's shallow clones: a session's settings for new tables do not apply to them."""
     source = LocalStore(str(tmp_path / "source"))
     build(source, "create", properties={"of": "source"})

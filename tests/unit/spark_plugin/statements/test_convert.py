@@ -54,7 +54,7 @@ def test_schema_of_every_type_survives_the_way_to_spark_and_back() -> None:
     assert from_spark_schema(to_spark_schema(delta(EVERYTHING))) == delta(EVERYTHING)
 
 
-def test_schema_in_spark_has_nullability_comments_and_special_types() -> None:
+def test_spark_schema_keeps_nullability_comments_and_types() -> None:
     converted = to_spark_schema(delta(EVERYTHING))
     assert converted["strict"].nullable is False
     assert converted["strict"].dataType["x"].nullable is False  # type: ignore[index]
@@ -68,7 +68,7 @@ def test_schema_in_spark_has_nullability_comments_and_special_types() -> None:
     ]
 
 
-def test_schema_in_spark_lacks_the_metadata_of_the_log_at_every_depth() -> None:
+def test_spark_schema_has_no_log_metadata_at_any_depth() -> None:
     """It also lacks text that Spark would evaluate, or treat as a marker of ours."""
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1", "mine": "kept"}
     mapped |= {"pydelta.pruning": '{"limit": 3}', "EXISTS_DEFAULT": "reflect('java.lang.System', 'exit', 1)"}
@@ -85,7 +85,7 @@ def test_schema_arrow_types_are_those_that_spark_expects() -> None:
     assert to_arrow_schema(delta(EVERYTHING)).equals(spark_arrow_schema(to_spark_schema(delta(EVERYTHING)), timezone="UTC"))
 
 
-def test_schema_with_a_type_unknown_to_spark_is_refused_by_column() -> None:
+def test_schema_with_a_type_unknown_to_spark_names_the_column() -> None:
     with pytest.raises(UnsupportedOperationError, match="Column geo has the type hologram"):
         to_spark_schema(delta(struct(field("id", "long"), field("geo", "hologram"))))
 

@@ -34,7 +34,7 @@ def test_name_is_of_the_side_that_alone_can_have_it(name: str, meant: Named | No
     assert AS_T.column(tuple(name.split("."))) == meant
 
 
-def test_name_in_another_case_is_another_name_where_the_session_says_so() -> None:
+def test_case_sensitive_session_distinguishes_names_by_case() -> None:
     names = Names(TARGET, SOURCE, ("t",), case_sensitive=True)
     assert names.column(("t", "ID")) is None and names.column(("t", "id")) == Named("target", LongType())
     assert names.column(("T", "id")) == Named("source", IntegerType()), "the target is not called so"

@@ -62,7 +62,7 @@ def test_operation_that_fails_otherwise_is_not_run_again(error: Exception) -> No
 
 
 @pytest.mark.parametrize("retries", [-1, True, 1.5, "2", None])
-def test_retries_that_are_no_number_are_refused_before_anything_runs(retries: Any) -> None:
+def test_invalid_retries_are_refused_before_anything_runs(retries: Any) -> None:
     operation = Operation()
     with pytest.raises(InvalidOptionError, match="retries"):
         operation.run(retries)

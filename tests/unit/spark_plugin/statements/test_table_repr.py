@@ -28,7 +28,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TablePath, "open_store", lambda self, spark: open_store(self.url, StorageOptions.of(self.storage)))
 
 
-def test_repr_is_that_of_the_newest_version_with_the_name_of_the_catalog(tmp_path: Path) -> None:
+def test_repr_shows_the_newest_version_and_catalog_name(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_delta(path, pa.table({"id": [1, 2]}))
     by_path, by_name = DeltaTable(None, TablePath(path)), DeltaTable(None, TablePath(path, name="`shop`.`orders`"))
@@ -38,7 +38,7 @@ def test_repr_is_that_of_the_newest_version_with_the_name_of_the_catalog(tmp_pat
     assert "<bdi>`shop`.`orders`</bdi>" in by_name._repr_html_() and "3 rows, 2 files" in by_name._repr_html_()
 
 
-def test_repr_of_a_table_that_is_gone_says_so_and_shows_no_secret(tmp_path: Path) -> None:
+def test_repr_of_a_missing_table_says_so_and_shows_no_secret(tmp_path: Path) -> None:
     table = DeltaTable(None, TablePath(str(tmp_path / "none"), {"s3.secret_access_key": "s3cret-key"}))
     for shown in (repr(table), table._repr_html_()):
         assert "does not exist" in shown and str(tmp_path / "none") in shown and "s3cret" not in shown
