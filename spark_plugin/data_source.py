@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from delta_py.types.schema import StructType as DeltaSchema
 from spark_plugin.java.supported_versions import refuse_older
 from spark_plugin.options.catalog_session_settings import with_session
 from spark_plugin.options.common import (
+    CATALOG_VIEW,
     COMMAND,
     FACTS,
     FACTS_OF_WRITES,
@@ -45,6 +47,7 @@ from spark_plugin.options.common import (
 )
 from spark_plugin.options.private import admitted
 from spark_plugin.options.read_options import CATALOG_KEY, catalog_entry, read_options, with_catalog_entry
+from spark_plugin.options.unity_settings import with_registered
 from spark_plugin.pruning import MessagePartition, ScanRequest, limited, plan_message, predicate_of
 from spark_plugin.schema_conversion import (
     check_requested,
@@ -75,16 +78,18 @@ class DeltaSource(DataSource):
     in that case. A table of a catalog comes without options. Each planning looks at it again; its path is in the schema.
 
     nonce: private options are accepted only together with it. None, the value in the class itself, accepts no private options.
+    catalogs: as registered_settings returns them.
     """
 
     nonce: str | None = None
+    catalogs: Mapping[str, str] = MappingProxyType({})
     _snapshots: type[Snapshot] = Snapshot
 
     def __init__(self, options: dict[str, str]) -> None:
         """Raises InvalidOptionError for private options that pydelta's own methods have not set, and UnsupportedOperationError
         for a Spark that is older than all supported versions."""
         refuse_older(pyspark.__version__)
-        super().__init__(with_session(admitted(options, self.nonce)))
+        super().__init__(with_registered(with_session(admitted(options, self.nonce)), self.catalogs))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
         if _CREATE_WORKER in sys.modules and has_path(self.options):
@@ -95,6 +100,10 @@ class DeltaSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
+        if CATALOG_VIEW in self.options:
+            from spark_plugin.source.catalog_views import names_schema  # only statements about catalogs need it
+
+            return names_schema(self.options)
         pinned = self._stream or self._pin()
         schema, entry = to_spark_schema(pinned.schema), catalog_entry(self.options)
         if FACTS in self.options and isinstance(pinned, PinnedTable):
@@ -123,9 +132,9 @@ class DeltaSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if COMMAND in self.options:
-            from spark_plugin.source.commands import CommandWriter, command_store
+            from spark_plugin.source.commands import CommandWriter, target_of_write
 
-            return CommandWriter(command_store(self.options), self.options[COMMAND], confs_of_session(self.options))
+            return CommandWriter(target_of_write(self.options), self.options[COMMAND], confs_of_session(self.options))
         from spark_plugin.options.write_options import write_options  # imported here, so that workers that only read skip it
         from spark_plugin.source.task_writer import DeltaWriter
 
@@ -155,7 +164,7 @@ class DeltaSource(DataSource):
             is_stream_write,
         )
 
-        if is_stream_write(self.options):
+        if is_stream_write(self.options) or CATALOG_VIEW in self.options:
             return
         if is_stream_read(self.options):
             from spark_plugin.streaming.stream_reader import pin_stream

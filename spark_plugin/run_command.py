@@ -14,14 +14,14 @@ from spark_plugin.internals.wrapping import original
 from spark_plugin.options.common import COMMAND, SESSION
 from spark_plugin.options.settings import TablePath, write_settings
 from spark_plugin.session_source import private
-from spark_plugin.source.commands import carry_out
+from spark_plugin.source.commands import carry_out, open_target
 
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
     """Run a command (commands.py) on a table. Over Spark Connect it returns nothing."""
     if adapter_of(spark).is_driver:
         with as_spark_raises():
-            result = carry_out(table.open_store(spark), name, arguments)
+            result = carry_out(open_target(table.url, table.storage_options(spark), name), name, arguments)
         refresh_cached(spark, None, table.url)
         return result
     text = json.dumps({"name": name, "arguments": arguments})

@@ -6,7 +6,7 @@ import logging
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -23,18 +23,20 @@ from spark_plugin.internals.wrapping import Method, wrap
 from spark_plugin.java.build import BuildError, build
 from spark_plugin.java.jars import Jar, MissingJarError, jar_for
 from spark_plugin.java.supported_versions import refuse_older
+from spark_plugin.options.registered_catalogs import registered_settings, take_settings
 from spark_plugin.options.settings import check_disabled
 from spark_plugin.pruning.self_test import switch_off_what_fails
 from spark_plugin.session_source import (
     hand_down,
     is_registered,
     nonce_of,
+    register_catalogs,
     register_second_name,
     register_source,
     take_over,
 )
 from spark_plugin.spark_versions import CLIENTS_CLONE_SESSIONS
-from spark_plugin.sql_catalog import uploaded
+from spark_plugin.sql_catalog import unity_names, uploaded
 from spark_plugin.sql_catalog.delta_names import (
     DELTA,
     dataframe_formats,
@@ -55,9 +57,11 @@ _checked: set[str] = set()
 _jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | None = None) -> None:
     """Install the format, its write modes, its errors, column pruning and its SQL in a session. A second call is harmless.
 
+    catalogs: servers of Unity Catalog by the names of their catalogs, with the settings that `spark.sql.catalog.<name>` may have:
+    {"main": {"uri": "https://catalog.example.com", "token": "..."}}. The tokens do not become settings of Spark.
     Works for classic sessions and Spark Connect. One warning says what the session cannot have, and what to do instead. Raises
     InvalidOptionError for an unknown name in `spark.pydelta.disable`, UnsupportedOperationError for a Spark that is older than
     all supported versions, and JarError in a source checkout whose jar was built from other sources.
@@ -68,6 +72,8 @@ def register(spark: SparkSession) -> None:
     check_disabled(spark)
     exceptions.install(connect=connect)
     method_patches.install(connect=connect, in_clones=_in_clones)
+    if catalogs:
+        register_catalogs(spark, catalogs)
     uploads_first = connect and not is_registered(spark) and not has_catalog_of_delta_spark(spark)
     if uploads_first:
         _upload(spark, jar)  # its classes take the source without a warning, and say whether delta-spark is there
@@ -87,6 +93,8 @@ def register(spark: SparkSession) -> None:
             offer_once(spark)
             if jar.is_for_older_spark:
                 switch_off_what_fails(spark, SparkInternals(spark).link_problems())
+    if connect and catalogs:
+        unity_names.install(spark)
     if delta_is_ours(spark):
         register_second_name(spark, DELTA)
     sql_router.install(spark)
@@ -122,9 +130,11 @@ def _built_jar(version: str, missing: MissingJarError) -> Jar:
     return jar_for(version)
 
 
-def register_clone(clone: SparkSession, nonce: str) -> None:
-    """Register a clone of a Spark Connect session that another process registered. nonce: of the original session."""
+def register_clone(clone: SparkSession, nonce: str, catalogs: Mapping[str, str]) -> None:
+    """Register a clone of a Spark Connect session that another process registered. nonce, catalogs: of the original session;
+    catalogs as registered_settings returns them."""
     if take_over(clone, nonce):
+        take_settings(clone, catalogs)
         register(clone)
 
 
@@ -142,11 +152,13 @@ def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
     client's session. The wrapper registers that clone like the original session."""
     if adapter_of(spark).is_driver or not is_registered(spark):
         return function
-    return partial(_in_clone, tuple(_unpickled_before_functions), nonce_of(spark), function)
+    return partial(_in_clone, tuple(_unpickled_before_functions), nonce_of(spark), registered_settings(spark), function)
 
 
-def _in_clone(_: tuple[object, ...], nonce: str, function: ForBatch, batch: DataFrame, number: int) -> None:
-    register_clone(batch.sparkSession, nonce)
+def _in_clone(
+    _: tuple[object, ...], nonce: str, catalogs: Mapping[str, str], function: ForBatch, batch: DataFrame, number: int
+) -> None:
+    register_clone(batch.sparkSession, nonce, catalogs)
     function(batch, number)
 
 
@@ -156,6 +168,7 @@ def _cloning(original: Method) -> Method:
     def clone_session(self: Any, *args: Any, **kwargs: Any) -> Any:
         clone = original(self, *args, **kwargs)
         if hand_down(self, clone):
+            take_settings(clone, registered_settings(self))
             register(clone)
         return clone
 

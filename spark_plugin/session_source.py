@@ -19,6 +19,7 @@ from typing import Any
 from spark_plugin.data_source import DeltaSource
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.private import signed
+from spark_plugin.options.registered_catalogs import registered_settings, remember, settings_of_process
 
 # Classic sessions of one process share it: another session may use a frame (foreachBatch has a copy of its session).
 _OF_PROCESS = secrets.token_hex(16)
@@ -31,8 +32,17 @@ def register_source(spark: Any) -> None:
     """Register the source with a session, in place of the one that Spark finds by itself."""
     identity = adapter_of(spark).session_id
     if identity not in _registered:
-        adapter_of(spark).register_source(source_with(nonce_of(spark)))
+        adapter_of(spark).register_source(_source_of(spark))
         _registered.add(identity)
+
+
+def register_catalogs(spark: Any, catalogs: Mapping[str, Mapping[str, str]]) -> None:
+    """Let the session's source know these catalogs when it is registered next. catalogs: as in registered_catalogs.remember, and
+    it raises the same."""
+    remember(spark, catalogs)
+    identity = adapter_of(spark).session_id
+    _registered.discard(identity)
+    _second_names.difference_update({key for key in _second_names if key[0] == identity})
 
 
 def register_second_name(spark: Any, name: str) -> None:
@@ -41,7 +51,7 @@ def register_second_name(spark: Any, name: str) -> None:
     its origin."""
     key = (adapter_of(spark).session_id, name)
     if key not in _second_names and key[0] not in _nonces:
-        adapter_of(spark).register_source(renamed_source(source_with(nonce_of(spark)), name))
+        adapter_of(spark).register_source(renamed_source(_source_of(spark), name))
         _second_names.add(key)
 
 
@@ -84,14 +94,19 @@ def nonce_of(spark: Any) -> str:
 
 def source_of_process() -> type[DeltaSource]:
     """Return the source of the classic sessions of this process."""
-    return source_with(_OF_PROCESS)
+    return source_with(_OF_PROCESS, tuple(sorted(settings_of_process().items())))
+
+
+def _source_of(spark: Any) -> type[DeltaSource]:
+    return source_with(nonce_of(spark), tuple(sorted(registered_settings(spark).items())))
 
 
 @cache
-def source_with(nonce: str) -> type[DeltaSource]:
-    """Return a class that no module contains, so that it is pickled by value. One class per nonce: pickles of two would
-    differ."""
-    return type(DeltaSource.__name__, (DeltaSource,), {"nonce": nonce, "__qualname__": "DeltaSource.with_nonce"})
+def source_with(nonce: str, catalogs: tuple[tuple[str, str], ...] = ()) -> type[DeltaSource]:
+    """Return a class that no module contains, so that it is pickled by value. One class per nonce and catalogs: pickles of two
+    would differ."""
+    attributes = {"nonce": nonce, "catalogs": dict(catalogs), "__qualname__": "DeltaSource.with_nonce"}
+    return type(DeltaSource.__name__, (DeltaSource,), attributes)
 
 
 @cache

@@ -27,6 +27,7 @@ from delta_py.log.checksum import VersionChecksum, read_checksum_of
 from delta_py.log.commit_reader import read_actions
 from delta_py.log.log_writer import LogWriter
 from delta_py.log.segment import LogSegment, load_segment
+from delta_py.object_stores.table_store import TableStore
 from delta_py.protocol.actions import Action, CommitInfo
 from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
@@ -50,6 +51,12 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _timestamp_ms(actions: Sequence[Action], clock_ms: Callable[[], int]) -> int:
+    """The time of the commit."""
+    info = next((action.values for action in actions if isinstance(action, CommitInfo)), {})
+    return int(info.get("inCommitTimestamp") or info.get("timestamp") or clock_ms())
+
+
 def run_post_commit(
     store: ObjectStore,
     writer: LogWriter,
@@ -69,6 +76,9 @@ def run_post_commit(
     """
     from delta_py.log.log_compaction import compaction_range
 
+    if isinstance(store, TableStore) and store.external_table is not None:
+        with harmless(store, version, "is not reported to its catalog"):
+            store.external_table.report_version(version, _timestamp_ms(actions, clock_ms))
     with harmless(store, version, "has no version checksum"):
         derived = None if checksum is None else checksum.after(config, actions)
         derived = derived or _derived(store, config, version, actions, before) or _replayed(store, version, actions, before)

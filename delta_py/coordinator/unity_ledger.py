@@ -50,8 +50,9 @@ class UnityLedger:
         return f"UnityLedger({self.shown!r}, {self.identity!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The copy has no access: a token does not leave the process."""
-        return UnityLedger, (self.shown, self.identity, None)
+        """The copy has no access unless the token may leave the process."""
+        is_shared = self._access is not None and self._access.is_shared
+        return UnityLedger, (self.shown, self.identity, self._access if is_shared else None)
 
     # ------------------------------------------------------------ one table
 
@@ -123,7 +124,7 @@ class UnityLedger:
         if self._access is None:
             raise UnsupportedOperationError(
                 f"The table {self.shown} was opened in another process, and the token for Unity Catalog was not sent to this "
-                "one. Nothing was read or written. Open the table by its name here."
+                "one. Nothing was read or written. Open the table by its name here, or set unity.share_token when it is opened."
             )
         return self._access
 

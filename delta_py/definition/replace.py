@@ -27,6 +27,7 @@ from delta_py.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from delta_py.log.catalog_contract import demanded_properties
 from delta_py.protocol import column_mapping, identity_columns
 from delta_py.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_py.protocol.clustering import clustering_columns, clustering_domain
@@ -176,7 +177,8 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
 def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     """The definition's metadata. New columns never get an id that a former column had."""
     config = TableConfig(snapshot.protocol, metadata)
-    mode, configuration = column_mapping.mode(config.properties), dict(metadata.configuration)
+    demanded = demanded_properties(snapshot.store, snapshot.config)
+    mode, configuration = column_mapping.mode(config.properties), {**demanded, **metadata.configuration}
     last_id = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
     schema = config.schema
     if mode != "none":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from delta_py.commit.prepared import IsolationLevel
 from delta_py.errors import InvalidOptionError
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.protocol.table_config import TableConfig
 from delta_py.types.schema import StructType
@@ -107,6 +108,13 @@ class WriteRequest:
             target_file_bytes=self.target_file_bytes or state.layout.target_file_bytes,
         )
         return replace(state, layout=layout)
+
+    def following(self, rules: NewTableRules) -> WriteRequest:
+        """The request for a new table of a catalog. rules: of the catalog. The request's properties replace suggested ones."""
+        if rules == NO_RULES:
+            return self
+        configuration = {**rules.required, **(self.configuration or {})}
+        return replace(self, configuration=configuration, defaults={**rules.suggested, **self.defaults})
 
     def check(self) -> None:
         """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,

@@ -60,14 +60,21 @@ def refuse_drop(store: ObjectStore, feature: str) -> None:
         )
 
 
+def demanded_properties(store: ObjectStore, present: TableConfig) -> dict[str, str]:
+    """Properties that the table has and its catalog demands, so that a new definition must have them; none if no catalog manages
+    it."""
+    if not is_managed_by_catalog(store):
+        return {}
+    return {name: value for name, value in REQUIRED_PROPERTIES.items() if present.properties.get(name) == value}
+
+
 def check_contract(store: ObjectStore, present: TableConfig, later: TableConfig) -> None:
     """Raises UnsupportedOperationError if a commit would remove something that the table has and its catalog demands."""
     if not is_managed_by_catalog(store):
         return
     lost = [name for name in REQUIRED_FEATURES if present.feature(name) and not later.feature(name)]
-    for name, value in REQUIRED_PROPERTIES.items():
-        if present.properties.get(name) == value and later.properties.get(name) != value:
-            lost.append(f"{name}={value}")
+    demanded = demanded_properties(store, present)
+    lost += [f"{name}={value}" for name, value in demanded.items() if later.properties.get(name) != value]
     if lost:
         raise _forbidden(
             f"The table at {store.root} must keep {', '.join(lost)}, which its catalog demands. Nothing was changed. Leave them "

@@ -9,7 +9,9 @@ Protocol: Creating and Dropping Catalog-managed Tables.
 
 from __future__ import annotations
 
+import os
 import time
+from typing import Any
 
 from delta_py.backoff import Backoff
 from delta_py.coordinator.catalog_updates import new_table_form
@@ -19,6 +21,7 @@ from delta_py.errors import CommitOutcomeUnknownError, TableAlreadyExistsError
 from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.open_catalog_table import catalog_access, files_at, open_catalog_table
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
+from delta_py.protocol.paths import STAGED_DIRECTORY
 from delta_py.storage.coordinated import commit_name
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
@@ -39,7 +42,7 @@ def open_or_stage_catalog_table(url: str, options: StorageOptions) -> tuple[Obje
     """The store of an existing table, or of a new one and what the catalog demands of it. Raises as open_catalog_table;
     CatalogObjectNotFoundError for a schema or a catalog that does not exist."""
     try:
-        return TableStore(*open_catalog_table(url, options)), NO_RULES
+        return open_catalog_table(url, options), NO_RULES
     except CatalogObjectNotFoundError as error:
         if error.message_parameters["kind"] != _NO_TABLE:
             raise
@@ -64,6 +67,11 @@ class NewCatalogStore(CatalogStore):
         super().__init__(file_store, ledger)
         self._access, self._location, self._is_created = access, location, False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._is_created or not self._access.is_shared:
+            return super().__reduce__()
+        return NewCatalogStore, (self._file_store, self._ledger, self._access, self._location)
+
     def tail(self) -> Tail | None:
         if self._is_created:
             return super().tail()
@@ -76,6 +84,8 @@ class NewCatalogStore(CatalogStore):
         if self._is_created or commit_name(path) is None:
             return super().put_if_absent(path, data, durably=durably)
         self._file_store.put_if_absent(path, data)
+        if not self._file_store.is_remote:  # delta-spark commits only if the directory exists
+            os.makedirs(os.path.join(self.root, STAGED_DIRECTORY), exist_ok=True)
         self._create(data)
         self._is_created, self._is_tail_known = True, False
 

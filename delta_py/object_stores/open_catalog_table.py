@@ -8,26 +8,26 @@ The catalog says where the table is. It ratifies the commits of managed tables; 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from delta_py.coordinator.unity_ledger import UnityLedger
 from delta_py.errors import UnsupportedOperationError, shown
 from delta_py.object_stores.catalog_store import CatalogStore
 from delta_py.object_stores.remote import RemoteStore
+from delta_py.object_stores.table_store import TableStore
 from delta_py.object_stores.vended_store import VendedStore
 from delta_py.remote_requests import RETRY_SECONDS
 from delta_py.storage.addresses import StoreKind, kind_of, scheme_of
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
-from delta_py.unity.access_tokens import token_for
+from delta_py.unity.access_tokens import shared_options
 from delta_py.unity.catalog_errors import CatalogAnswerError
-from delta_py.unity.rest_client import RestClient
-from delta_py.unity.server_urls import TOKEN_VARIABLE, CatalogTableName, is_local, table_of
-from delta_py.unity.table_access import TableAccess
+from delta_py.unity.external_tables import ExternalTable
+from delta_py.unity.rest_client import TIMEOUT_SECONDS
+from delta_py.unity.server_urls import CatalogTableName, is_local, table_of
+from delta_py.unity.table_access import AccessOptions, TableAccess, table_access
 
 _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
     "s3": ("s3.access_key_id", "s3.profile", "s3.anonymous"),
@@ -39,12 +39,8 @@ _CREDENTIALS: Mapping[StoreKind, tuple[str, ...]] = {
 }
 """If the user gives one of these, the catalog is not asked for credentials."""
 
-_TIMEOUT_SECONDS = 60.0
-_lock = threading.Lock()
-
-
-def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, StorageOptions]:
-    """The store of the table's files and log, and the options for other stores. Sends a request to the server.
+def open_catalog_table(url: str, options: StorageOptions) -> TableStore:
+    """The store of the table's files and log. Sends a request to the server.
 
     Raises CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError, CatalogAnswerError; InvalidOptionError for a
     URL that names no table; UnsupportedOperationError for a table that this process must not open.
@@ -53,8 +49,8 @@ def open_catalog_table(url: str, options: StorageOptions) -> tuple[ObjectStore, 
     table = access.load()
     files = files_at(table.location, access, file_options)
     if not table.is_managed:
-        return files, file_options
-    return CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options
+        return TableStore(files, file_options, ExternalTable(access, table.table_id))
+    return TableStore(CatalogStore(files, UnityLedger(access.name.shown, table.table_id, access)), file_options)
 
 
 def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, StorageOptions]:
@@ -67,7 +63,18 @@ def catalog_access(url: str, options: StorageOptions) -> tuple[TableAccess, Stor
             "tables. Nothing was read or written. Leave out the option coordinator."
         )
     file_options = StorageOptions.of({key: value for key, value in values.items() if not key.startswith("unity.")})
-    return _access(table_of(url, values), options), file_options
+    name = table_of(url, values)
+    return table_access(name, access_options(name.server, options)), file_options
+
+
+def access_options(server: str, options: StorageOptions) -> AccessOptions:
+    """Raises InvalidOptionError."""
+    return AccessOptions(
+        tuple(sorted(shared_options(server, dict(options.values)).items())),
+        options.number("storage.request_timeout", TIMEOUT_SECONDS),
+        options.number("storage.retry_timeout", RETRY_SECONDS),
+        options.flag("unity.share_token"),
+    )
 
 
 def files_at(location: str, access: TableAccess, options: StorageOptions) -> ObjectStore:
@@ -98,31 +105,3 @@ def _local_path(location: str, name: CatalogTableName) -> str:
         )
     check_host(parts.netloc, location)
     return path
-
-
-def _access(name: CatalogTableName, options: StorageOptions) -> TableAccess:
-    with _lock:
-        return _known_access(name, options, os.environ.get(TOKEN_VARIABLE))
-
-
-@lru_cache(maxsize=256)  # the tables that the process has used last keep their credentials
-def _known_access(name: CatalogTableName, options: StorageOptions, environment_token: str | None) -> TableAccess:
-    return TableAccess(_known_client(name.server, options, environment_token), name)
-
-
-@lru_cache(maxsize=32)  # the tables of a server share one token
-def _known_client(server: str, options: StorageOptions, environment_token: str | None) -> RestClient:
-    token = token_for(server, dict(options.values))
-    timeout = options.number("storage.request_timeout", _TIMEOUT_SECONDS)
-    return RestClient(server, token, timeout=timeout, retry_seconds=options.number("storage.retry_timeout", RETRY_SECONDS))
-
-
-def _forget() -> None:
-    """A forked process must not wait for locks that threads of its parent held."""
-    global _lock
-    _known_access.cache_clear()
-    _known_client.cache_clear()
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError, shown
 from delta_py.object_stores.remote import RemoteStore
 from delta_py.object_stores.table_store import NO_RULES, NewTableRules, TableStore
-from delta_py.storage.addresses import kind_of, scheme_of
+from delta_py.storage.addresses import is_name_in_catalog, kind_of, scheme_of
 from delta_py.storage.coordinated import CoordinatedStore
 from delta_py.storage.local import LocalStore, check_host
 from delta_py.storage.regular_files import can_be_name
@@ -23,8 +23,6 @@ from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
 PathLike: TypeAlias = str | os.PathLike[str]
-
-_CATALOG_SCHEMES = ("unity", "uc")
 
 
 def path_text(path: PathLike) -> str:
@@ -55,10 +53,10 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
         return _table_store(_local(url), options)
     if scheme == "file":
         return _table_store(_local(_path_of(url)), options)
-    if scheme in _CATALOG_SCHEMES:
+    if is_name_in_catalog(url):
         from delta_py.object_stores.open_catalog_table import open_catalog_table  # imports HTTP clients
 
-        return TableStore(*open_catalog_table(url, options))
+        return open_catalog_table(url, options)
     raise UnsupportedOperationError(
         f"No store serves {scheme}:// URLs (table {url}). Use a local path, or a URL of S3 (s3, s3a), Google Cloud Storage (gs) "
         "or Azure (az, abfs, abfss), or unity://host/catalog.schema.table.",
@@ -69,7 +67,7 @@ def open_store(url: PathLike, options: StorageOptions = NO_OPTIONS) -> ObjectSto
 def open_or_stage(url: PathLike, options: StorageOptions) -> tuple[ObjectStore, NewTableRules]:
     """open_store for a write that creates a missing table, and what the table must be like. Raises as open_store; for a name in
     Unity Catalog as open_or_stage_catalog_table."""
-    if scheme_of(path_text(url)) not in _CATALOG_SCHEMES:
+    if not is_name_in_catalog(path_text(url)):
         return open_store(url, options), NO_RULES
     from delta_py.object_stores.new_catalog_table import open_or_stage_catalog_table  # as in open_store
 

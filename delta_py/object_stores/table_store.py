@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -11,15 +12,20 @@ from delta_py.storage.addresses import address_of, kind_of
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
 
+if TYPE_CHECKING:
+    from delta_py.unity.external_tables import ExternalTable
+
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
     """The store of one table. root_store has the files below the table's root. Files that the log names by URLs of another kind
     of store, or of another account, are read from there: shallow clones name the files of their source in this way. Nothing is
-    written or deleted in other stores."""
+    written or deleted in other stores. external_table: the table in its catalog, if it was opened by name and commits are not
+    ratified there."""
 
     root_store: ObjectStore
     options: StorageOptions = NO_OPTIONS
+    external_table: ExternalTable | None = None
 
     @property
     def root(self) -> str:

@@ -1,6 +1,7 @@
 """VendedStore: a table in an object store, with credentials that a catalog hands out and renews.
 
-The process that opened the table renews them. A copy in another process has the credentials that were valid when it was made.
+The process that opened the table renews them. A copy in another process has the credentials that were valid when it was made; it
+renews them if the token was shared with that process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ class VendedCredentials(Protocol):
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials that are valid now."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may renew them too: then they can be pickled."""
+
 
 class VendedStore(RemoteStore):
     """options: all other storage options."""
@@ -28,6 +33,8 @@ class VendedStore(RemoteStore):
         super().__init__(root, self._merged(root))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._credentials.is_shared:
+            return VendedStore, (self.root, self._other_options, self._credentials)
         return RemoteStore, (self.root, self.options)
 
     @property

@@ -93,13 +93,13 @@ def write_delta(
     _check_schema_mode(schema_mode)
     options |= {
         "partition_by": [partition_by] if isinstance(partition_by, str) else partition_by,
-        "configuration": {**rules.required, **(configuration or {})} if rules.required else configuration,
+        "configuration": configuration,
         "merge_schema": merge_schema or schema_mode == "merge",
         "overwrite_schema": overwrite_schema or schema_mode == "overwrite",
         "replace_where": _one_of(replace_where, predicate),
     }
     with storage_failures(store.root):
-        return write_rows(store, reader, WriteRequest(**options, defaults=rules.suggested, tasks=1))
+        return write_rows(store, reader, WriteRequest(**options, tasks=1).following(rules))
 
 
 def _check_schema_mode(schema_mode: str | None) -> None:

@@ -28,6 +28,7 @@ _KINDS: dict[str, StoreKind] = {
     "wasb": "az",
     "wasbs": "az",
 }
+_CATALOG_SCHEMES = ("unity", "uc")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)/*(.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.(?P<cloud>[^@/]+)")
@@ -70,6 +71,11 @@ def scheme_of(url: str) -> str | None:
 def kind_of(url: str) -> StoreKind | None:
     """The kind of object store that serves a URL; None for local paths and for schemes that no store serves."""
     return _KINDS.get(scheme_of(url) or "")
+
+
+def is_name_in_catalog(url: str) -> bool:
+    """Whether a URL is the name of a table in Unity Catalog."""
+    return scheme_of(url) in _CATALOG_SCHEMES
 
 
 def address_of(url: str) -> Address:

@@ -22,10 +22,14 @@ from delta_py.remote_requests import REFUSALS, NotAnswered, without_secrets
 from delta_py.types.json_text import parse_json
 from delta_py.unity.catalog_errors import CatalogRefusedError
 from delta_py.unity.http_requests import HttpConnection
-from delta_py.unity.server_urls import HOST_VARIABLE, TOKEN_VARIABLE, server_url
-
-TOKEN_OPTION = "unity.token"
-CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
+from delta_py.unity.server_urls import (
+    CLIENT_OPTIONS,
+    HOST_VARIABLE,
+    TOKEN_OPTION,
+    TOKEN_OPTIONS,
+    TOKEN_VARIABLE,
+    server_url,
+)
 
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 1 << 20
@@ -118,8 +122,8 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
                 f"Give {TOKEN_OPTION} alone, or all three of {', '.join(CLIENT_OPTIONS)}.", option=CLIENT_OPTIONS[0]
             )
         return ClientToken(uri, client_id, client_secret)
-    if text is None and _is_of_environment(server):
-        text = os.environ.get(TOKEN_VARIABLE)
+    if text is None:
+        text = _environment_token(server)
     if text is not None and not _can_be_sent(text):
         raise InvalidOptionError(
             f"The token in the option {TOKEN_OPTION} contains characters that no request can contain, such as line breaks. Give "
@@ -129,10 +133,18 @@ def token_for(server: str, options: Mapping[str, str]) -> FixedToken | ClientTok
     return FixedToken(text or None)
 
 
+def shared_options(server: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with which a process that has another environment gets the same token."""
+    named = {name: value for name, value in options.items() if name in TOKEN_OPTIONS}
+    text = None if named else _environment_token(server)
+    return named if text is None else {TOKEN_OPTION: text}
+
+
 def _can_be_sent(token: str) -> bool:
     return all("!" <= character <= "~" for character in token)
 
 
-def _is_of_environment(server: str) -> bool:
+def _environment_token(server: str) -> str | None:
+    """None unless the environment's token is for this server."""
     host = os.environ.get(HOST_VARIABLE)
-    return host is not None and host != "" and server_url(host) == server
+    return os.environ.get(TOKEN_VARIABLE) if host and server_url(host) == server else None

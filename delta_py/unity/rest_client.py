@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, NoReturn, Protocol
 from urllib.parse import urlencode
 
@@ -29,7 +30,7 @@ from delta_py.unity.catalog_errors import (
 from delta_py.unity.http_requests import HttpAnswer, HttpConnection
 
 _BASE = "/api/2.1/unity-catalog"
-_TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 _LONGEST_ANSWER = 32 << 20
 _LONGEST_KIND = 100
 _CONFLICT, _TOO_MANY = 409, 429
@@ -53,7 +54,7 @@ class RestClient:
         server: str,
         access_token: AccessToken,
         *,
-        timeout: float = _TIMEOUT_SECONDS,
+        timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         longest_answer: int = _LONGEST_ANSWER,
     ) -> None:
@@ -91,6 +92,24 @@ class RestClient:
         except NotAnswered as error:
             raise self._unavailable(error) from error
 
+    def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
+        """Delete something; repeated until it is answered. After an attempt without an answer it may be missing. Raises as
+        get."""
+        target, attempts = path + (f"?{urlencode(query)}" if query else ""), count()
+
+        def attempt() -> None:
+            is_first = next(attempts) == 0
+            try:
+                self._send("DELETE", target, None)
+            except CatalogObjectNotFoundError:
+                if is_first:
+                    raise
+
+        try:
+            until_answered(f"answer DELETE {path}", attempt, seconds=self._retry_seconds)
+        except StoreUnavailableError as error:
+            raise self._unavailable(error.__cause__ or error) from error
+
     # ------------------------------------------------------------ one request
 
     def _send(self, method: str, path: str, body: bytes | None) -> dict[str, Any] | None:
@@ -124,7 +143,7 @@ class RestClient:
         status = answer.status
         kind, message = map(self._hide, _error_of(answer.data or b""))  # before they are cut, so that no part of a token is left
         kind, message = kind[:_LONGEST_KIND], shown(message or self._hide(answer.reason))[1:-1]
-        if status == 404 and kind.startswith(("NoSuch", "NotFound")):
+        if status == 404 and (kind.startswith(("NoSuch", "NotFound")) or kind.endswith("NOT_FOUND")):
             raise CatalogObjectNotFoundError(
                 f"The Unity Catalog server {self.server} does not know what was named: {message}. Names are case-sensitive. "
                 "Correct the name, or get the permission to see it.",

@@ -9,16 +9,17 @@ backticks, and may be percent-encoded: `unity://host/main.sales.`a.b``, `unity:/
 
 from __future__ import annotations
 
-import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from delta_py.errors import InvalidOptionError, shown
 from delta_py.types.names import joined_name, split_name
 
-URI_OPTION = "unity.uri"
+URI_OPTION, TOKEN_OPTION = "unity.uri", "unity.token"
+CLIENT_OPTIONS = ("unity.oauth_uri", "unity.client_id", "unity.client_secret")
+TOKEN_OPTIONS = (TOKEN_OPTION, *CLIENT_OPTIONS)
 HOST_VARIABLE, TOKEN_VARIABLE = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 """Environment variables of Databricks' tools. The token is for that host alone."""
 
@@ -46,6 +47,15 @@ class CatalogTableName:
 
 def table_of(url: str, options: Mapping[str, str]) -> CatalogTableName:
     """Raises InvalidOptionError for a URL that names no table of a server, and as server_url."""
+    server, parts = named_parts(url, options)
+    if len(parts) != 3:
+        raise _unusable(url, "Write catalog.schema.table, with backticks around a part that contains a dot.")
+    catalog, schema, table = parts
+    return CatalogTableName(server, (catalog, schema, table))
+
+
+def named_parts(url: str, options: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The server of a URL, and the parts of the name in it, which may be that of a catalog or of a schema. Raises as table_of."""
     scheme, _, rest = url.partition("://")
     if scheme.lower() == "uc":
         server, name = options.get(URI_OPTION) or os.environ.get(HOST_VARIABLE, ""), rest
@@ -56,7 +66,17 @@ def table_of(url: str, options: Mapping[str, str]) -> CatalogTableName:
     else:
         host, _, name = rest.partition("/")
         server = f"{'http' if _is_loopback(_host_of(host, url)) else 'https'}://{host}"
-    return CatalogTableName(server_url(server), _parts(name, url))
+    return server_url(server), _parts(name, url)
+
+
+def url_of(parts: Sequence[str]) -> str:
+    """The URL without a server of a catalog, a schema or a table. Nothing in a part counts as a version, a dot or a backtick."""
+    return f"uc://{'.'.join(map(_encoded, parts))}"
+
+
+def _encoded(part: str) -> str:
+    """As java/catalog/UnityCatalog.java does it."""
+    return quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
 
 
 def server_url(text: str) -> str:
@@ -80,15 +100,12 @@ def is_local(server: str) -> bool:
     return _is_loopback(urlsplit(server).hostname or "")
 
 
-def _parts(name: str, url: str) -> tuple[str, str, str]:
+def _parts(name: str, url: str) -> tuple[str, ...]:
     # Backticks and dots separate parts, so each part is decoded after the name was split.
     parts = tuple(unquote(part) for part in split_name(name.rstrip("/")))
-    if len(parts) != 3 or not all(parts):
-        raise _unusable(url, "Write catalog.schema.table, with backticks around a part that contains a dot.")
-    if len(name) > _LONGEST_NAME or not "".join(parts).isprintable():
-        raise _unusable(url, "No table can have that name.")
-    catalog, schema, table = parts
-    return catalog, schema, table
+    if not all(parts) or len(name) > _LONGEST_NAME or not "".join(parts).isprintable():
+        raise _unusable(url, "No table can have that name. Write catalog.schema.table.")
+    return parts
 
 
 def _host_of(netloc: str, url: str) -> str:
@@ -108,6 +125,8 @@ def _split(url: str) -> SplitResult:
 
 
 def _is_loopback(host: str) -> bool:
+    import ipaddress  # few processes that import this module open a table of a catalog
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,21 +1,28 @@
 """One table of a Unity Catalog server: its state, changes of it, and credentials for its files that are renewed.
 
-    access = TableAccess(client, name)
+    access = table_access(name, options)
     access.load()                           # CatalogTable
     access.storage_options(location)        # with credentials that are valid for a while
 
-Credentials are requested once for all users of an access, and again before they expire.
+Credentials are requested once for all users of an access, and again before they expire. A process has one access to a table.
+The option unity.share_token lets it be pickled, together with the token and with its credentials: so a process that gets a copy
+requests no credentials before they expire.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
+from delta_py.remote_requests import RETRY_SECONDS
+from delta_py.unity.access_tokens import token_for
 from delta_py.unity.catalog_answers import (
     CatalogTable,
     StagedTable,
@@ -27,7 +34,7 @@ from delta_py.unity.catalog_answers import (
     vended_credentials,
 )
 from delta_py.unity.catalog_errors import CatalogObjectNotFoundError, CatalogRefusedError, CatalogUnavailableError
-from delta_py.unity.rest_client import RestClient
+from delta_py.unity.rest_client import TIMEOUT_SECONDS, RestClient
 from delta_py.unity.server_urls import CatalogTableName
 
 _log = logging.getLogger("delta_py")
@@ -35,14 +42,31 @@ _log = logging.getLogger("delta_py")
 _RENEWED_BEFORE_MS = 5 * 60_000
 _FORBIDDEN = 403
 
+_cache_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOptions:
+    """options: of the token, by their names. is_shared: the token may go to other processes."""
+
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    timeout: float = TIMEOUT_SECONDS
+    retry_seconds: float = RETRY_SECONDS
+    is_shared: bool = False
+
 
 class TableAccess:
-    """clock_ms: ms since 1970, for tests."""
+    """options: None if no other process can have the access. clock_ms: ms since 1970, for tests."""
 
     def __init__(
-        self, client: RestClient, name: CatalogTableName, *, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self,
+        client: RestClient,
+        name: CatalogTableName,
+        options: AccessOptions | None = None,
+        *,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.name, self._client, self._clock_ms = name, client, clock_ms
+        self.name, self._client, self._options, self._clock_ms = name, client, options, clock_ms
         self._lock = threading.Lock()
         self._credential: VendedCredential | None = None
         self._staging_ids: dict[str, str] = {}  # of new tables, by their locations, until they are created
@@ -50,6 +74,16 @@ class TableAccess:
 
     def __repr__(self) -> str:
         return f"TableAccess({self.name.shown!r})"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it can be pickled."""
+        return self._options is not None and self._options.is_shared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._options is None or not self._options.is_shared:
+            raise TypeError(f"the token for {self.name.shown} does not leave the process without the option unity.share_token")
+        return _copied, (self.name, self._options, self._credential, dict(self._staging_ids))
 
     @property
     def _schema_path(self) -> str:
@@ -87,6 +121,24 @@ class TableAccess:
         """Make the table at its place known. Raises as RestClient.post."""
         self._client.post(f"{self._schema_path}/tables", {"name": self.name.parts[2], **definition})
         self._staging_ids.pop(definition["location"], None)
+
+    def drop(self) -> None:
+        """Raises as RestClient.delete."""
+        self._client.delete(self._path)
+
+    def rename(self, new_name: str) -> None:
+        """new_name: in the same schema. Raises as RestClient.post; if the outcome is unknown, it looks for the table."""
+        table_id = self.load().table_id
+        try:
+            self._client.post(f"{self._path}/rename", {"new-name": new_name})
+        except CatalogUnavailableError:
+            renamed = TableAccess(self._client, replace(self.name, parts=(*self.name.parts[:2], new_name)))
+            try:
+                is_done = renamed.load().table_id == table_id
+            except CatalogObjectNotFoundError:
+                is_done = False
+            if not is_done:
+                raise
 
     def storage_options(self, location: str) -> Mapping[str, str]:
         """Storage options with credentials for the table's files; empty if the server hands out none. Raises as load."""
@@ -135,3 +187,53 @@ class TableAccess:
                 raise
             answer = self._client.get(path, {"operation": "READ"})
         return vended_credentials(answer, self.name.text)
+
+    def _take(self, credential: VendedCredential | None, staging_ids: Mapping[str, str]) -> None:
+        """Take over what another process knows, unless this one has newer credentials."""
+        with self._lock:
+            self._staging_ids |= staging_ids
+            mine, far = self._credential, 2**63
+            if credential is not None and (mine is None or (credential.expires_ms or far) > (mine.expires_ms or far)):
+                self._use(credential)
+
+
+def table_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
+    """The process's access to a table with these options. Sends no request. Raises InvalidOptionError."""
+    with _cache_lock:
+        return _known_access(name, options)
+
+
+def catalog_client(server: str, options: AccessOptions) -> RestClient:
+    """The process's client for a server with these options. Sends no request. Raises InvalidOptionError."""
+    with _cache_lock:
+        return _known_client(server, options)
+
+
+def _copied(
+    name: CatalogTableName, options: AccessOptions, credential: VendedCredential | None, staging_ids: Mapping[str, str]
+) -> TableAccess:
+    access = table_access(name, options)
+    access._take(credential, staging_ids)
+    return access
+
+
+@lru_cache(maxsize=256)  # the tables that the process has used last keep their credentials
+def _known_access(name: CatalogTableName, options: AccessOptions) -> TableAccess:
+    return TableAccess(_known_client(name.server, options), name, options)
+
+
+@lru_cache(maxsize=32)  # the tables of a server share one token
+def _known_client(server: str, options: AccessOptions) -> RestClient:
+    token = token_for(server, dict(options.options))
+    return RestClient(server, token, timeout=options.timeout, retry_seconds=options.retry_seconds)
+
+
+def _forget() -> None:
+    """A forked process must not wait for locks that threads of its parent held."""
+    global _cache_lock
+    _known_access.cache_clear()
+    _known_client.cache_clear()
+    _cache_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

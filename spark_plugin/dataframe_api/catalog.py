@@ -31,6 +31,7 @@ from spark_plugin.options.settings import conf, is_case_sensitive
 from spark_plugin.schema_conversion import metadata_value, without_metadata
 from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
 from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf
+from spark_plugin.sql_catalog.unity_names import full_unity_name, url_of_name
 
 PROVIDER_CONF = "spark.pydelta.tableProvider"
 """`delta` or `pydelta`: the provider of new names that DeltaTable.create, clone and convertToDelta enter into the catalog."""
@@ -230,18 +231,35 @@ def _path(entered: str | None, text: str) -> str | None:
     return None
 
 
+def path_of_new(spark: Any, name: str) -> str | None:
+    """Return the path in delta.`/path` or pydelta.`/path`, or that of a name in Unity Catalog; None for a name of Spark's
+    catalog."""
+    return path_in_name(name) or _unity_url(spark, name)
+
+
 def path_in_name(name: str) -> str | None:
-    """Return the path in delta.`/path` or pydelta.`/path`; None for a name of the catalog."""
+    """Return the path in delta.`/path` or pydelta.`/path`; None for a name of a catalog."""
     named = format_and_path(name)
     return named[1] if named is not None and named[0] in (DELTA, FORMAT) else None
 
 
 def handled_path(spark: Any, name: str) -> str | None:
-    """Return the path in pydelta.`/path`, and in delta.`/path` if pydelta handles it; None for any other name."""
+    """Return the path in pydelta.`/path`, in delta.`/path` if pydelta handles it, or that of a name in Unity Catalog; otherwise
+    None."""
     named = format_and_path(name)
-    if named is None or named[0] not in (DELTA, FORMAT):
+    if named is None:
+        return _unity_url(spark, name)
+    if named[0] not in (DELTA, FORMAT):
         return None
     return named[1] if named[0] == FORMAT or delta_is_ours(spark) else None
+
+
+def _unity_url(spark: Any, name: str) -> str | None:
+    try:
+        parts = _parts(name)
+    except InvalidOptionError:  # as in format_and_path
+        return None
+    return url_of_name(spark, parts)
 
 
 def format_and_path(name: str) -> tuple[str, str] | None:
@@ -256,6 +274,9 @@ def format_and_path(name: str) -> tuple[str, str] | None:
 
 def full_name(spark: Any, name: str) -> str:
     """Return the name with its catalog and database."""
+    unity_name = full_unity_name(spark, _parts(name))
+    if unity_name is not None:
+        return ".".join(unity_name)
     namespace, table = _namespace_and_table(spark, name)
     return ".".join([*(namespace or [_SESSION_CATALOG, spark.catalog.currentDatabase()]), table])
 

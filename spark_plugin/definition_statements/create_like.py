@@ -49,6 +49,8 @@ def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | 
     named, ours = catalog.format_and_path(likeness.name), our_formats(spark)
     if named is not None:
         is_ours = named[0] in ours and (likeness.provider is None or likeness.provider.lower() in ours)
+    elif catalog.path_of_new(spark, likeness.name) is not None:  # in Unity Catalog
+        is_ours = likeness.provider is None or likeness.provider.lower() in ours
     elif catalog.is_of_another_catalog(spark, likeness.name):
         is_ours = False
     elif likeness.provider is not None:

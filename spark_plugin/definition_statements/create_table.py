@@ -55,7 +55,7 @@ def define_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame
 
 def has_name(spark: SparkSession, name: str) -> bool:
     """Return whether the catalog has a table of any format, or a view, under a name. False for a name that is a path."""
-    return catalog.format_and_path(name) is None and catalog.find_stored(spark, name) is not None
+    return catalog.path_of_new(spark, name) is None and catalog.find_stored(spark, name) is not None
 
 
 def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
@@ -65,6 +65,8 @@ def _is_ours(spark: SparkSession, definition: ParsedDefinition) -> bool:
     named = catalog.format_and_path(definition.name)
     if named is not None:
         return named[0] in ours and (provider is None or provider.lower() in ours)
+    if catalog.path_of_new(spark, definition.name) is not None:  # in Unity Catalog
+        return provider is None or provider.lower() in ours
     if catalog.is_of_another_catalog(spark, definition.name):
         return False
     if provider is None and definition.stored_as:
@@ -167,7 +169,7 @@ def _define_with_rows(spark: SparkSession, definition: ParsedDefinition) -> None
         save = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     elif definition.kind == "createIfNotExists":
         save = replace(save, mode="ignore")
-    path = path_of_name(definition.name, definition.location)
+    path = path_of_name(spark, definition.name, definition.location)
     if path is not None:
         save.to(path)
         return

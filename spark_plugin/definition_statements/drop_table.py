@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from delta_py.errors import UnsupportedOperationError
 from delta_py.object_stores.open_store import coordination_of, open_store
+from delta_py.storage.addresses import is_name_in_catalog
 from delta_py.storage.store_options import StorageOptions
 from delta_py.types.names import quoted
 from spark_plugin.internals.wrapping import spark_sql
@@ -29,6 +30,8 @@ def drop_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame |
     if parts is None or target is None or target.name is None:
         return None
     path = target.place.url
+    if is_name_in_catalog(path) and conf(spark, TRANSACTION) is None:
+        return None
     coordination = coordination_of(open_store(path, StorageOptions.of(plain_options(spark, path))))
     if coordination is None or coordination.tail() is None:
         return None

@@ -22,6 +22,7 @@ from delta_py.protocol import identity_columns
 from delta_py.protocol.clustering import logical_clustering_paths
 from delta_py.row_rules.row_constraints import CHECK_PREFIX
 from delta_py.snapshot import Snapshot
+from delta_py.storage.addresses import is_name_in_catalog
 from delta_py.types.char_types import CharType, CharTypes, char_types
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.types.names import quoted
@@ -76,7 +77,7 @@ def _clauses(spark: SparkSession, snapshot: Snapshot, target: Target) -> Iterato
         yield f"CLUSTER BY ({', '.join('.'.join(map(_name, path)) for path in clustered)})"
     if metadata.description is not None:
         yield f"COMMENT {_text(metadata.description)}"
-    if entry is not None and entry.external:
+    if entry is not None and entry.external and not is_name_in_catalog(target.place.url):
         yield f"LOCATION {_text(target.place.url)}"
     properties = _properties(snapshot)
     if properties:

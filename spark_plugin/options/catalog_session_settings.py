@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from delta_py.storage.addresses import kind_of
+from delta_py.storage.addresses import is_name_in_catalog, kind_of
 from delta_py.types.sizes import parse_size
 from spark_plugin.options.common import (
     CONFS,
@@ -71,7 +71,7 @@ def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
 def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
     """Return the session's settings for the store of a path, by the names of StorageOptions: for this machine's disks, the
     coordinator of tables, and the transaction that the session is in."""
-    if kind_of(path) is not None:
+    if kind_of(path) is not None or is_name_in_catalog(path):
         return session_storage(confs, hadoop, path)
     named = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}
     return {name: value for name, value in named.items() if value is not None}

@@ -31,6 +31,7 @@ STREAM = "pydelta.stream"
 PARTITION_BY = "pydelta.partitionBy"
 CLUSTER_BY = "pydelta.clusterBy"
 COMMAND = "pydelta.command"
+CATALOG_VIEW = "pydelta.catalogview"
 FACTS = "pydelta.facts"
 FACTS_OF_WRITES = "writes"
 # For writes through the catalogs (sql_catalog): a mark, the rows to replace as PredicateJson.java writes them, and a comment.

@@ -12,8 +12,9 @@ from pyspark.errors import PySparkException
 
 from delta_py.errors import InvalidOptionError
 from delta_py.object_stores.open_store import open_store
-from delta_py.storage.addresses import kind_of
+from delta_py.storage.addresses import is_name_in_catalog, kind_of
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from delta_py.streaming.schema_evolution import ALLOW_CONFS
 from spark_plugin.internals.session_adapter import adapter_of
 from spark_plugin.options.catalog_session_settings import (
@@ -29,6 +30,7 @@ from spark_plugin.options.catalog_session_settings import (
 )
 from spark_plugin.options.common import CONFS, PROPERTY_DEFAULTS, STORAGE, WRITE_CONFS, flag
 from spark_plugin.options.deprecated import warn_deprecated
+from spark_plugin.options.registered_catalogs import registered_settings
 from spark_plugin.options.roads import DISABLE_CONF, OLDER_SETTINGS, parse_disabled
 from spark_plugin.options.storage import storage_options
 
@@ -50,8 +52,11 @@ class TablePath:
     storage: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
 
+    def storage_options(self, spark: Any) -> StorageOptions:
+        return storage_options(self.storage, storage_settings(spark, self.url))
+
     def open_store(self, spark: Any) -> ObjectStore:
-        return open_store(self.url, storage_options(self.storage, storage_settings(spark, self.url)))
+        return open_store(self.url, self.storage_options(spark))
 
 
 class _Settings:
@@ -81,16 +86,16 @@ class _Settings:
             return conf(self._spark, name)
         return self.explicit.get(name)
 
-    def storage(self, path: str | None) -> dict[str, str]:
-        """Return the settings for the store of a path."""
-        if path is None or kind_of(path) is None:
+    def storage(self, path: str | None, registered: Mapping[str, str]) -> dict[str, str]:
+        """Return the settings for the store of a path. registered: of catalogs."""
+        if path is None or (kind_of(path) is None and not is_name_in_catalog(path)):
             return storage_part(self.values_of((COORDINATOR, TRANSACTION)), {}, path or "")
-        return storage_part(self.explicit, self._adapter.hadoop_settings("fs."), path)
+        return storage_part({**self.explicit, **registered}, self._adapter.hadoop_settings("fs."), path)
 
 
 def storage_settings(spark: Any, path: str | None) -> dict[str, str]:
-    """Return the session's settings for the store of a path."""
-    return _Settings(spark).storage(path)
+    """Return the session's settings for the store of a path, with all tokens."""
+    return _Settings(spark).storage(path, registered_settings(spark))
 
 
 def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) -> str:
@@ -99,14 +104,14 @@ def read_settings(spark: Any, path: str | None, *, tracks_schema: bool = False) 
     settings = _Settings(spark)
     allowed = settings.beginning_with(ALLOW_CONFS) if tracks_schema else {}
     parts = read_part(settings.values_of(READ_SETTINGS), adapter_of(spark).default_parallelism())
-    return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path) or None})
+    return as_option({**parts, CONFS: allowed or None, STORAGE: settings.storage(path, {}) or None})
 
 
 def write_settings(spark: Any, path: str | None) -> str:
     """Return the option SESSION of a write to a path."""
     settings = _Settings(spark)
     parts = write_part({**settings.values_of((TIME_ZONE, *WRITE_SETTINGS)), **settings.beginning_with(PROPERTY_DEFAULTS)})
-    return as_option({**parts, STORAGE: settings.storage(path) or None})
+    return as_option({**parts, STORAGE: settings.storage(path, {}) or None})
 
 
 def default_settings(spark: Any) -> dict[str, str]:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from delta_py.errors import InvalidOptionError
-from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, kind_of, scheme_of
+from delta_py.storage.addresses import Address, StoreKind, address_of, azure_host, is_name_in_catalog, kind_of, scheme_of
 from delta_py.storage.option_aliases import options_named, renamed_options
 from delta_py.storage.store_options import StorageOptions, is_secret_option, is_storage_option
+from spark_plugin.options.unity_settings import unity_storage, without_other_servers
 
 _OWN = "spark.pydelta."
 _HADOOP = "spark.hadoop."
@@ -27,8 +28,10 @@ _SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "d
 
 def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
     """Return them by the names of StorageOptions. confs: the session's settings. hadoop: additional settings of Hadoop's file
-    systems."""
+    systems. path: a URL."""
     of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
+    if is_name_in_catalog(path):
+        return unity_storage(confs, _services({**of_session, **hadoop}), path)
     named = {name.removeprefix(_OWN): value for name, value in confs.items() if name.startswith(_OWN)}
     pydelta_options = {name: value for name, value in named.items() if is_storage_option(name)}
     return {**of_hadoop({**of_session, **hadoop}, path), **_of_log_store(confs, path), **pydelta_options}
@@ -41,7 +44,7 @@ def storage_options(options: Mapping[str, str], session: Mapping[str, str]) -> S
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION).
     """
     call_options = renamed_options({name: value for name, value in options.items() if is_storage_option(name)})
-    return StorageOptions.of({**session, **call_options})
+    return StorageOptions.of({**without_other_servers(session, call_options), **call_options})
 
 
 def without_storage(options: Mapping[str, str]) -> dict[str, str]:
@@ -69,6 +72,13 @@ def of_hadoop(settings: Mapping[str, str], path: str) -> dict[str, str]:
     return {} if kind is None else _CONNECTORS[kind](settings, address_of(path))
 
 
+def _services(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return where stores are, for a table whose store and credentials its catalog names later."""
+    of_stores = {**of_hadoop(settings, "s3://any"), **of_hadoop(settings, "gs://any")}
+    return {name: value for name, value in of_stores.items() if name in _SERVICES}
+
+
+_SERVICES = ("s3.endpoint", "s3.region", "s3.path_style", "s3.requester_pays", "gcs.endpoint", "gcs.project", "gcs.user_project")
 _S3A = {
     "access.key": "s3.access_key_id",
     "secret.key": "s3.secret_access_key",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from delta_py.definition.request import AutoCompact, WriteRequest
 from delta_py.errors import InvalidOptionError, UnsupportedOperationError
-from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.open_store import open_or_stage
 from delta_py.protocol.parquet_settings import compression_codec
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import NO_OPTIONS, StorageOptions
@@ -88,8 +88,10 @@ class WriteOptions:
     request: WriteRequest
     storage: StorageOptions = NO_OPTIONS
 
-    def open_store(self) -> ObjectStore:
-        return open_store(self.path, self.storage)
+    def open_target(self) -> tuple[ObjectStore, WriteRequest]:
+        """Return the store, and the request with what the table's catalog demands of a new table."""
+        store, rules = open_or_stage(self.path, self.storage)
+        return store, self.request.following(rules)
 
     @property
     def mode(self) -> str:

@@ -8,40 +8,83 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_py.errors import InvalidOptionError
-from delta_py.object_stores.open_store import open_store
+from delta_py.object_stores.open_store import open_or_stage, open_store
+from delta_py.object_stores.table_store import NO_RULES, NewTableRules
 from delta_py.storage.store import ObjectStore
+from delta_py.storage.store_options import StorageOptions
 from spark_plugin.options.common import COMMAND, property_defaults, single_path, storage_of_session
 from spark_plugin.options.storage import storage_options, without_storage
+from spark_plugin.source import catalog_objects
 from spark_plugin.source.batch_writer import BatchWriter
 
 BUILD_TABLE = "buildTable"
+_CLONE = "clone"
 
 
-def command_store(options: Mapping[str, str]) -> ObjectStore:
-    """Return the store of a write that is a command, from its options."""
+@dataclass(frozen=True, slots=True)
+class CommandTarget:
+    """The table of a command. rules: what its catalog demands if the command creates it."""
+
+    store: ObjectStore
+    rules: NewTableRules = NO_RULES
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogObject:
+    """A table or a schema in Unity Catalog, which is not opened. url: its name."""
+
+    url: str
+    options: StorageOptions
+
+
+def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
+    """Raises as open_store and open_or_stage."""
+    if command in CATALOG_COMMANDS:
+        return CatalogObject(path, options)
+    if command in (BUILD_TABLE, _CLONE):
+        return CommandTarget(*open_or_stage(path, options))
+    return CommandTarget(open_store(path, options))
+
+
+def target_of_write(options: Mapping[str, str]) -> CommandTarget | CatalogObject:
+    """Return the target of a write that is a command, from its options."""
     lowercase_options = without_storage(options)
-    return open_store(single_path(lowercase_options), storage_options(options, storage_of_session(lowercase_options)))
+    storage, name = storage_options(options, storage_of_session(lowercase_options)), json.loads(options[COMMAND])["name"]
+    return open_target(single_path(lowercase_options), storage, name)
 
 
-def carry_out(store: ObjectStore, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Run a command on the table at a store's root. Raises InvalidOptionError for a name that is no command."""
+def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Run a command on a table. Raises InvalidOptionError for a name that is no command."""
+    if isinstance(target, CatalogObject):
+        return CATALOG_COMMANDS[name](target.url, target.options, **arguments)
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
-    return command(store, **arguments)
+    if target.rules != NO_RULES:  # they are equal, and another object after their way to this process
+        arguments = _following(target.rules, name, arguments)
+    return command(target.store, **arguments)
+
+
+def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with what a catalog demands of the new table."""
+    properties = {**rules.required, **arguments["properties"]}
+    if name == _CLONE:
+        return {**arguments, "properties": properties}
+    return {**arguments, "properties": properties, "defaults": {**rules.suggested, **(arguments.get("defaults") or {})}}
 
 
 class CommandWriter(BatchWriter):
     """A write that writes nothing. text: JSON of the command's name and arguments. confs: the session's settings."""
 
-    def __init__(self, store: ObjectStore, text: str, confs: Mapping[str, str]) -> None:
-        self._store, self._command = store, json.loads(text)
+    def __init__(self, target: CommandTarget | CatalogObject, text: str, confs: Mapping[str, str]) -> None:
+        self._target, self._command = target, json.loads(text)
         if self._command["name"] == BUILD_TABLE:
             self._command["arguments"]["defaults"] = property_defaults(confs)
 
@@ -50,7 +93,7 @@ class CommandWriter(BatchWriter):
         return WriterCommitMessage()
 
     def commit_here(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        carry_out(self._store, self._command["name"], self._command["arguments"])
+        carry_out(self._target, self._command["name"], self._command["arguments"])
 
 
 # ---------------------------------------------------------------- the commands
@@ -202,7 +245,7 @@ def _restore(
     )
 
 
-def _clone(
+def _clone_table(
     store: ObjectStore,
     *,
     source: str,
@@ -263,9 +306,17 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "addConstraint": _add_constraint,
     "dropConstraint": _drop_constraint,
     "restore": _restore,
-    "clone": _clone,
+    _CLONE: _clone_table,
     "generate": _generate,
     "createIndex": _create_index,
     "dropIndex": _drop_index,
     "refreshIndex": _refresh_index,
 }
+
+CATALOG_COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "dropTable": catalog_objects.drop_table,
+    "renameTable": catalog_objects.rename_table,
+    "createSchema": catalog_objects.create_schema,
+    "dropSchema": catalog_objects.drop_schema,
+}
+"""Commands for which no table is opened."""

@@ -48,7 +48,8 @@ class DeltaWriter(PromptTask, BatchWriter):
         from delta_py.row_changes.write import plan_write
         from delta_py.row_changes.write_plans import NothingToDo
 
-        plan = plan_write(options.open_store(), schema, options.request)
+        store, request = options.open_target()
+        plan = plan_write(store, schema, request)
         return cls(options, None if isinstance(plan, NothingToDo) else plan)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -19,6 +19,7 @@ from spark_plugin.options.catalog_session_settings import SETTINGS
 from spark_plugin.options.settings import conf
 from spark_plugin.pruning.rule import installed_rule
 from spark_plugin.session_source import nonce_of
+from spark_plugin.sql_catalog import unity_names
 from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_SPARK_CATALOG, delta_is_ours
 from spark_plugin.sql_catalog.procedures import procedures_json
 
@@ -54,6 +55,7 @@ def install(spark: SparkSession) -> bool:
         if delta_is_ours(spark):
             rule.tell("deltaNames", "true")
             set_catalog(spark, DELTA, PATH_CATALOG)
+        unity_names.install(spark)
     except Exception as error:  # whatever a locked-down or unknown Spark raises, reads and writes without SQL must continue
         _log.warning(
             "SQL does not know tables by their paths in this session: %s. Use spark.read.format('pydelta').load(path) and "

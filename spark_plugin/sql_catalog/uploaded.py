@@ -27,6 +27,7 @@ from spark_plugin.options.roads import CONNECT, DISABLE_CONF, OLDER_SETTINGS
 from spark_plugin.options.settings import conf, is_enabled, is_on
 from spark_plugin.pruning.rule import metadata_schema, warn_once
 from spark_plugin.session_source import nonce_of
+from spark_plugin.sql_catalog import unity_names
 from spark_plugin.sql_catalog.delta_names import DELTA, DELTA_NAMES_CONF, NOTED_BY_CLASSES_CONF
 from spark_plugin.sql_catalog.install import PATH_CATALOG, TABLES_CATALOG, catalog_conf, set_catalog
 from spark_plugin.sql_catalog.procedures import procedures_json
@@ -54,6 +55,7 @@ def install(spark: Any) -> bool:
 def _install(spark: Any) -> None:
     """Upload the classes and enter them as catalogs. The first statement shows whether the server loads them."""
     if conf(spark, catalog_conf("pydelta")) is not None:  # set by another client of this session, or by another user
+        unity_names.install(spark)
         return
     if not is_enabled(spark, CONNECT):
         raise NotImplementedError(f"the session disables {CONNECT}, by {DISABLE_CONF} or {OLDER_SETTINGS[CONNECT]}")
@@ -67,6 +69,7 @@ def _install(spark: Any) -> None:
     set_catalog(spark, "spark_catalog", TABLES_CATALOG)
     if _has_delta_names(spark) and conf(spark, NOTED_BY_CLASSES_CONF) == "false":
         set_catalog(spark, DELTA, PATH_CATALOG)
+    unity_names.install(spark)
 
 
 def link_problems(spark: Any) -> dict[str, list[str]]:

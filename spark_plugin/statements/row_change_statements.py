@@ -10,6 +10,7 @@ from delta_py.row_changes.assigned_rows import assigned_twice
 from delta_py.types.names import quoted
 from spark_plugin.dml.target_names import Alias
 from spark_plugin.sql.targets import Target
+from spark_plugin.sql_catalog.unity_names import full_unity_name
 from spark_plugin.sql_internals import ParsedTarget
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ def short_alias(alias: str | None, parts: tuple[str, ...], target: Target) -> Al
 
 
 def _whole_name(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the name with the catalog and the database, which names of the session catalog may leave out."""
+    """Return the name with the catalog and the database, which a name may leave out."""
+    unity_name = full_unity_name(spark, parts)
+    if unity_name is not None:
+        return unity_name
     full_name = parts if len(parts) > 1 else (spark.catalog.currentDatabase(), *parts)
     return full_name if len(full_name) > 2 else (_CATALOG, *full_name)
 

@@ -61,7 +61,8 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         from delta_py.row_changes.write import plan_write
         from delta_py.row_changes.write_plans import NothingToDo
 
-        plan = plan_write(options.open_store(), schema, replace(options.request, merge_casts=True))
+        store, request = options.open_target()
+        plan = plan_write(store, schema, replace(request, merge_casts=True))
         assert not isinstance(plan, NothingToDo), "appends and overwrites without a transaction always have something to do"
         return cls(options, plan)
 

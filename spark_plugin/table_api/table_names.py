@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
-from delta_py.storage.addresses import has_scheme
+from delta_py.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from delta_py.storage.addresses import has_scheme, is_name_in_catalog
 from spark_plugin.cached_tables import refresh_cached
 from spark_plugin.dataframe_api import catalog
 from spark_plugin.dataframe_api.catalog import Entry
@@ -85,7 +85,7 @@ def clone_table(
     for Parquet files. location: the path for a new name; None for the database's directory.
 
     Raises InvalidOptionError (DELTA_CLONE_AMBIGUOUS_TARGET) for a path and a location that is another place."""
-    path = catalog.path_in_name(target) or (target if os.path.isabs(target) or has_scheme(target) else None)
+    path = catalog.path_of_new(spark, target) or (target if os.path.isabs(target) or has_scheme(target) else None)
     if path is not None and location is not None and local_path(location) != local_path(path):
         raise InvalidOptionError(
             f"Two paths were given for the clone: {path}, which is its name, and the location {location}. Nothing was changed. "
@@ -93,6 +93,8 @@ def clone_table(
             error_class="DELTA_CLONE_AMBIGUOUS_TARGET",
             sql_state="42613",
         )
+
+    _refuse_in_unity(source, path, is_shallow=is_shallow)
 
     def make(path: str) -> Mapping[str, int] | None:
         place = TablePath(path, storage)
@@ -125,6 +127,16 @@ def clone_table(
     return Cloned(Place(path, target), metrics)
 
 
+def _refuse_in_unity(source: TablePath | ParquetSource, path: str | None, *, is_shallow: bool) -> None:
+    """A clone of files would need the credentials of two tables, and the catalog demands properties of a managed table."""
+    is_source = isinstance(source, TablePath) and is_name_in_catalog(source.url)
+    if (path is not None and is_name_in_catalog(path)) or (is_source and is_shallow):
+        raise UnsupportedOperationError(
+            f"{'Shallow clones of' if is_source and is_shallow else 'Clones as'} tables of Unity Catalog are not supported. "
+            "Nothing was changed. Write the rows to a new table by CREATE TABLE ... AS SELECT."
+        )
+
+
 def location_mismatch(entry: Entry, location: str) -> InvalidOptionError:
     return InvalidOptionError(
         f"Table {entry.name} is at {entry.path} and not at {location}; nothing was changed. Leave the location out.",
@@ -142,7 +154,7 @@ def build_table(spark: Any, request: TableRequest) -> Place:
 
     The table comes first: if entering the name fails, it is complete, and CREATE TABLE ... LOCATION enters it.
     """
-    request = _with_path(request)
+    request = _with_path(spark, request)
     if request.name is None:
         assert request.location is not None
         _run(spark, request, request.location, join=False)
@@ -151,9 +163,9 @@ def build_table(spark: Any, request: TableRequest) -> Place:
     return _build_new(spark, request, request.name) if entry is None else _build_over(spark, request, entry)
 
 
-def _with_path(request: TableRequest) -> TableRequest:
+def _with_path(spark: Any, request: TableRequest) -> TableRequest:
     """Move a name that is a path to the location."""
-    path = None if request.name is None else path_of_name(request.name, request.location)
+    path = None if request.name is None else path_of_name(spark, request.name, request.location)
     if path is not None:
         return replace(request, name=None, location=path)
     if request.name is None and request.location is None:
@@ -165,10 +177,10 @@ def _with_path(request: TableRequest) -> TableRequest:
     return request
 
 
-def path_of_name(name: str, location: str | None) -> str | None:
+def path_of_name(spark: Any, name: str, location: str | None) -> str | None:
     """Return the path if the name is one, otherwise None. Raises InvalidOptionError
     (DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH) for a location that is another place."""
-    path = catalog.path_in_name(name)
+    path = catalog.path_of_new(spark, name)
     if path is not None and location is not None and local_path(location) != local_path(path):
         raise InvalidOptionError(
             f"The table was named by the path {path}, and its location is {location}. Leave one of them out.",

@@ -129,11 +129,16 @@ public class PathCatalog extends PathChanges {
     return new StagedSource(called(ident), made(ident, columns, partitions, properties), true, false, null);
   }
 
+  /** Whether a table may have this provider. */
+  boolean makes(String provider) {
+    return provider.equalsIgnoreCase(Source.FORMAT) || provider.equalsIgnoreCase(name);
+  }
+
   private NewTable made(Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     try {
       String path = path(ident);
       String provider = properties.get("provider");
-      if (provider != null && !provider.equalsIgnoreCase(Source.FORMAT) && !provider.equalsIgnoreCase(name)) {
+      if (provider != null && !makes(provider)) {
         throw Errors.unsupported(called(ident) + " can be a table of " + Source.FORMAT + " only, not of " + provider
             + "; nothing was created. Leave USING out.");
       }

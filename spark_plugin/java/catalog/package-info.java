@@ -3,6 +3,7 @@
  *
  * <pre>
  * SELECT ... FROM pydelta.`/path` VERSION AS OF 3     -&gt; PathCatalog   -&gt; Source.open -&gt; Python, as for load
+ * SELECT ... FROM main.sales.orders                    -&gt; UnityCatalog  -&gt; the same, with the path uc://main.sales.orders
  * SELECT ... FROM shop.sales TIMESTAMP AS OF ...      -&gt; SessionTables -&gt; Entry       -&gt; the same
  * SELECT ... FROM table_changes('shop.sales', 3)      -&gt; TableChanges                 -&gt; the same
  * SELECT ... FROM shop.sales CHANGES FROM VERSION 3   -&gt; SessionChanges -&gt; SourceChangelog (since Spark 4.2)

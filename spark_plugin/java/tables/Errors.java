@@ -23,9 +23,19 @@ public class Errors {
 
   /** Whether the source found no table. */
   public static boolean isTableNotFound(Throwable error) {
+    return isLast(error, "errors.TableNotFoundError") || isMissingInCatalog(error);
+  }
+
+  /** Whether a catalog's server does not know the table. */
+  public static boolean isMissingInCatalog(Throwable error) {
+    return isLast(error, "unity.catalog_errors.CatalogObjectNotFoundError");
+  }
+
+  /** Whether a traceback of Python ends with an error of this class of delta_py. */
+  private static boolean isLast(Throwable error, String kind) {
     String text = String.valueOf(error.getMessage());
-    int last = text.lastIndexOf("\ndelta_py.errors.");
-    return last >= 0 && text.startsWith("\ndelta_py.errors.TableNotFoundError:", last);
+    int last = text.lastIndexOf("\ndelta_py.");
+    return last >= 0 && text.startsWith("\ndelta_py." + kind + ":", last);
   }
 
   /** The result of a call. Its checked exceptions are thrown undeclared, as Scala does. */

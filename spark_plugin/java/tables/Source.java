@@ -1,5 +1,7 @@
 package pydelta.tables;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
@@ -21,6 +23,7 @@ public class Source {
 
   private static final String[] STORES = {
       "spark.pydelta.", "spark.hadoop.", "spark.delta.logStore.", "spark.io.delta.storage.", "io.delta.storage."};
+  private static final String CATALOGS = "spark.sql.catalog.";
 
   private Source() {}
 
@@ -55,8 +58,18 @@ public class Source {
     return new SourceTable(source, name, columns, TableFacts.of(schema, options.get("path")), all, properties);
   }
 
+  /** Names in a catalog, as a list of texts; no table is opened. view: of source/catalog_views.py. */
+  public static JsonNode catalogNames(String url, String view) {
+    Map<String, String> options = privateOptions(url);
+    options.put("path", url);
+    options.put("pydelta.catalogview", view);
+    StructType schema = rule().open(new CaseInsensitiveStringMap(options)).inferSchema(new CaseInsensitiveStringMap(options));
+    String text = schema.fields()[0].metadata().getString("pydelta.names");
+    return Errors.undeclared(() -> new ObjectMapper().readTree(text));
+  }
+
   /** Runs a command of source/commands.py: a write without rows, as over Spark Connect. */
-  static void command(String path, String name, ObjectNode arguments) {
+  public static void command(String path, String name, ObjectNode arguments) {
     ObjectNode command = JsonNodeFactory.instance.objectNode();
     command.put("name", name);
     command.set("arguments", arguments);
@@ -82,7 +95,7 @@ public class Source {
   }
 
   /**
-   * As options/catalog_session_settings.py reads them. Settings of object stores are included only for paths of object stores.
+   * As options/catalog_session_settings.py reads them. Settings of object stores and of catalogs are included only for URLs.
    */
   private static String settings(PruneScans rule, String path) {
     SparkSession session = session();
@@ -99,6 +112,7 @@ public class Source {
     ObjectNode hadoop = JsonNodeFactory.instance.objectNode();
     if (hasScheme(path)) {
       putAll(confs, all, STORES);
+      if (isInCatalog(path)) putAll(confs, all, CATALOGS);
       putAll(hadoop, session.sessionState().newHadoopConf().getPropsWithPrefix(""), "fs.");
     }
     ObjectNode settings = JsonNodeFactory.instance.objectNode();
@@ -112,6 +126,11 @@ public class Source {
     settings.forEach((name, value) -> {
       if (Arrays.stream(prefixes).anyMatch(name::startsWith)) target.put(name, value);
     });
+  }
+
+  /** As is_name_in_catalog of delta_py/storage/addresses.py. */
+  static boolean isInCatalog(String path) {
+    return path.matches("(?is)(?:unity|uc)://.*");
   }
 
   static boolean hasScheme(String path) {

@@ -28,11 +28,29 @@ def settings(*more_jars: str) -> dict[str, str]:
 
 def make_linking_log_store(folder: Path) -> Path:
     """The jar of the log store with which delta-spark can share local tables with other processes."""
-    source, javac = PEER / "LinkingLogStore.java", find_javac()
+    return _jar_of("LinkingLogStore", folder / "linking-log-store.jar")
+
+
+def make_unity_catalog(folder: Path) -> Path:
+    """The jar of the catalog with which delta-spark is a client of Unity Catalog."""
+    return _jar_of("UCSingleCatalog", folder / "unity-catalog.jar")
+
+
+def unity_catalog_settings(jar: str, catalog: str, uri: str, token: str) -> dict[str, str]:
+    return {
+        **settings(jar),
+        f"spark.sql.catalog.{catalog}": "io.unitycatalog.spark.UCSingleCatalog",
+        f"spark.sql.catalog.{catalog}.uri": uri,
+        f"spark.sql.catalog.{catalog}.token": token,
+        f"spark.sql.catalog.{catalog}.deltaRestApi.enabled": "true",
+    }
+
+
+def _jar_of(name: str, jar: Path) -> Path:
+    source, javac = PEER / f"{name}.java", find_javac()
     classpath = os.pathsep.join(f"{jars}/*" for jars in (os.environ["PYDELTA_PEER_JARS"], jars_of_pyspark()))
-    classes = folder / "classes"
+    classes = jar.parent / "classes" / name
     subprocess.run([javac, "--release", "17", "-proc:none", "-cp", classpath, "-d", str(classes), str(source)], check=True)
-    jar = folder / "linking-log-store.jar"
     with zipfile.ZipFile(jar, "w") as packed:
         for file in classes.rglob("*.class"):
             packed.write(file, file.relative_to(classes))

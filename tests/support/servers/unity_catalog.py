@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.support.servers.unity_schemas import Refusal, SchemaPages
+
 BASE = "/api/2.1/unity-catalog"
 MOST_UNPUBLISHED = 10
 READER_FEATURES = ["catalogManaged", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"]
@@ -61,12 +63,6 @@ class Failure(Enum):
     NO_JSON = "200 with a page of HTML"
     LONG = "200 with an answer that never ends"
     SLOW = "no answer for a while"
-
-
-class Refusal(Exception):
-    def __init__(self, status: int, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.kind, self.message = status, kind, message
 
 
 def invalid(message: str) -> Refusal:
@@ -122,7 +118,7 @@ class CatalogTable:
         return {"metadata": metadata, "commits": commits, "latest-table-version": self.latest, **allowed}
 
 
-class Catalog:
+class Catalog(SchemaPages):
     """The server's state. ids: of the next tables; new ones after these."""
 
     def __init__(self, root: str, ids: list[str] | None = None) -> None:
@@ -348,8 +344,8 @@ class UnityCatalogServer:
     def options(self) -> dict[str, str]:
         return {} if self.token is None else {"unity.token": self.token}
 
-    def table_url(self, table: str) -> str:
-        return f"unity://{self.host}/uc.s.{table}"
+    def table_url(self, table: str, catalog: str = "uc") -> str:
+        return f"unity://{self.host}/{catalog}.s.{table}"
 
     def fail(self, method: str, path: str, *failures: Failure) -> None:
         """The next requests whose path contains `path` fail, one for each failure."""
@@ -377,12 +373,19 @@ class UnityCatalogServer:
             with self.state.lock:
                 return self._carried_out(method, path, dict(parse_qsl(parts.query)), body)
         except Refusal as refusal:
-            error = {"message": refusal.message, "type": refusal.kind, "code": refusal.status, "stack": "…"}
-            return refusal.status, {"error": error}
+            return refusal.status, refusal.form()
 
     def _carried_out(self, method: str, path: list[str], query: Mapping[str, str], body: Any) -> tuple[int, Any]:
         state = self.state
         match method, path:
+            case "GET", ["schemas"] | ["tables"]:
+                return 200, state.page(path[0], query)
+            case "POST", ["schemas"]:
+                return 200, state.create_schema(body)
+            case "GET", ["schemas", name]:
+                return 200, state.schema(name)
+            case "DELETE", ["schemas", name]:
+                return 200, state.drop_schema(name, with_tables=query.get("force") == "true")
             case "GET", ["delta", "v1", "config"]:
                 return 200, {"endpoints": [], "protocol-version": "1.0"}
             case "POST", ["delta", "v1", "catalogs", _, "schemas", _, "staging-tables"]:

@@ -278,7 +278,7 @@ def test_write_option_is_taken(name: str) -> None:
 
 # ---------------------------------------------------------------- settings and errors
 
-SETTING = r"spark\.(?:pydelta(?!\.(?:s3|gcs|azure|storage)\.)|databricks\.delta)\.[A-Za-z.]*[A-Za-z]|PYDELTA_CACHE_[A-Z]+"
+SETTING = r"spark\.(?:pydelta(?!\.(?:s3|gcs|azure|storage|unity)\.)|databricks\.delta)\.[A-Za-z.]*[A-Za-z]|PYDELTA_CACHE_[A-Z]+"
 STREAM_SETTINGS = {ALLOW_CONFS + kind for kind in (*streaming_options._ALLOW, "RenameAndDrop")}
 SETTINGS = set(re.findall(SETTING, CODE)) - {ALLOW_CONFS}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import threading
@@ -167,6 +168,27 @@ def test_changes_of_rows_and_of_the_definition_reach_the_catalog(server: UnityCa
     assert not [name for name in known.properties if name.startswith(("delta.feature.", "delta.min", "pydelta."))]
 
 
+def test_versions_of_an_external_table_are_reported(server: UnityCatalogServer, tmp_path: Path) -> None:
+    create_external(server, "e", tmp_path / "external", rows(3))
+    write_delta(server.table_url("e"), rows(4), mode="append", storage_options=server.options)
+    open_table(server, "e").delete("id = 3")
+    version, timestamp_ms = server.state.tables["uc", "s", "e"].last
+    commit = (tmp_path / "external" / "_delta_log" / f"{2:020}.json").read_bytes().splitlines()
+    infos = [action["commitInfo"] for action in map(json.loads, commit) if "commitInfo" in action]
+    assert version == 2 and [info["timestamp"] for info in infos] == [timestamp_ms]
+
+
+@pytest.mark.usefixtures("harmless_post_commit")
+def test_commit_stands_if_its_report_fails(
+    server: UnityCatalogServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_external(server, "e", tmp_path / "external", rows(3))
+    server.fail("POST", "/tables/e", Failure.THROTTLED)
+    write_delta(server.table_url("e"), rows(4), mode="append", storage_options=server.options)
+    assert "version 1 is committed, but is not reported to its catalog" in caplog.text
+    assert open_table(server, "e").version == 1 and server.state.tables["uc", "s", "e"].last[0] == 0
+
+
 def test_external_table_is_written_by_its_name(server: UnityCatalogServer, tmp_path: Path) -> None:
     create_external(server, "e", tmp_path / "external", rows(3))
     append(server, 4, name="e")
@@ -314,6 +336,16 @@ def test_token_stays_in_the_process(server: UnityCatalogServer) -> None:
     assert store.read(f"{next(path.glob('*.parquet')).name}")[:4] == b"PAR1"
     with pytest.raises(UnsupportedOperationError, match="was opened in another process"):
         DeltaTable("unused", store=store)
+
+
+def test_shared_token_goes_along_with_a_pickled_table(server: UnityCatalogServer) -> None:
+    create_managed(server, "t", rows(1))
+    options = StorageOptions.of({**server.options, "unity.share_token": "true"})
+    store = open_store(server.table_url("t"), options)
+    copy = pickle.loads(pickle.dumps(store))
+    write_delta("unused", rows(2), mode="append", store=copy)
+    assert copy.options == StorageOptions.of({}), "options of other stores get no token"
+    assert sorted(open_table(server).to_arrow()["id"].to_pylist()) == [1, 2]
 
 
 def test_table_of_a_catalog_cannot_be_in_a_transaction(server: UnityCatalogServer, tmp_path: Path) -> None:

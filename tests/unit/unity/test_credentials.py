@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from delta_py.object_stores.table_store import TableStore
 from delta_py.object_stores.vended_store import VendedStore
 from delta_py.storage.store import ObjectStore
 from delta_py.storage.store_options import StorageOptions
+from delta_py.unity import table_access
 from delta_py.unity.access_tokens import FixedToken
 from delta_py.unity.catalog_errors import CatalogAnswerError, CatalogRefusedError, CatalogUnavailableError
 from delta_py.unity.rest_client import RestClient
@@ -162,7 +164,7 @@ def test_users_credentials_are_used_instead(server: UnityCatalogServer) -> None:
 
 def test_renewed_credentials_replace_the_connection(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
     class Fixed:
-        secret = "first"
+        secret, is_shared = "first", False
 
         def storage_options(self, location: str) -> dict[str, str]:
             return {"s3.access_key_id": "id", "s3.secret_access_key": self.secret}
@@ -186,6 +188,31 @@ def test_copy_for_another_process_has_credentials_but_no_token(server: UnityCata
     assert type(copied) is RemoteStore and copied.options.get("s3.secret_access_key") == "vended-secret"
     assert server.token is not None and server.token.encode() not in data
     assert "vended-secret" not in repr(store) + repr(copied) + repr(store.options)
+
+
+def test_copy_with_the_token_renews_the_same_credentials(server: UnityCatalogServer) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    vend(server, "first", now_ms + 60 * MINUTE)
+    data = pickle.dumps(files_of(server, **{"unity.share_token": "true"}))
+    table_access._forget()  # as in another process
+    copied = pickle.loads(data)
+    assert copied.options.get("s3.secret_access_key") == "first" and credential_requests(server) == 1
+    vend(server, "second", now_ms + 120 * MINUTE)
+    copied._credentials._renew_at_ms = now_ms
+    assert copied.options.get("s3.secret_access_key") == "second" and credential_requests(server) == 2
+    again = pickle.loads(data)
+    assert again.options.get("s3.secret_access_key") == "second", "the process has newer credentials than the copy"
+
+
+def test_copy_takes_the_token_of_the_environment_along(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABRICKS_HOST", server.uri)
+    monkeypatch.setenv("DATABRICKS_TOKEN", server.token or "")
+    vend(server, "first", None)
+    store = open_store(server.table_url("t"), StorageOptions.of({"unity.share_token": "true"}))
+    data = pickle.dumps(store.root_store._ledger)
+    monkeypatch.delenv("DATABRICKS_TOKEN")
+    table_access._forget()
+    assert pickle.loads(data).tail("t").version == 0
 
 
 def test_credentials_for_another_table_are_refused(server: UnityCatalogServer) -> None:

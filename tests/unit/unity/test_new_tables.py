@@ -48,6 +48,7 @@ def test_write_creates_a_managed_table(server: UnityCatalogServer, mode: str) ->
     assert (known.kind, known.latest) == ("MANAGED", 0)
     assert table.metadata.configuration["io.unitycatalog.tableId"] == known.table_id
     assert table.metadata.configuration["delta.columnMapping.mode"] == "name"  # as the catalog suggests
+    assert Path(table.snapshot.table_root, "_delta_log", "_staged_commits").is_dir()  # delta-spark needs it
 
 
 def test_new_table_is_used_like_any_other(server: UnityCatalogServer) -> None:
@@ -58,6 +59,17 @@ def test_new_table_is_used_like_any_other(server: UnityCatalogServer) -> None:
     known = server.state.tables["uc", "s", "n"]
     assert (known.partition_columns, known.comment, known.properties["my.key"]) == (["day"], "hello", "v")
     assert "delta.columnMapping.mode" not in known.properties or known.properties["delta.columnMapping.mode"] == "none"
+
+
+def test_replaced_table_has_what_the_catalog_demands(server: UnityCatalogServer) -> None:
+    create(server)
+    DeltaTable.create(server.table_url("n"), pa.schema({"word": pa.string()}), mode="overwrite", storage_options=server.options)
+    table = open_table(server)
+    assert table.to_arrow().column_names == ["word"] and table.version == 1
+    assert REQUIRED_PROPERTIES.items() <= table.metadata.configuration.items()
+    known = server.state.tables["uc", "s", "n"]
+    assert [field["name"] for field in known.columns["fields"]] == ["word"]
+    assert known.properties["io.unitycatalog.tableId"] == known.table_id
 
 
 def test_clustered_table_is_created_with_its_domain(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The page about Unity Catalog: its code runs against a server, and the command line takes the names on it."""
+"""The page about Unity Catalog: the command line takes the names on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from delta_py.storage import publication
 from pydelta_cli.main import app
-from tests.support.documents import pages
 from tests.support.servers.unity_catalog import UnityCatalogServer
 from tests.support.tables.catalog_tables import create_managed
 
@@ -24,11 +23,6 @@ def server(tmp_path: Path) -> Iterator[UnityCatalogServer]:
         create_managed(server, "orders", pa.table({"id": [1, 2]}), schema=("main", "sales"))
         yield server
         publication.finish()
-
-
-def test_code_of_the_page_runs(server: UnityCatalogServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNITY_TOKEN", server.token or "")
-    assert pages.run(pages.ON_UNITY_CATALOG, f"unity://{server.host}") == 2
 
 
 def run(*arguments: str, code: int = 0) -> str:

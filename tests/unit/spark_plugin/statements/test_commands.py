@@ -12,7 +12,7 @@ from delta_py.errors import InvalidOptionError
 from delta_py.snapshot import Snapshot
 from delta_py.storage.local import LocalStore
 from delta_py.types.schema import LONG, StructField, StructType, schema_to_json
-from spark_plugin.source.commands import CommandWriter, carry_out
+from spark_plugin.source.commands import CommandTarget, CommandWriter, carry_out
 
 UNFIT = {"delta.logRetentionDuration": "nonsense"}
 
@@ -20,7 +20,7 @@ UNFIT = {"delta.logRetentionDuration": "nonsense"}
 def build(store: LocalStore, mode: str, **definition: Any) -> Any:
     schema = schema_to_json(StructType((StructField("id", LONG),)))
     arguments = {"partition_by": [], "cluster_by": [], "description": None, "properties": {}, "join": False, **definition}
-    return carry_out(store, "buildTable", {"mode": mode, "schema": schema, **arguments})
+    return carry_out(CommandTarget(store), "buildTable", {"mode": mode, "schema": schema, **arguments})
 
 
 def test_if_not_exists_ignores_invalid_defaults_if_table_exists(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_clone_has_properties_of_source_and_statement_only(tmp_path: Path) -> No
     named = {"source": source.root, "version": None, "timestamp": None, "time_zone": "UTC", "replace_table": False}
     command = json.dumps({"name": "clone", "arguments": {**named, "properties": {"of.statement": "1"}}})
     target = LocalStore(str(tmp_path / "clone"))
-    CommandWriter(target, command, confs).commit([])
+    CommandWriter(CommandTarget(target), command, confs).commit([])
     clone = Snapshot.load(target)
     assert dict(clone.metadata.configuration) == {"of": "source", "of.statement": "1"}
     assert clone.protocol == Snapshot.load(source).protocol

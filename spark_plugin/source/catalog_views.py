@@ -1,0 +1,45 @@
+"""Names in Unity Catalog for Spark's catalogs: java/tables/Source.java gets them in the metadata of a schema, without a job.
+
+    names_schema({"path": "uc://main.sales", CATALOG_VIEW: "names"})      # one field, whose metadata has the tables' names
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from delta_py.errors import InvalidOptionError
+from delta_py.storage.store_options import StorageOptions
+from spark_plugin.options.common import CATALOG_VIEW, single_path, storage_of_session
+from spark_plugin.options.storage import storage_options, without_storage
+from spark_plugin.source import catalog_objects
+
+_NAMES_KEY = "pydelta.names"
+
+
+def names_schema(options: Mapping[str, str]) -> StructType:
+    """Raises the errors of catalog_objects."""
+    own_options = without_storage(options)
+    view = _VIEWS.get(options[CATALOG_VIEW])
+    if view is None:
+        raise InvalidOptionError(f"{CATALOG_VIEW} is {options[CATALOG_VIEW]!r}. It can be {', '.join(_VIEWS)}.")
+    names = view(single_path(own_options), storage_options(options, storage_of_session(own_options)))
+    return StructType([StructField("names", StringType(), True, {_NAMES_KEY: json.dumps(names)})])
+
+
+def _schema(url: str, options: StorageOptions) -> list[str]:
+    return [url] if catalog_objects.has_schema(url, options) else []
+
+
+def _table(url: str, options: StorageOptions) -> list[str]:
+    return [url] if catalog_objects.has_table(url, options) else []
+
+
+def _names(url: str, options: StorageOptions) -> list[str]:
+    return list(catalog_objects.names_in(url, options))
+
+
+_VIEWS: Mapping[str, Callable[[str, StorageOptions], list[str]]] = {"names": _names, "schema": _schema, "table": _table}
+"""names: of the schemas of a catalog, or of the tables of a schema. schema, table: the URL, if there is one."""
