@@ -39,7 +39,7 @@ def query(spark, day):
 
 def workers(spark, module):
     "Daemons of such workers that the JVM has started."
-    lines = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(["ps", "-ewwo", "ppid,args"], capture_output=True, text=True).stdout.splitlines()
     jvm = str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
     return sum(line.split()[0] == jvm and line.rstrip().endswith(module) for line in lines)
 

@@ -105,7 +105,8 @@ def test_foreach_batch_function_has_sql_of_registered_session(tmp_path: Path) ->
 
 @needs_spark("4.2", "cloneSession of Spark Connect")
 def test_clone_of_a_registered_session_reads_and_writes_in_sql(tmp_path: Path) -> None:
-    result = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"))
+    # Each clone starts processes of its own on the server: on a busy machine that takes minutes.
+    result = run_script(PRELUDE + CLONES + END, str(tmp_path / "t"), timeout_seconds=550)
     assert result["read"] == [3, [[n, "old"] for n in range(3)]]
     assert (result["version"], result["history"]) == (3, ["UPDATE", "DELETE", "WRITE", "WRITE"])
     changed = [[1, "clone"], [2, "old"], [7, "view"]]
