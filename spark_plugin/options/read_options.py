@@ -275,7 +275,8 @@ def _refuse_contradictions(parsed: ReadOptions) -> None:
 
 
 def _changes(options: Mapping[str, str], time_zone: str) -> ChangeRange | None:
-    """If a version and a timestamp bound the same side, the version takes precedence, as with delta-spark."""
+    """If a version and a timestamp bound the same side, the version takes precedence. delta-spark refuses both where the table is
+    read by name (DELTA_MULTIPLE_CDC_BOUNDARY)."""
     bounds = [name for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp") if name in options]
     if not any(flag(options, name) for name in CHANGE_FEED):
         if bounds:
