@@ -3,7 +3,8 @@
     spark_sql('"sold items" > int\'10\'') == "`sold items` > CAST('10' AS int)"
 
 Names stand in double quotes or backticks in deltalake; in Spark's dialect a text in double quotes would be a string. A backslash
-in a string is a character, and no escape. The rest of the SQL is not changed.
+in a string is a character, and no escape. Functions that have other results in Spark's dialect are replaced by ones with the same
+results, or refused. The rest of the SQL is not changed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from delta_py.errors import ExpressionError
+from delta_py.expressions.parse import parse_expression, type_of
+from delta_py.expressions.tree import Call, Cast, Expression, Literal, children
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import DecimalType, PrimitiveType, StructType, type_name
 
@@ -22,8 +26,93 @@ _TOKEN = re.compile(
 _SPARK_NAMES = {"real": "float", "integer": "int"}
 
 
+_WHOLE_NUMBERS = {"byte", "short", "integer", "long"}
+_CALL = re.compile(r"\b(log|concat|regexp_replace|initcap|substr|substring)\s*\(", re.IGNORECASE)
+_DAY_OF_WEEK = re.compile(r"\bextract\s*\(\s*dow\b", re.IGNORECASE)
+_WHOLE_QUOTIENT = re.compile(r"(?<![\w.])\d+\s*/\s*\d+(?![\w.])")
+_DIVISION = ("a / b of whole numbers", "7 / 2 is 3 there and 3.5 here", "a div b, or a / 2.0")
+_POSITION = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
+
+
 def spark_sql(sql: str) -> str:
-    return _TOKEN.sub(_for_spark, sql)
+    """Raises ExpressionError for SQL that would have another result than in deltalake."""
+    return _TOKEN.sub(_for_spark, _with_same_results(sql))
+
+
+def spark_condition(sql: str, schema: StructType) -> str:
+    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole numbers, which only deltalake
+    rounds to a whole number."""
+    condition = spark_sql(sql)
+    _refuse_division_of_whole_numbers(condition, schema)
+    return condition
+
+
+def _refuse_division_of_whole_numbers(sql: str, schema: StructType) -> None:
+    waiting = [parse_expression(sql, schema)]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Call) and expression.name == "/" and all(_is_whole(n, schema) for n in expression.arguments):
+            raise _other_result(sql, *_DIVISION)
+        waiting += children(expression)
+
+
+def _is_whole(operand: Expression, schema: StructType) -> bool:
+    """Whether the operand was a whole number before Spark's rules cast it to double, or may have been: the constants 2 and 2e0
+    are the same afterwards."""
+    if isinstance(operand, Literal):
+        return isinstance(operand.value, float) and operand.value.is_integer()
+    data_type = type_of(operand.operand if isinstance(operand, Cast) else operand, schema)
+    return isinstance(data_type, PrimitiveType) and data_type.name in _WHOLE_NUMBERS
+
+
+def _with_same_results(sql: str) -> str:
+    """The SQL with functions that return in Spark's dialect what the written ones return in deltalake."""
+    code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)  # at the same places
+    if _DAY_OF_WEEK.search(code):
+        raise _other_result(sql, "extract(dow FROM day)", "Sunday is 0 there and 1 here", "dayofweek(day) - 1")
+    if _WHOLE_QUOTIENT.search(code):
+        raise _other_result(sql, *_DIVISION)
+    if _POSITION.search(code):
+        raise _other_result(sql, "items[1]", "the first item is 1 there and 0 here", "element_at(items, 1)")
+    for call in reversed(list(_CALL.finditer(code))):
+        name, arguments = call[1].lower(), _arguments(code, call.end())
+        if name == "log" and len(arguments) == 1:
+            sql = f"{sql[: call.start()]}log10({sql[call.end() :]}"
+        elif name == "concat":
+            sql = f"{sql[: call.start()]}concat_ws('', {sql[call.end() :]}"
+        elif name == "regexp_replace":
+            raise _other_result(sql, name, "it replaces only the first match there", "a pattern for the whole text")
+        elif name == "initcap":
+            raise _other_result(sql, name, "words end at every sign there and at blanks here", "upper and substr")
+        elif name in ("substr", "substring") and len(arguments) > 1 and not arguments[1].strip().lstrip("+0"):
+            raise _other_result(sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin")
+        elif name in ("substr", "substring") and len(arguments) > 1 and arguments[1].strip().startswith("-"):
+            raise _other_result(sql, f"{name} from a negative number", "it counts from the end here only", "right(text, length)")
+    return sql
+
+
+def _arguments(code: str, begin: int) -> list[str]:
+    """The arguments of a call. begin: after its opening parenthesis."""
+    depth, starts = 0, begin
+    arguments = []
+    for position in range(begin, len(code)):
+        character = code[position]
+        if character in "([":
+            depth += 1
+        elif character in ")]" and depth:
+            depth -= 1
+        elif character == ")" or (character == "," and not depth):
+            arguments.append(code[starts:position])
+            starts = position + 1
+            if character == ")":
+                break
+    return arguments
+
+
+def _other_result(sql: str, part: str, difference: str, cure: str) -> ExpressionError:
+    return ExpressionError(
+        f"{part} in {sql!r} has another result in deltalake than here: {difference}. Nothing was read or written. Use {cure}."
+    )
 
 
 def _for_spark(match: re.Match[str]) -> str:

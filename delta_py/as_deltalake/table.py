@@ -40,7 +40,7 @@ from delta_py.as_deltalake.operations.written_files import commit_files, deletio
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.pruning import condition_of
 from delta_py.as_deltalake.schema import Schema, columns_of
-from delta_py.as_deltalake.sql_dialects import spark_sql, with_lenient_casts
+from delta_py.as_deltalake.sql_dialects import spark_condition, spark_sql, with_lenient_casts
 from delta_py.as_deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties
 from delta_py.deltalake_methods import absolute_paths, create_at, distinct_partitions, is_delta_table
 from delta_py.log.history import commit_infos
@@ -48,6 +48,7 @@ from delta_py.object_stores.open_store import open_or_stage, open_store
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.store_options import StorageOptions
 from delta_py.table import DeltaTable as Table
+from delta_py.types.schema import StructType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +207,7 @@ class DeltaTable:
     # ------------------------------------------------------------ rows
 
     def scan(self, columns: Sequence[str] | None = None, predicate: str | None = None) -> Any:
-        return reader_out(self.as_delta.to_batches(columns, _sql(predicate)))
+        return reader_out(self.as_delta.to_batches(columns, _sql(predicate, self.as_delta.struct_type)))
 
     def to_pyarrow_dataset(
         self,
@@ -268,7 +269,8 @@ class DeltaTable:
         from delta_py.as_deltalake.operations.change_feed import read_changes
 
         bounds = (starting_version, ending_version, moment(starting_timestamp), moment(ending_timestamp))
-        return reader_out(read_changes(self.as_delta, *bounds, columns, _sql(predicate), allow_out_of_range=allow_out_of_range))
+        condition = None if predicate is None else spark_sql(predicate)
+        return reader_out(read_changes(self.as_delta, *bounds, columns, condition, allow_out_of_range=allow_out_of_range))
 
     # ------------------------------------------------------------ changing rows
 
@@ -282,7 +284,7 @@ class DeltaTable:
     ) -> dict[str, Any]:
         block = partial(self._block, "delete", args, HOOKS_FIRST, commit_properties, post_commithook_properties)
         with block(writer_properties):
-            return metrics.renamed(self.as_delta.delete(_sql(predicate)), metrics.DELETE)
+            return metrics.renamed(self.as_delta.delete(_sql(predicate, self.as_delta.struct_type)), metrics.DELETE)
 
     def update(
         self,
@@ -306,7 +308,7 @@ class DeltaTable:
             if by_column is not None and not error_on_type_mismatch:
                 by_column = with_lenient_casts(by_column, self.as_delta.struct_type)
             values = None if new_values is None else {spark_sql(name): value for name, value in new_values.items()}
-            done = self.as_delta.update(by_column, values, _sql(predicate))
+            done = self.as_delta.update(by_column, values, _sql(predicate, self.as_delta.struct_type))
             return metrics.renamed(done, metrics.UPDATE)
 
     def merge(
@@ -470,5 +472,5 @@ class DeltaTable:
         return plan_scan(self.as_delta.snapshot, None, self._condition(filters, file_pruning_predicate))
 
 
-def _sql(predicate: str | None) -> str | None:
-    return None if predicate is None else spark_sql(predicate)
+def _sql(predicate: str | None, schema: StructType) -> str | None:
+    return None if predicate is None else spark_condition(predicate, schema)

@@ -16,7 +16,7 @@ from delta_py.as_deltalake.operations.sessions import DEFINITIONS, operation
 from delta_py.as_deltalake.operations.written_files import note_change
 from delta_py.as_deltalake.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_py.as_deltalake.schema import columns_of
-from delta_py.as_deltalake.sql_dialects import spark_sql
+from delta_py.as_deltalake.sql_dialects import spark_condition, spark_sql
 from delta_py.as_deltalake.table import DeltaTable
 from delta_py.as_deltalake.transaction import CommitProperties, PostCommitHookProperties
 from delta_py.definition.arrow_data import arrow_stream
@@ -73,7 +73,7 @@ def write_deltalake(
     request = WriteRequest(
         mode=mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        replace_where=None if table is None or predicate is None else spark_sql(predicate),
+        replace_where=None if table is None or predicate is None else _condition(predicate, table, schema_mode),
         target_file_bytes=target_file_size,
         truncate_nanoseconds=True,
         tasks=1,
@@ -99,6 +99,11 @@ def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> N
             f"Another writer has recorded a transaction of {', '.join(recorded)} since the table was opened. Nothing was "
             "written. Compare transaction_version with your own before you write again."
         )
+
+
+def _condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> str:
+    """With schema_mode the predicate may name a column that only the new rows have."""
+    return spark_sql(predicate) if schema_mode else spark_condition(predicate, table.as_delta.struct_type)
 
 
 def _schema_flags(
