@@ -64,7 +64,7 @@ PARAMETERS = {
         *("txn_app_id", "txn_version", "user_metadata", "data_change", "max_records_per_file", "target_file_bytes"),
         *("compression", "isolation_level", "time_zone", "truncate_nanoseconds"),
     ],
-    spark_plugin.register: ["spark"],
+    spark_plugin.register: ["spark", "catalogs"],
     spark_plugin.DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
     spark_plugin.DeltaTable.isDeltaTable: ["sparkSession", "identifier"],
     spark_plugin.DeltaTable.toDF: ["self"],
