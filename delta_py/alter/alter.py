@@ -56,6 +56,7 @@ from delta_py.types.similar_names import did_you_mean
 COMMENT = "comment"
 """A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
+# How often a change that must be the next version is tried while other writers are faster.
 _LOST_ROUNDS = 20
 
 
@@ -191,6 +192,7 @@ def add_feature(store: ObjectStore, name: str) -> int:
 
 
 def _refuse_internal(names: set[str]) -> None:
+    """Raise InvalidOptionError for properties that writers maintain. names: in lower case."""
     prefixes = (
         "delta.columnmapping.maxcolumnid",
         "delta.rowtracking.",
@@ -240,6 +242,7 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
         return current  # a reader version adds no feature if all are listed, and none of these needs it
     if target.min_writer_version < WRITER_FEATURES_VERSION:
         return target
+    # The listed features are those that the old versions stand for. The metadata has no effect on this.
     listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
     return replace(listed, min_reader_version=max(reader, listed.min_reader_version))
 
@@ -250,7 +253,8 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
 ) -> int | None:
-    """Return the version; None if files lack row ids, which the change requires."""
+    """Check and complete the change by the requirements of each property, and commit it. features: the features that the caller
+    requests. Returns the version; None if files lack row ids, which the change requires."""
     snapshot = change.snapshot
     for rule in (_column_mapping, _iceberg_compat, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
         rule(change)
@@ -284,7 +288,8 @@ def _commit(
 
 
 def _column_mapping(change: _Change) -> None:
-    """When it is turned on, the present column names in the files become the physical names.
+    """When column mapping is turned on, the present column names in the files become the physical names. When it is turned off,
+    the commit rewrites all files.
     Protocol: Column Mapping; Writer Requirements for Column Mapping.
     """
     old_mode, new_mode = column_mapping.mode(change.before), column_mapping.mode(change.after)
@@ -301,8 +306,8 @@ def _column_mapping(change: _Change) -> None:
 
 
 def _assign_ids(change: _Change) -> None:
-    """In a table without column mapping, names and ids in the schema are not those of its files: they come from copies of other
-    schemas.
+    """Give ids and physical names to the columns that have none. If the table had no column mapping so far, names and ids in its
+    schema are replaced: they come from copies of other schemas, and are not those of its files.
     """
     old_schema = change.snapshot.schema
     is_new = column_mapping.mode(change.before) == "none"
@@ -314,7 +319,8 @@ def _assign_ids(change: _Change) -> None:
 
 
 def _iceberg_compat(change: _Change) -> None:
-    """Files that other writers add in the meantime would not meet its requirements. Protocol: Iceberg Compatibility V2."""
+    """If a version of IcebergCompat is turned on or off, no other writer may add files in the meantime: they would not meet its
+    requirements. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= enabled_versions(change.after) != enabled_versions(change.before)
     wants_ids, had_ids = (column_mapping.wants_nested_ids(properties) for properties in (change.after, change.before))
     if column_mapping.mode(change.before) != "none" and wants_ids and not had_ids:
@@ -332,6 +338,7 @@ def _row_tracking(change: _Change) -> None:
     change.lacks_row_ids = without_ids(change.snapshot) > 0
     if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # another client made this table
         raise suspended_row_tracking(change.snapshot.table_root)
+    # Without the feature, files that other writers add in the meantime have no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)
 
@@ -352,6 +359,7 @@ def _in_commit_timestamps(change: _Change) -> None:
 
 
 def _change_data_feed(change: _Change) -> None:
+    """The columns that the change data feed adds must not exist in the table."""
     if not change.turns_on("delta.enableChangeDataFeed"):
         return
     reserved = [name for name in change.snapshot.schema.names if name.lower() in CHANGE_COLUMNS]
@@ -366,7 +374,7 @@ def _change_data_feed(change: _Change) -> None:
 
 
 def _symlink_manifest(change: _Change) -> None:
-    """Readers of the manifests do not know deletion vectors."""
+    """Symlink manifests and deletion vectors exclude each other: readers of the manifests do not know deletion vectors."""
     if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
         check_manifests(change.after)
     if not change.turns_on(MANIFESTS):

@@ -119,6 +119,7 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
     for change in changes:
         path = resolve_path(schema, change.name)
         schema = with_change(config, schema, change)
+        # A rule depends on the column's type, and not on its comment, default or position.
         if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
     paths = [resolve_path(schema, change.name) for change in changes]
@@ -210,7 +211,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
 
 
 def _physical(config: TableConfig, path: Path) -> Path:
-    """The names inside data files; parts of arrays and maps have the same names there."""
+    """The path by the names inside data files; the parts of arrays and maps have the same names there."""
     steps = [path[: depth + 1] for depth in range(len(path))]
     fields = [(step, field_at(config.schema, step)) for step in steps]
     mode = config.column_mapping_mode
@@ -240,6 +241,7 @@ def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) ->
 
 
 def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+    """The fields of a struct without the last one of the path. Raises UnsupportedOperationError if it is the only one."""
     if len(fields) == 1:
         raise UnsupportedOperationError(
             f"Column {joined_name(path)} cannot be dropped: it is the only one. Nothing was changed.",
@@ -320,7 +322,7 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 
 
 def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
-    """Clients of the preview of type widening need the version of each change."""
+    """The schema with its type changes recorded. Clients of the preview of type widening need the version of each change."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 
@@ -335,7 +337,11 @@ def commit_schema(
     properties: Mapping[str, str] | None = None,
     transaction: Transaction | None = None,
 ) -> int:
-    """Commit another schema; returns the version. If the metadata stays the same, nothing is committed."""
+    """Commit another schema; returns the version. If the metadata stays the same, nothing is committed.
+
+    partition_columns, properties: all of them after the change; None for the present ones. transaction: of the snapshot, if the
+    caller has read rows in it.
+    """
     config = snapshot.config
     partitions = config.partition_columns if partition_columns is None else tuple(partition_columns)
     metadata = changed_schema(config, schema, partitions, properties)
@@ -354,6 +360,7 @@ def commit_schema(
 
 
 def _position(first: bool, previous_column: str | None) -> dict[str, str]:
+    """The position of a new or moved column as the history describes it, such as `AFTER b`; empty if it has none."""
     if previous_column is not None:
         return {"position": f"AFTER {previous_column}"}
     return {"position": "FIRST"} if first else {}

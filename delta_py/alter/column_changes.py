@@ -1,7 +1,7 @@
 """Column changes of ALTER TABLE, and the schema that results. Nothing is read or written here.
 
     schema = with_new_columns(config.schema, [NewColumn("s.c", LONG, after="b")])
-    schema = with_change(config, ColumnChange("s.c", data_type=LONG, comment="x"), version)
+    schema = with_change(config, schema, ColumnChange("s.c", data_type=LONG, comment="x"))
 
 Protocol: Change Metadata; Type Widening; Default Columns.
 """
@@ -112,6 +112,7 @@ def _with_new_column(schema: StructType, column: NewColumn, parent: Path) -> Str
 
 
 def _with_lengths_of(schema: StructType, name: str) -> StructType:
+    """The schema with CHAR(n) and VARCHAR(n) in the type of a column, so that its parts can be changed. Inverse: _texts_of."""
     return StructType(tuple(with_lengths(f) if f.name == name else f for f in schema.fields))
 
 
@@ -159,7 +160,7 @@ def _check_new(column: NewColumn) -> None:
 
 
 def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -> StructType:
-    """The schema after a change. config: of the table before it.
+    """The schema after a change. config: of the table before all changes. schema: after the changes before this one.
 
     Raises UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and others) for a change that would require
     rewriting rows; SchemaMismatchError for a column that does not exist; InvalidOptionError for an invalid default.
@@ -184,13 +185,14 @@ def with_change(config: TableConfig, schema: StructType, change: ColumnChange) -
 
 
 def _moved(fields: tuple[StructField, ...], field: StructField, previous_column: str | None) -> tuple[StructField, ...]:
+    """The fields with `field` moved after the previous column; None moves it before all others."""
     if previous_column is not None and previous_column.lower() == field.name.lower():
         return fields
     return placed(tuple(f for f in fields if f.name != field.name), field, previous_column)
 
 
 def _changed(config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, inside: bool) -> StructField:
-    """The field after the change. inside: the field is not a top-level column. Raises as with_change."""
+    """The field after the change. inside: the field stands for a part of an array or map. Raises as with_change."""
     new_field = old_field
     if change.data_type is not None and change.data_type != old_field.data_type:
         _check_identity(path, old_field)
@@ -226,7 +228,8 @@ def _check_identity(path: Path, column: StructField) -> None:
 
 
 def _check_generated(path: Path, column: StructField, new: DataType) -> None:
-    """The generation expression must have the column's type."""
+    """Raise UnsupportedOperationError for another type of a generated column: its expression must have the column's type. Texts
+    may change their length limit."""
     sql = column.metadata.get(GENERATION)
     if sql is not None and not _takes_texts(column.data_type, new):
         raise UnsupportedOperationError(
@@ -284,6 +287,7 @@ def _takes_texts(old: DataType, new: DataType) -> bool:
 
 
 def _refuse(path: Path, old_field: StructField, new_field: StructField, why: str) -> NoReturn:
+    """Raise UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP)."""
     old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
     raise UnsupportedOperationError(
         f"Column {joined_name(path)} cannot change from {old} to {new}: {why}. Nothing was changed.",
@@ -391,5 +395,6 @@ def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, 
 
 
 def _check_parts(old_nullable: bool, new_nullable: bool, path: Path) -> None:
+    """Raise _CannotReplace if the elements or values, which may be null so far, would become NOT NULL."""
     if old_nullable and not new_nullable:
         raise _CannotReplace(f"the parts of {joined_name(path)} would become NOT NULL")

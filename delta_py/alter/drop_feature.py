@@ -41,6 +41,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 _BARRIERS = 3  # a client may try this many older checkpoints when it cannot read one
+# How often the commit that drops the feature is tried while other writers are faster.
 _LOST_ROUNDS = 20
 
 
@@ -85,7 +86,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
 
 
 def _checked(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
-    """The feature's name in the protocol's spelling."""
+    """The feature's name in the protocol's spelling. Raises UnsupportedOperationError as drop_feature."""
     present = {name.lower(): name for name in snapshot.config.features}
     known_features = {name.lower(): name for name in FEATURES}
     feature = present.get(requested_name.lower())
@@ -164,6 +165,8 @@ def _put_barrier(store: ObjectStore) -> None:
 
 
 def _give_up_history(store: ObjectStore, now_ms: int) -> None:
+    """Delete the log of versions older than the retention time for DROP FEATURE, or for logs if that is shorter. The clock stands
+    still, so that the cleanup has no time limit."""
     config = Snapshot.load(store).config
     retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
@@ -171,7 +174,7 @@ def _give_up_history(store: ObjectStore, now_ms: int) -> None:
 
 
 def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
-    """Raises when a remaining version uses the feature: the oldest that can be rebuilt, or a commit since."""
+    """Raises as _wait if a remaining version uses the feature: the oldest that can be rebuilt, or a commit since."""
     listing = list_log(store, 0)
     oldest, _ = available_in(store, listing)
     newest = Snapshot.load(store)
@@ -185,6 +188,7 @@ def _check_history(store: ObjectStore, feature: str, traces: Traces) -> None:
 
 
 def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
+    """Raise the error that asks the user to run the command again later. condition: its error class."""
     properties = snapshot.config.properties
     log, truncated = (properties.get(name, default) for name, default in (LOG_RETENTION, TRUNCATED_HISTORY))
     raise UnsupportedOperationError(
@@ -198,6 +202,7 @@ def _wait(snapshot: Snapshot, feature: str, condition: str) -> NoReturn:
 
 
 def _check_protected_gone(store: ObjectStore) -> None:
+    """Raise UnsupportedOperationError if the log still has a version before the one that checkpointProtection names."""
     snapshot = Snapshot.load(store)
     protected = snapshot.config.properties.integer(PROTECTED_BEFORE, 0)
     first = min(list_log(store, 0).commits)
@@ -216,8 +221,8 @@ def _check_protected_gone(store: ObjectStore) -> None:
 
 
 def _leave_protocol(store: ObjectStore, feature: str, traces: Traces, *, protects: bool, truncate_history: bool) -> int:
-    """The commit that drops the feature. It names its own version, so it must be the next; another writer may use the feature
-    again.
+    """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked: another
+    writer may have used the feature again. protects: add the feature checkpointProtection for all earlier versions.
     """
     for attempt in range(_LOST_ROUNDS):
         snapshot = Snapshot.load(store)

@@ -64,7 +64,8 @@ _VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
 
 
 def _publish(store: ObjectStore) -> bool:
-    """Publish all commits to the log directory: a client without the coordinator reads only that."""
+    """Publish all commits to the log directory: a client without the coordinator reads only that. Returns False, because this
+    changes no table."""
     coordinated = coordination_of(store)
     if coordinated is not None:
         coordinated.publish()
@@ -90,6 +91,7 @@ class Traces:
 
 
 def _unset(store: ObjectStore, *names: str) -> bool:
+    """Remove properties. Returns whether something changed."""
     snapshot = Snapshot.load(store)
     return unset_internal(store, names) != snapshot.version
 
@@ -122,6 +124,7 @@ def _keep_vector_files(store: ObjectStore) -> bool:
     lacking = files.filter(pc.invert(pc.is_in(files, tombstones["path"].combine_chunks())))
     if not len(lacking):
         return False
+    # The newest time, so that no vector file expires before a tombstone that refers to it.
     newest = pc.max(tombstones["deletion_timestamp"]).as_py()
     removes = tuple(RemoveFile(path, data_change=False, deletion_timestamp_ms=newest) for path in lacking.to_pylist())
     Transaction(snapshot).add(WrittenFiles(removes=removes)).commit("Deletion Vector Tombstones", {})
@@ -152,7 +155,7 @@ def _remove_widening(store: ObjectStore) -> bool:
 
 
 def _check_wide(snapshot: Snapshot) -> None:
-    """OPTIMIZE skips the files of bins that other writers change again and again."""
+    """Raise if files with narrower types remain: OPTIMIZE skips the files of bins that other writers change again and again."""
     narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
     if narrow_count:
         raise DeltaConcurrentModificationException(
@@ -170,7 +173,8 @@ def _no_widening(snapshot: Snapshot) -> bool:
 
 
 def _remove_mapping(store: ObjectStore) -> bool:
-    """Set the mapping to none, or remove the ids that are then still in the schema."""
+    """Turn column mapping off, which rewrites all files; if it is off already, remove the ids from the schema. Returns whether
+    something changed."""
     snapshot = Snapshot.load(store)
     if snapshot.config.column_mapping_mode != "none":
         unset_properties(store, [MODE_PROPERTY])
@@ -214,7 +218,7 @@ def _remove_timestamps(store: ObjectStore) -> bool:
 
 
 def _remove_tracking(store: ObjectStore) -> bool:
-    """Stop new ids, then remove the files' ids."""
+    """Stop new ids, then remove the files' ids. Returns whether something changed."""
     snapshot = Snapshot.load(store)
     changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
@@ -224,6 +228,7 @@ def _remove_tracking(store: ObjectStore) -> bool:
 
 
 def _no_tracking(snapshot: Snapshot) -> bool:
+    """Whether no file has row ids, and no writer gives ids to new files."""
     properties = snapshot.config.properties
     if properties.boolean(_TRACKING) or not properties.boolean(_SUSPENDED):
         return False
@@ -236,6 +241,7 @@ def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
 
 
 def _refuse_constraints(store: ObjectStore) -> bool:
+    """Raise if the table has CHECK constraints: the owner has to drop them. Otherwise there is nothing to remove."""
     names = constraint_names(Snapshot.load(store).config)
     if names:
         raise UnsupportedOperationError(
@@ -249,6 +255,7 @@ def _refuse_constraints(store: ObjectStore) -> bool:
 
 
 def _refuse_geospatial(store: ObjectStore) -> bool:
+    """Raise if the table has columns of shapes: the owner has to drop them. Otherwise there is nothing to remove."""
     schema = Snapshot.load(store).schema
     names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
     if names:
@@ -290,6 +297,8 @@ def _always(snapshot: Snapshot) -> bool:
 
 
 def _sets(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
+    """A test for Traces.in_commit: whether the metadata in the commit has the property with this value. value: in lower case."""
+
     def test(data: bytes, metadata: Metadata | None) -> bool:
         return metadata is not None and Properties(metadata.configuration).get(name, "").lower() == value
 

@@ -38,6 +38,7 @@ def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bo
     """Whether the fields of a file have the types of the table's fields. Fields that the table lacks do not matter. by_id:
     fields match by their ids.
     """
+    # A field without an id is matched by its name even with by_id.
     types_by_name: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
     by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
     for field in fields:

@@ -85,7 +85,7 @@ class _AllFiles(Compaction):
 
     @classmethod
     def towards(cls, snapshot: Snapshot, after: TableConfig) -> Self:
-        """table_after: the table for which the files are written."""
+        """The rewrite of all files of the snapshot. after: the table for which the new files are written."""
         state = write_state(after, snapshot.store, snapshot.version, new_rows=False)
         clustering_paths = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
         state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths))
@@ -107,6 +107,7 @@ class _AllFiles(Compaction):
 
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The clustering of the table by the columns' own names; empty if it is not clustered."""
     domain = snapshot.clustering_domain()
     return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 

@@ -73,5 +73,6 @@ def _furthest(snapshot: Snapshot, transaction: Transaction, identity: Identity) 
 
 
 def _last(values: Sequence[int | None], *, upwards: bool) -> int | None:
+    """The value furthest along the sequence; None if there is none."""
     present_values = [value for value in values if value is not None]
     return (max(present_values) if upwards else min(present_values)) if present_values else None

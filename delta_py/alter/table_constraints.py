@@ -28,6 +28,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import BOOLEAN, StructType
 
+# The name of delta-spark's own check of the lengths of CHAR and VARCHAR.
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 
@@ -70,6 +71,7 @@ def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_
     if not constraints:
         return snapshot.version
     rules, transaction = [RowRule("check", name, sql) for name, sql in constraints.items()], Transaction(snapshot)
+    # Each rule is checked against the table with the rules before it, so that two equal names are an error.
     for number, rule in enumerate(rules):
         metadata = replace(snapshot.metadata, configuration=_with_rules(snapshot, rules[:number]))
         check_new_constraint(TableConfig(snapshot.protocol, metadata), rule, time_zone)
@@ -155,6 +157,7 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
         RowCheck(rule, config.schema, Clock(0, time_zone))
         return  # this library can evaluate it
     except DeltaError as error:
+        # The cause says what is wrong with the SQL; the error around it speaks of writing rows.
         why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
         if _is_condition(rule, config.schema, time_zone):
@@ -200,6 +203,7 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
             constraint=rule.name,
             expression=rule.sql,
         ) from error
+    # For a rule without columns, some column is read to know the number of rows.
     columns = StructType(tuple(f for f in config.schema.fields if f.name in column_names) or config.schema.fields[:1])
     check = RowCheck(rule, columns, Clock(0, time_zone))
     scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))

@@ -88,6 +88,7 @@ def define_table(
     check_manifests(Properties(properties))
     add_what_iceberg_needs(properties)
     check_types(schema)
+    # Also the properties that IcebergCompat needs: the caller did not name them either.
     defaulted = properties.keys() - split_configuration(configuration or {})[0].keys()
     mode = column_mapping.mode(Properties(properties))
     lacks_columns = may_lack_columns and not schema.fields
@@ -97,6 +98,7 @@ def define_table(
         schema, last_id = column_mapping.assign(schema, lambda _: f"col-{uuid.uuid4()}", Properties(properties))
         properties[column_mapping.MAX_ID_PROPERTY] = str(last_id)
     properties = with_id_columns(properties)
+    # The versions are part of the protocol and not stored as properties.
     versions = tuple(int(properties.pop(key, lowest)) for key, lowest in ((READER_VERSION, 1), (WRITER_VERSION, 2)))
     metadata = Metadata(
         id=str(uuid.uuid4()),
@@ -120,6 +122,7 @@ def define_table(
 
 
 def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str], *, may_lack_columns: bool) -> None:
+    """Raise SchemaMismatchError for a table that would be both partitioned and clustered, or either of them without columns."""
     if partition_by and cluster_by:
         raise SchemaMismatchError(
             f"A table is either partitioned ({', '.join(partition_by)}) or clustered ({', '.join(cluster_by)}). Choose one.",
@@ -138,7 +141,8 @@ def _check_layout(schema: StructType, partition_by: Sequence[str], cluster_by: S
 
 
 def add_what_iceberg_needs(properties: dict[str, str]) -> None:
-    """Add column mapping, row tracking and the second version if the properties do not set them.
+    """Add the properties that IcebergCompat and IcebergWriterCompat need, where `properties` does not set them: column mapping,
+    row tracking, and for IcebergWriterCompatV1 also IcebergCompatV2.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
     if Properties(properties).boolean(column_mapping.NAMED_BY_ID):
@@ -185,6 +189,7 @@ def check_types(schema: StructType, table_schema: StructType | None = None) -> N
     table_schema: schema of the existing table, which may have such types from other writers.
     """
     present_types = () if table_schema is None else all_types(table_schema)
+    # Unknown types that the table has already: a change of other columns must not fail because of them.
     accepted = {type_name(kind) for kind in present_types if not is_known_type(kind)}
     kinds = ((f.name, kind) for f in with_texts(schema).fields for kind in all_types(f.data_type))
     unsupported = {name: type_name(kind) for name, kind in kinds if not is_known_type(kind)}
@@ -230,7 +235,11 @@ def create_parameters(definition: TableDefinition) -> Mapping[str, Any]:
 def check_schema(
     schema: StructType, partition_by: Sequence[str], mode: str, properties: Properties, present: StructType | None = None
 ) -> tuple[str, ...]:
-    """The partition columns in the schema's spelling, after all checks. present: the current schema of the table."""
+    """The partition columns in the schema's spelling, after all checks. mode: of column mapping. properties: of the table after
+    the change. present: the current schema of an existing table.
+
+    Raises SchemaMismatchError for names, identity columns or partition columns that a table cannot have.
+    """
     if not schema.fields:
         raise SchemaMismatchError("A table needs at least one column.", error_class="DELTA_EMPTY_DATA", sql_state="428GU")
     # With column mapping by name, names are not checked for characters that need it.
@@ -257,6 +266,8 @@ def _has_known_names(schema: StructType, present: StructType | None) -> bool:
 
 
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
+    """The partition columns in the schema's spelling. Raises SchemaMismatchError for a column that does not exist or occurs
+    twice, for a type without partition values, and if no other column remains."""
     fields = [find_path(schema, (name,))[0] for name in partition_by]
     names = tuple(f.name for f in fields)
     if len(set(names)) < len(names):

@@ -108,8 +108,8 @@ def _changed_clustering(snapshot: Snapshot, config: TableConfig, request: WriteR
 def changed_schema(
     config: TableConfig, schema: StructType, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
 ) -> Metadata:
-    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. properties: all
-    properties of the table after the change; None for the present ones.
+    """The metadata of a table that gets this schema, with ids and physical names for columns that have none yet. config: of the
+    table before the change. properties: all properties of the table after the change; None for the present ones.
 
     Raises SchemaMismatchError as check_schema, UnsupportedOperationError as check_types.
     """

@@ -5,7 +5,8 @@
     with_marks_of(present.schema, metadata)                      # RESTORE, CLONE
     properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
-They stay unchanged when a command gives the table the metadata of another table or version, and no other table takes them over.
+Such properties and features stay unchanged when a command gives the table the metadata of another table or version, and no other
+table takes them over.
 Protocol: Writer Requirements for In-Commit Timestamps; Catalog-managed Table Enablement.
 """
 

@@ -34,7 +34,8 @@ class Overwrites(Enum):
 
 
 def overwritten_by(config: TableConfig, request: WriteRequest) -> Overwrites:
-    """Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is overwritten."""
+    """The rows that the write replaces. Dynamic mode has no effect on a table without partitions, as in Spark: the whole table is
+    overwritten."""
     if request.save_mode != "Overwrite":
         return Overwrites.NOTHING
     if request.replace_where is not None:

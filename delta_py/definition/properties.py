@@ -29,6 +29,7 @@ READER_VERSION, WRITER_VERSION = "delta.minReaderVersion", "delta.minWriterVersi
 IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
 
 _FEATURE_PREFIX = "delta.feature."
+# Tables choose what follows these prefixes, so PROPERTIES cannot list the names.
 _OPEN_PREFIXES = (_FEATURE_PREFIX, "delta.constraints.", "delta.universalformat.config.")
 
 
@@ -69,7 +70,7 @@ def _boolean(value: str) -> str | None:
 
 
 def _whole_number(least: int | None = None) -> Check:
-    """A check that returns what is expected of a value; None if the value is fine."""
+    """A check for whole numbers. least: the smallest valid number, None for any. Numbers of 18 digits always fit into 64 bits."""
     def check(value: str) -> str | None:
         if not re.fullmatch(r"-?[0-9]{1,18}", value):
             return "a whole number"
@@ -99,6 +100,7 @@ def _page_version(value: str) -> str | None:
 
 
 def _codec(value: str) -> str | None:
+    """Valid if it returns: compression_codec raises UnsupportedOperationError for a codec that pydelta cannot write."""
     compression_codec(value)
     return None
 
@@ -220,6 +222,7 @@ def with_defaults(configuration: Mapping[str, str], defaults: Mapping[str, str])
         if name.lower() == IGNORE_DEFAULTS.lower():
             _check_value(IGNORE_DEFAULTS, value)
     ignored = Properties(configuration).boolean(IGNORE_DEFAULTS) or Properties(defaults).boolean(IGNORE_DEFAULTS)
+    # The beginnings of the names of defaults that concern the protocol, if these are ignored.
     of_protocol = (READER_VERSION.lower(), WRITER_VERSION.lower(), _FEATURE_PREFIX) if ignored else ()
     known_defaults = {name: value for name, value in defaults.items() if _stored_name(name) is not None}
     added = {
@@ -261,6 +264,11 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
 
 
 def requested_feature(property_name: str, value: str) -> str:
+    """The feature that a property such as `delta.feature.deletionVectors` requests, in the protocol's spelling.
+
+    Raises InvalidOptionError for an unknown feature (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG), or a value other than `supported` and
+    `enabled`.
+    """
     spelling = {feature.lower(): feature for feature in FEATURES}
     feature = spelling.get(property_name[len(_FEATURE_PREFIX) :].lower())
     if feature is None:
@@ -307,6 +315,7 @@ def _stored_name(requested_name: str) -> str | None:
 
 
 def _check_value(name: str, value: str) -> None:
+    """Raises as split_configuration. name: as stored."""
     if not isinstance(value, str):
         raise InvalidOptionError(
             f"Table property {name} is {value!r}; properties are text, such as 'true' or '10'.", property=name
@@ -322,6 +331,7 @@ def _check_value(name: str, value: str) -> None:
             sql_state="42939",
             property=name,
         )
+    # An empty value and `false` turn the property off, which needs no other product.
     if row.treatment is Treatment.ELSEWHERE and value.strip() and value.strip().lower() != "false":
         raise UnsupportedOperationError(
             f"Table property {name} cannot be set to {value!r} by pydelta: {row.why}. Nothing was changed.",

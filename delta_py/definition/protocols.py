@@ -15,14 +15,17 @@ from delta_py.protocol.features import FEATURES, READER_FEATURES_VERSION, WRITER
 from delta_py.types.schema import TIMESTAMP_NTZ, VARIANT, StructType
 from delta_py.types.type_walk import all_types
 
+# The features that writer version 2 stands for.
 _ALWAYS = {"appendOnly", "invariants"}
 _MAPPING_VERSIONS = (2, 5)
+# The protocols without lists of features: reader and writer version, the lowest first.
 _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), _MAPPING_VERSIONS, (2, 6))
 
 
 def lowest_protocol(schema: StructType, properties: Properties, features: Iterable[str], versions: tuple[int, int]) -> Protocol:
     """The lowest protocol that supports what schema and properties use, and what the caller requests by name or version.
 
+    features: requested names. versions: requested reader and writer version.
     Raises InvalidOptionError for versions that do not exist.
     """
     names = {*features_in_use(schema, properties), *features}
@@ -32,7 +35,8 @@ def lowest_protocol(schema: StructType, properties: Properties, features: Iterab
 
 
 def protocol_of_versions(reader: int, writer: int) -> Protocol:
-    """The protocol of two versions, with no more features than every writer knows. Versions with feature lists go together.
+    """The protocol of two versions. If its versions have lists of features, these contain only the features that writer version 2
+    and the reader version stand for. Reader version 3 also means writer version 7.
 
     Raises InvalidOptionError for versions that do not exist.
     """
@@ -100,12 +104,13 @@ def _legacy(names: Set[str], *, may_have_others: bool = False) -> Protocol | Non
 
 
 def _lacking(current: Protocol, features: Iterable[str]) -> set[str]:
-    """The features that the protocol lacks. If it has a writer list, a feature outside the list is lacking, even if the reader
-    version implies it.
+    """The features that the protocol lacks, of these and all that they need. If it has a writer list, a feature outside the list
+    is lacking, even if the reader version implies it.
     """
     supported = supported_features(current)
     if current.writer_features is not None:
         supported &= current.writer_features
+    # A preview of a feature counts as the feature.
     finals_of_previews = {FEATURES[name].stands_for for name in supported if name in FEATURES}
     return {name for name in _with_needs(set(features)) if name not in supported and name not in finals_of_previews}
 
@@ -126,6 +131,7 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
         used.add("v2Checkpoint")
     if any(name.lower().startswith("delta.constraints.") for name in properties):
         used.add("checkConstraints")
+    # Previews are left out: a property enables the feature under its final name.
     finished = (row for row in FEATURES.values() if row.stands_for is None and row.enabled_by is not None)
     return used | {row.name for row in finished if row.enabled_by is not None and properties.boolean(row.enabled_by)}
 

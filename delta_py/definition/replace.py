@@ -92,6 +92,7 @@ def has_table(store: ObjectStore) -> bool:
 
 
 def _create(store: ObjectStore, mode: str, definition: TableDefinition) -> int:
+    """Create the table at a location without one; returns the version. Raises as build_table."""
     if mode == "replace":
         raise table_not_found(store)
     check_definition(definition.config, store, read_version=-1)
@@ -177,6 +178,7 @@ def replace_table(snapshot: Snapshot, definition: TableDefinition, operation: st
 def _with_new_column_ids(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     """The definition's metadata. New columns never get an id that a former column had."""
     config = TableConfig(snapshot.protocol, metadata)
+    # A catalog that manages the table may demand properties that the new definition does not name.
     demanded = demanded_properties(snapshot.store, snapshot.config)
     mode, configuration = column_mapping.mode(config.properties), {**demanded, **metadata.configuration}
     last_id = snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0)
@@ -242,6 +244,7 @@ def check_alike(snapshot: Snapshot, definition: TableDefinition) -> None:
         )
 
 
+# Beginnings of the names, in lower case, of properties whose values the definition of a table invents.
 _ASSIGNED = ("delta.columnmapping.maxcolumnid", "delta.rowtracking.")
 
 

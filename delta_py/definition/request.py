@@ -66,7 +66,7 @@ class WriteRequest:
     truncate_nanoseconds: cut times down to the microsecond, toward the past; without it a time that has nanoseconds is refused.
     tasks: the maximum number of writing tasks, if known. rule_nonce: identifies the data's hidden columns that hold results of
     the table's rules (row_rules/hidden_rule_columns.py). auto_compact: how the commit handles small files. recorded: more
-    parameters of the operation, for the history alone.
+    parameters of the operation, for the history alone. user_metadata: a text for the history.
     """
 
     mode: str = "error"
@@ -167,6 +167,7 @@ class WriteRequest:
         return self.partition_overwrite_mode.lower() == "dynamic"
 
     def _check_one_kind_of_overwrite(self) -> None:
+        """Raise InvalidOptionError if more than one option says what an overwrite replaces."""
         kinds = {
             "replaceWhere": self.replace_where is not None,
             "overwriteSchema": self.overwrite_schema,
@@ -184,6 +185,7 @@ class WriteRequest:
             )
 
     def _check_transaction(self) -> None:
+        """Raise InvalidOptionError unless txn_app_id and txn_version are both valid, or both None."""
         version = self.txn_version
         if (self.txn_app_id is None) != (version is None):
             present_option, missing_option = ("txnAppId", "txnVersion") if version is None else ("txnVersion", "txnAppId")

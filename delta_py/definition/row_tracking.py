@@ -31,6 +31,7 @@ from delta_py.write.rewrite import added
 FileKey: TypeAlias = tuple[str, str | None]
 """AddFile.key."""
 Numbered = TypeVar("Numbered", AddFile, ScanFile)
+# Files that a commit adds again; and how often a commit is tried while other writers are faster.
 _FILES_A_COMMIT = 10_000
 _LOST_ROUNDS = 20
 
@@ -68,6 +69,7 @@ def _in_rounds(store: ObjectStore, *, gives: bool) -> bool:
         adds = _some_files(snapshot, with_ids=not gives)
         if not adds:
             return batch > 0
+        # Ids can be given only if row tracking is not suspended, and removed only if it is.
         if snapshot.config.properties.boolean(ROW_TRACKING_SUSPENDED) is gives:
             raise suspended_row_tracking(store.root)
         if not gives:
@@ -102,6 +104,7 @@ def renumbered(
 
 
 def _is_renumbered(file: AddFile | ScanFile, present: ScanFile, highest_row_id: int, must_have: bool) -> bool:
+    """As renumbered, for one file. file: in that state. must_have: whether files of that state must have ids."""
     if file.base_row_id is not None:
         return _ids(file) != _ids(present)
     return must_have if present.base_row_id is None else present.base_row_id <= highest_row_id
@@ -119,6 +122,7 @@ def _some_files(snapshot: Snapshot, *, with_ids: bool) -> tuple[AddFile, ...]:
 
 
 def _check_counted(snapshot: Snapshot) -> None:
+    """Raise UnsupportedOperationError if a file that needs ids has no row count: a file takes as many ids as it has rows."""
     scan = plan_scan(snapshot, None, None, ScanOptions(keep_all=True))
     uncounted = sum(num_records(added(file)) is None for file in scan.scan_files() if file.base_row_id is None)
     if uncounted:

@@ -110,7 +110,9 @@ def assigned_constants(scope: Scope, target: Side, new_values: Mapping[str, Any]
 
 
 def _from_python(value: Any, data_type: DataType, name: str, time_zone: str) -> pa.Scalar:
+    """A Python value in the Arrow type of the column or field `name`. time_zone: of the session, for times without a zone."""
     try:
+        # A simple value gets the Arrow type of its Python type, and store assignment then converts it to the column's type.
         array = pa.array([value]) if is_atomic(data_type) else pa.array([value], to_arrow_type(data_type))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise SchemaMismatchError(
@@ -145,6 +147,7 @@ class AssignedPaths:
         has a value.
         """
         folded = tuple(name.lower() for name in path)
+        # The paths of the structs around it.
         starts = [folded[:length] for length in range(1, len(folded))]
         if folded in self._parents or not self._paths.keys().isdisjoint([*starts, folded]):
             # The path that is the same, that begins with this one, or that this one begins with.
@@ -167,6 +170,7 @@ def assigned_twice(action: str, other: Path, path: Path) -> UnsupportedOperation
 
 
 def _path(target: Side, name: str, action: str) -> Path:
+    """The path of an assigned column or field, in the table's spelling. Raises as `assigned`."""
     name_path = split_name(name)
     fields = find_path(target.schema, target.without_alias(name_path) or name_path)
     path = tuple(f.name for f in fields)
@@ -212,6 +216,7 @@ def _default(column: StructField, scope: Scope) -> Constant:
 
 
 def _computed(scope: Scope, sql: str, column_type: DataType, name: str) -> Computed:
+    """The value of a column or field from SQL. column_type, name: of the column or field."""
     expression = scope.expression(sql)
     expression_type = type_of(expression, scope.rows)
     if is_atomic(expression_type) and is_atomic(column_type) and not may_assign(expression_type, column_type):

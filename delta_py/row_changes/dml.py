@@ -49,6 +49,7 @@ from delta_py.write.rewrite import RemovedRows, Repeats, Rewrite, TouchedFile, r
 from delta_py.write.row_ids import RowIdColumns
 from delta_py.write.task_changes import ChangeState, TaskChanges, TouchedRows
 
+# About the most work of one task of the second job: bytes of files that it reads, or rows whose positions it writes.
 _TASK_BYTES = 128 * 1024 * 1024
 _TASK_ROWS = 64 * 1024 * 1024
 _NO_CHANGES = DefinitionChanges()
@@ -94,6 +95,7 @@ class ChosenFiles:
 class Dml:
     """One operation on the newest version of a table. only_inserts: no row is removed, so the change feed reads the added rows.
     recorded: the name of the operation in the history. files_scanned, files_skipped: numbers of files, by candidates.
+    repeats: what it means if the same row is passed more than once.
     """
 
     def __init__(
@@ -149,7 +151,8 @@ class Dml:
     def candidates(self, predicate: Expression | None) -> Candidates:
         """The files that may hold rows for which the predicate is true; None: all. They and the rows are recorded as read.
 
-        predicate: at least as wide as the rows that the operation changes, by the columns of the version that was read.
+        predicate: true for all rows that the operation changes, and perhaps for others; over the columns of the version that was
+        read.
         """
         scan = self.transaction.scan(predicate, options=self._scan_options)
         self.files_scanned, self.files_skipped = scan.report.files_kept, scan.report.files_total - scan.report.files_kept
@@ -190,12 +193,14 @@ class Dml:
         """For each file, whether the predicate is true for all of its rows, by partition values and statistics."""
         partitions = frozenset((name,) for name in self.snapshot.config.partition_columns)
         remaining_parts = () if predicate is None else conjuncts(predicate)
+        # The candidates already satisfy the parts about partition columns alone, for all of their rows.
         remaining_parts = tuple(part for part in remaining_parts if not is_exact_on_partitions(part, partitions))
         if not remaining_parts:
             return pa.array(np.ones(files.num_rows, bool))
         # If a commit has change data files, they must hold all of its changes, also those of whole files.
         if self.rewrite.change_data or any(_has_null(part) for part in remaining_parts):
             return pa.array(np.zeros(files.num_rows, bool))
+        # The pruner selects the files that may have a row for which the predicate is not true. The other files are whole.
         pruner = FilePruner.of(self.snapshot.config, _not_true(remaining_parts), self.state.time_zone)
         parts = []
         for batch in files.to_batches(max_chunksize=65_536):
@@ -258,10 +263,12 @@ class Dml:
         return [_touched(file, by_file[number]) for number, file in zip(numbers, self._candidates.of(numbers), strict=True)]
 
     def groups(self, files: Sequence[TouchedFile], parallelism: int) -> list[list[TouchedFile]]:
-        """Group the files for the tasks of the second job, with about equal work in each group."""
+        """Group the files for the tasks of the second job, with about equal work in each group. parallelism: the number of
+        groups, unless there are fewer files, or so much work that more groups are needed."""
         reads_files = self.writes_change_data or not self.config.enabled("deletionVectors")
         works = [file.file.size_bytes if reads_files else file.deleted_count + file.updated_count for file in files]
         limit = _TASK_BYTES if reads_files else _TASK_ROWS
+        # -(-a // b) rounds a / b up.
         count = min(len(files), max(parallelism, -(-sum(works) // limit)))
         # The largest file that is left goes to the group with the least work.
         loads = [(0, number) for number in range(count)]
@@ -319,12 +326,15 @@ class Dml:
         return version, all_metrics
 
     def _changes_table(self) -> bool:
+        """Whether the operation changes the table's definition."""
         return (self.config.metadata, self.config.protocol) != (self.snapshot.metadata, self.snapshot.protocol)
 
     def _check_rows(self, changes: Sequence[TaskChanges], removals: RemovedRows) -> None:
+        """Raise RowCountMismatchError unless the second job removed as many rows as the first job reported."""
         touched = [rows for part in changes for rows in part.touched]
         updated = sum(rows.updated_count for rows in touched)
         deleted = sum(rows.deleted_count for rows in touched)
+        # The tasks count a row each time that it is passed, and the removal counts it once.
         repeated = self.repeats is Repeats.IGNORED and removals.deleted <= deleted
         if removals.updated != updated or (removals.deleted != deleted and not repeated):
             raise RowCountMismatchError(
@@ -374,16 +384,19 @@ class Dml:
         delete_files(self._store, [path for part in changes for path in part.scratch])
 
 
+# Makes an operation's own metrics from all metrics, and from the row count of each clause, by its number.
 MetricNames: TypeAlias = Callable[[Mapping[str, int], Mapping[int, int]], dict[str, int]]
 
 
 def _by_clause(changes: Sequence[TaskChanges]) -> dict[int, int]:
+    """How many rows each clause of a MERGE made, by the clause's number."""
     row_counts: Counter[int] = Counter()
     for part in changes:
         row_counts.update(dict(part.by_clause))
     return row_counts
 
 
+# The driver itself writes the vectors of at most this many files, if the positions have at most this many bytes.
 _LIGHT_FILES, _LIGHT_BYTES = 200, 4 * 1024 * 1024
 
 

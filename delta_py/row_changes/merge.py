@@ -60,8 +60,10 @@ from delta_py.write.rewrite import Repeats, multiple_matches
 from delta_py.write.task_changes import CHANGE, CLAUSE, DELETED, FILE, INSERTED, NEW, ROW, ROW_ID, UPDATED
 
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+# Rows of the source that are inserted at a time.
 _SLICE_ROWS = 1 << 16
 _UNCHANGED, _CHANGED, _REMOVED = 0, 1, 2  # a delete without a condition removes a row, and may do so several times
+# The size of batches to which the table's rows, and the changed rows, are joined.
 _GATHERED_BYTES = 32 * 1024 * 1024
 
 
@@ -182,7 +184,8 @@ def _named(
 
 @dataclass(frozen=True, slots=True)
 class _SourceRows:
-    """The source in memory. schema: its columns as Delta types; rows: their values in these types, named with their prefix."""
+    """The source in memory. schema: its columns as Delta types; rows: their values in these types, named with their prefix.
+    elapsed_ms: how long reading and converting the source took."""
 
     schema: StructType
     rows: pa.RecordBatch
@@ -215,7 +218,8 @@ class _SourceRows:
 
 
 class _Merge:
-    """clauses: numbered in their order. matched: for each row of the source, whether it has matched a row of the table."""
+    """One execution. clauses: numbered in their order. _matched: for each row of the source, whether it has matched a row of the
+    table; the threads only set it to true."""
 
     def __init__(
         self,
@@ -230,6 +234,7 @@ class _Merge:
         self._matched = np.zeros(source.num_rows, bool)
 
     def run(self, parameters: Mapping[str, Any], named: Any) -> dict[str, int]:
+        """Change the table and return the metrics. parameters: for the history. named: as in Dml.commit."""
         dml, inserts = self._dml, self._of_kind("not matched")
         dml.only_inserts = only_inserts(self._clauses)
         if changes_every_match(self._clauses) or not inserts:
@@ -250,10 +255,12 @@ class _Merge:
 
     @cached_property
     def _target_columns(self) -> frozenset[str]:
+        """The table's and the source's columns that conditions and clauses need, with their prefixes."""
         return self._condition.columns.union(*(clause.columns for clause in self._clauses))
 
     @cached_property
     def _paired_columns(self) -> list[str]:
+        """The columns of both sides that the clauses for matched rows need, with their prefixes."""
         return sorted(frozenset().union(*(clause.columns for _, clause in self._of_kind("matched"))))
 
     @cached_property
@@ -263,7 +270,9 @@ class _Merge:
     # ------------------------------------------------------------ which files
 
     def _candidates(self) -> Candidates | None:
-        """Return None when no row of the table can matter."""
+        """The files that may hold rows which match the source or which a clause for rows without a match changes. None when no
+        row of the table can matter."""
+        # A condition on the table's rows that all matching rows satisfy.
         restriction = self._condition.restriction(self._source)
         unmatched_conditions = [clause.condition for _, clause in self._of_kind("not matched by source")]
         if restriction is not None and unmatched_conditions:
@@ -285,6 +294,7 @@ class _Merge:
         return _regrouped(part for batch in gathered(batches, _GATHERED_BYTES) for part in self._changed_in(batch))
 
     def _changed_in(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The changes of the rows in one batch of the table: of matched rows, then of rows without a match."""
         names = [name if name == ROW_ADDRESS else TARGET + name for name in batch.schema.names]
         rows = batch.rename_columns(names)
         if self._allows_idle_matches:
@@ -299,6 +309,7 @@ class _Merge:
             yield from self._applied("not matched by source", rows.filter(pa.array(is_unmatched)))
 
     def _pairs(self, rows: pa.RecordBatch, target: Ndarray, source: Ndarray) -> pa.RecordBatch:
+        """The matches as rows with the columns that clauses need, and the row's address. target, source: their row numbers."""
         pairs = paired_rows(rows, target, self._source, source, [*self._paired_columns])
         return pairs.append_column(ROW_ADDRESS, rows.column(ROW_ADDRESS).take(pa.array(target)))
 
@@ -313,6 +324,7 @@ class _Merge:
             if not self._of_kind("matched"):
                 continue
             for number, clause, pairs in self._by_clause("matched", self._pairs(rows, target, source)):
+                # The column "" has the row numbers in the batch (paired_rows).
                 first = _first_changes(changes, pairs.column("").to_numpy(), clause)
                 if len(first):
                     yield self._change(number, clause, pairs.take(pa.array(first)))
@@ -324,6 +336,7 @@ class _Merge:
         for target, source in self._index.matches(rows):
             self._matched[source] = True
             is_new = first_source[target] < 0
+            # Whether a row has matched in an earlier slice, or several times in this one: `target` is in ascending order.
             repeated = not is_new.all() or (np.diff(target) == 0).any()
             if repeated and not (only_inserts(self._clauses) or deletes_all_matches(self._clauses)):
                 raise multiple_matches("a row of the target matches more than one row of the source")
@@ -340,6 +353,7 @@ class _Merge:
         )
 
     def _applied(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """What the clauses of a kind do to the rows."""
         return (self._change(*applied) for applied in self._by_clause(kind, rows))
 
     def _by_clause(self, kind: Kind, rows: pa.RecordBatch) -> Iterator[tuple[int, ResolvedClause, pa.RecordBatch]]:

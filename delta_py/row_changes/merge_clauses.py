@@ -107,6 +107,7 @@ def effective_clauses(clauses: Sequence[C]) -> tuple[C, ...]:
     Raises as check_order. This includes an update of nothing before other clauses of its kind; delta-spark continues with these.
     """
     effective: list[C] = []
+    # From the last clause on, so that `effective` has the clauses that come later.
     for clause in reversed(clauses):
         idle = clause.action == "update" and clause.assignments == {} and clause.condition is None
         if not idle or any(other.kind == clause.kind for other in effective):
@@ -134,6 +135,7 @@ def deletes_all_matches(clauses: Sequence[AnyClause]) -> bool:
 
 
 def changes_every_match(clauses: Sequence[AnyClause]) -> bool:
+    """Whether a clause applies to every matched row: the last one of its kind has no condition."""
     matched = of_kind(clauses, "matched")
     return bool(matched) and matched[-1][1].condition is None
 
@@ -194,6 +196,7 @@ def resolved_clauses(clauses: Sequence[SqlClause], target: Side, source: Side, c
 
 
 def _new_rows(clause: SqlClause, scope: Scope, target: Side, source: Side) -> NewRows | None:
+    """The rows that the clause makes; None for a delete."""
     if clause.action == "delete":
         return None
     assignments = _by_name(clause, target, source) if clause.assignments is None else clause.assignments
@@ -225,6 +228,7 @@ def _by_name(clause: SqlClause, target: Side, source: Side) -> dict[str, str]:
 
 
 def _check_known(excluded_columns: Collection[str], target: Side, source: Side, clause: SqlClause) -> None:
+    """Raise SchemaMismatchError for a name in except_cols that neither the table nor the source has."""
     schemas = (target.schema, source.schema)
     unknown: list[Any] = sorted(name for name in excluded_columns if all(schema.find(name) is None for schema in schemas))
     if unknown:

@@ -43,8 +43,11 @@ from delta_py.parquet.values.buffers import Ndarray
 from delta_py.row_changes.sql_scope import SOURCE, TARGET
 from delta_py.types.schema import DataType, DecimalType, PrimitiveType, StructType
 
+# The most pairs of rows on which the rest of the condition is evaluated at a time.
 _PAIRS = 1 << 18
+# Up to this many key values, the restriction names each of them; otherwise it names the least and the greatest.
 _FEW_KEYS = 1000
+# The operator after the sides of a comparison have been exchanged.
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz"})
 _FLOATS = frozenset({"float", "double"})
@@ -72,8 +75,7 @@ class Sided:
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
     """The condition, whose parts all have to be true. keys: equalities that pair rows; comparisons: all parts that compare the
-    sides;
-    of_target, of_source: parts about one side; other_parts: parts that are evaluated on pairs.
+    sides, also the keys; of_target, of_source: parts about one side; other_parts: parts that are evaluated on pairs.
     """
 
     keys: tuple[Sided, ...]
@@ -151,8 +153,8 @@ def _true(parts: Sequence[Expression], rows: pa.RecordBatch) -> Ndarray:
 
 
 def _bounds(sided: Sided, source: pa.RecordBatch) -> list[Expression]:
-    """Conditions that each row of the table fulfils if it matches a row of the source, by the least and greatest source
-    values.
+    """Conditions that each row of the table fulfils if it matches a row of the source, by the source's values. Empty if the
+    type or the values allow none.
     """
     kind = sided.data_type
     if not (isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _NUMBERS | _FLOATS | {"string"})):
@@ -201,6 +203,7 @@ class _Numbers:
         self._nulls_match = nulls_match
         known_values = values.drop_null()
         self._known: Any = np.unique(self._bits(known_values)) if self._is_plain else known_values.unique()
+        # One more than the distinct values: the last number is that of null.
         self.count = len(self._known) + 1
 
     def of(self, values: pa.Array) -> Ndarray:
@@ -228,6 +231,7 @@ class _Numbers:
 
 
 def _rows_at(rows: pa.RecordBatch, numbers: Ndarray) -> pa.RecordBatch:
+    """The rows with these numbers, which are distinct and ascending: if there are as many as rows, these are all rows."""
     return rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers))
 
 
@@ -240,7 +244,11 @@ def _place(ordered: Ndarray, values: Ndarray) -> Ndarray:
 
 
 class _RowNumbers:
-    """One number per row for all of its keys. Without keys all rows have the number 0."""
+    """One number per row for all of its keys; -1 for a row that cannot match. Without keys all rows have the number 0.
+
+    The numbers of the keys are combined one key after another. After each key, the combined numbers of the source are replaced
+    by their positions in `distinct`, so that they stay below the number of rows.
+    """
 
     def __init__(self, keys: Sequence[Sided], source: pa.RecordBatch) -> None:
         self._keys = keys
@@ -264,6 +272,7 @@ class _RowNumbers:
 
 
 def _combined_numbers(first: Ndarray, second: Ndarray, count: int) -> Ndarray:
+    """One number for each pair of numbers; -1 if one of them is -1. count: more than the largest number in `second`."""
     return np.where((first < 0) | (second < 0), -1, first * count + second)
 
 
@@ -279,7 +288,9 @@ class SourceIndex:
         allowed_rows = np.flatnonzero(_true(condition.of_source, source))
         self._rows = _RowNumbers(condition.keys, _rows_at(source, allowed_rows))
         numbers = self._rows.of_source
+        # The source rows in the order of their numbers, without those that have none (-1).
         self._order = allowed_rows[np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]]
+        # For each number: how many source rows have it, and where they begin in _order.
         self._counts = np.bincount(numbers[numbers >= 0], minlength=1)
         self._starts = np.cumsum(self._counts) - self._counts
         column_names = {path[0] for part in condition.other_parts for path in columns_of(part)}
@@ -290,6 +301,7 @@ class SourceIndex:
         candidate_rows = np.flatnonzero(_true(self._condition.of_target, rows))
         numbers = self._rows.of_target(_rows_at(rows, candidate_rows))
         candidate_rows, numbers = candidate_rows[numbers >= 0], numbers[numbers >= 0]
+        # The pairs are numbered through all rows: those of row i are ends[i] - counts[i] up to ends[i], exclusive.
         counts = self._counts[numbers]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0

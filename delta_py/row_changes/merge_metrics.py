@@ -16,7 +16,8 @@ def merge_metrics(
     done: Mapping[str, int],
     by_clause: Mapping[int, int],
 ) -> dict[str, int]:
-    """done: as Dml.commit counts. by_clause: row count of each clause. materialized_ms: the time to read the source."""
+    """done: the metrics that Dml.commit counts. by_clause: row count of each clause, by its number in `clauses`. materialized_ms:
+    the time to read the source."""
     inserted = sum(by_clause.get(number, 0) for number, (kind, _) in enumerate(clauses) if kind == "not matched")
     unmatched_counts = {"delete": 0, "update": 0}
     for number, (kind, action) in enumerate(clauses):

@@ -29,6 +29,7 @@ from delta_py.write.rewrite import RemovedRows, remove_rows
 from delta_py.write.task_changes import CHANGE, FILE, ROW, ROW_ID, TaskChanges, write_changes
 
 _THREADS, _NAME = min(4, os.cpu_count() or 1), "delta_py-rows"
+# Another thread is used for each _SHARE_BYTES of files. To open a file counts like reading _OPEN_COST_BYTES.
 _SHARE_BYTES = 32 * 1024 * 1024
 _OPEN_COST_BYTES = 1024 * 1024
 
@@ -89,8 +90,9 @@ def _changed_rows(
     state = dml.change_state()
     changes: list[TaskChanges] = []
     if scan is not None:
-        # Each share writes its own files, so small tables are not split.
+        # Each share writes its own files, so small tables are not split. A DELETE writes no rows in this job.
         count = _THREADS if dml.operation == "DELETE" else min(_THREADS, 1 + scan.report.bytes_kept // _SHARE_BYTES)
+        # 2**62: no limit for the size of a share.
         shares = scan.pack(max_group_bytes=2**62, open_cost_bytes=_OPEN_COST_BYTES, target_groups=count)
 
         def change(task: int) -> TaskChanges:
@@ -103,6 +105,7 @@ def _changed_rows(
 
 
 def _removals(dml: Dml, changes: Sequence[TaskChanges]) -> RemovedRows:
+    """Remove the old rows from their files, in threads."""
     files, rewrite = dml.touched_files(changes), dml.rewrite
     threads = _THREADS
     if not rewrite.use_deletion_vectors:  # each thread writes its own files

@@ -169,6 +169,7 @@ def plan_on_snapshot(
     write_delta, before any file is written.
     """
     mode = request.save_mode
+    # The data may have been read from another table, whose rules do not apply here.
     data_schema = map_fields(data_schema, without_foreign_metadata)
     visible = _visible(data_schema, HiddenColumns(request.rule_nonce, data_schema.names))
     if snapshot is None:
@@ -197,6 +198,7 @@ def _visible(data_schema: StructType, hidden: HiddenColumns) -> StructType:
 
 
 def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
+    """Whether the table has already recorded the request's transaction of an application, or a later one."""
     if request.txn_app_id is None or request.txn_version is None:
         return False
     transaction = snapshot.set_transactions().get(request.txn_app_id)
@@ -204,6 +206,7 @@ def _is_recorded(snapshot: Snapshot, request: WriteRequest) -> bool:
 
 
 def _plan_create(store: ObjectStore, data_schema: StructType, request: WriteRequest) -> CreatePlan:
+    """The plan of a write that creates the table."""
     definition = _definition(request.columns or data_schema, request)
     state = write_state(definition.config, store, read_version=-1)
     return CreatePlan(request, _resolved(state, request, definition.domains), definition)
@@ -263,6 +266,7 @@ def plan_change(snapshot: Snapshot, data_schema: StructType, request: WriteReque
     _check_clustering(snapshot, config, clustering, request.cluster_by)
     _check_same_metadata(snapshot.config, request)
     check_same_shapes(data_schema, state.schema)
+    # Raises for data that does not fit, before any task starts.
     Conformer(state, to_arrow_schema(data_schema))
     overwrites = overwritten_by(config, request)
     insert_changes = overwrites is Overwrites.MATCHING_ROWS and needs_change_files(config, request)
@@ -300,6 +304,7 @@ def _check_partition_columns(config: TableConfig, data_schema: StructType) -> No
 
 
 def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -> None:
+    """Raise SchemaMismatchError unless partition_by is None, or names the table's partition columns in their order."""
     if partition_by is None or [n.lower() for n in partition_by] == [n.lower() for n in state.partition_columns]:
         return
     raise SchemaMismatchError(
@@ -315,7 +320,8 @@ def _check_partitioning(state: WriteState, partition_by: Sequence[str] | None) -
 def _check_clustering(
     snapshot: Snapshot, config: TableConfig, domain: DomainMetadata | None, cluster_by: Sequence[str] | None
 ) -> None:
-    """domain: of the table after the write."""
+    """Raise SchemaMismatchError unless cluster_by is None, or names the clustering columns in their order. config, domain: of the
+    table after the write."""
     if cluster_by is None:
         return
     paths = logical_clustering_paths(config.schema, domain)

@@ -119,6 +119,7 @@ class Conformer:
         self._identity_positions = tuple(
             number for number, column in enumerate(self._columns) if _gets_numbers(column, keeps=state.keeps_identities)
         )
+        # A rule without a hidden column (None) is evaluated here.
         hidden_checks = {rule: hidden.find(rule, schema, state.partition_columns) for rule in _row_rules(state, self._columns)}
         self._hidden_checks = tuple(check for check in hidden_checks.values() if check is not None)
         self._checks = tuple(RowCheck(rule, schema, clock) for rule, check in hidden_checks.items() if check is None)
@@ -136,6 +137,7 @@ class Conformer:
         DELTA_REPLACE_WHERE_MISMATCH); ExpressionError for a row for which an expression cannot be evaluated.
         """
         arrays = [column.values(batch) for column in self._columns]
+        # Numbers come first: generation expressions may name identity columns.
         for number in self._identity_positions if new_rows else ():
             arrays[number] = self._with_numbers(arrays[number], self._columns[number].field.name)
         if self._generated:
@@ -164,7 +166,7 @@ class Conformer:
 
 
 def _gets_numbers(column: _Column, *, keeps: bool) -> bool:
-    """Whether nulls in the column stand for numbers that the write assigns.
+    """Whether nulls in the column stand for numbers that the write assigns. keeps: the WriteState's keeps_identities.
 
     Raises InvariantViolationError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) if the data contains its own numbers for
     a column that does not allow it. Protocol: Identity Columns.
@@ -199,6 +201,7 @@ def _column(f: StructField, place: int | None, data_schema: pa.Schema, clock: Cl
 
 
 def _as_read_again(column: _Column, state: WriteState) -> _Column:
+    """The column with the values that readers will see: in a text column that is a partition column, an empty text is null."""
     is_text = column.field.data_type in (STRING, BINARY)
     return replace(column, empty_is_null=is_text and column.field.name in state.partition_columns)
 

@@ -40,4 +40,5 @@ def _columns_named(sql: str, schema: StructType) -> Iterable[Path]:
 
 
 def _meet(path: Path, other_path: Path) -> bool:
+    """Whether the paths are equal, or one of them begins with the other, ignoring case."""
     return all(a.lower() == b.lower() for a, b in zip(path, other_path, strict=False))

@@ -58,6 +58,7 @@ def merged_schema(table: TableConfig, data: StructType, *, widen: bool, casts: b
     Protocol: Type Change Metadata; Writer Requirements for Type Widening.
     """
     check_new_schema(data, "name", table.schema)
+    # With `casts`, a column that is narrower than the data keeps its type, and the data is cast to it.
     alike = not casts and _RECORDING.isdisjoint(table.features)
     merge = SchemaMerge(widen and _may_widen(table), _follows_iceberg(table), casts=casts, stores_alike=alike)
     merged = merge.struct(table.schema, data, ())
@@ -88,8 +89,8 @@ def check_same_types(table: StructType, data: StructType, path: Path = ()) -> No
 
 
 def _check_same_type(table: DataType, data: DataType, path: Path) -> None:
-    """Raise unless the data has the type of the table, or void, or an integer type that files store in the same way and that
-    the table's is wider than."""
+    """Raise unless the data has the type of the table, or void, or an integer type that is narrower than the table's and that
+    files store in the same way."""
     match table, data:
         case StructType(), StructType():
             check_same_types(table, data, path)
@@ -160,6 +161,7 @@ def _with_known_ids(fresh: StructType, table_schema: StructType) -> StructType:
 
 
 def _inner_ids(fresh: DataType, table_type: DataType) -> DataType:
+    """As _with_known_ids, for the structs inside a type."""
     match fresh, table_type:
         case StructType(), StructType():
             return _with_known_ids(fresh, table_type)
@@ -187,9 +189,14 @@ def _bare(data_type: DataType) -> DataType:
 
 @dataclasses.dataclass(slots=True)
 class SchemaMerge:
-    """One pass over a table's schema and the data's. retyped: leaves, or parts of them, whose type in the data differs from the
-    table's from now on: path, the narrower type, the wider. stores_alike: for types that files store in the same way, the wider
-    one is used; False if the table has the type widening feature, because then each change must be recorded."""
+    """One pass over a table's schema and the data's.
+
+    widens: a column takes a wider type of the data, and its metadata records the change. like_iceberg: it takes only a type to
+    which Iceberg can widen too. casts: as in merged_schema.
+    stores_alike: for types that files store in the same way, the wider one is used; False if the table has the type widening
+    feature, because then each change must be recorded.
+    retyped: columns, or parts of them, that get another type: path, the table's type so far, the new type.
+    """
 
     widens: bool
     like_iceberg: bool
@@ -208,8 +215,10 @@ class SchemaMerge:
         if data is None:
             return table
         previous_count = len(self.retyped)
+        # The copy appends to the same list `retyped`.
         merge = dataclasses.replace(self, widens=False, stores_alike=False) if keeps_type(table) else self
         data_type = merge._type(table.data_type, data.data_type, path)
+        # Only type widening records changes. A void column has no values in files, so its new type is not a change for readers.
         changes = [
             type_change(old, new, where[len(path) :])
             for where, old, new in self.retyped[previous_count:]
@@ -249,7 +258,8 @@ def _is_cast(data: DataType, table: DataType) -> bool:
 
 
 def _may_widen(table: TableConfig) -> bool:
-    """Tables with only the feature's preview must record the version of each change: their types are not changed."""
+    """Whether a write may widen the types of the table's columns. A table that has only the preview of the feature must record
+    the version of each change; its types are not changed."""
     return _WIDENING_FEATURE in table.features and table.properties.boolean("delta.enableTypeWidening")
 
 
@@ -259,7 +269,7 @@ def _follows_iceberg(table: TableConfig) -> bool:
 
 def _is_nearest(data_type: DataType, inside: Path) -> bool:
     """Whether there is no struct between the field and the changed part of its type: then the change is recorded at this
-    field."""
+    field. data_type: of the field. inside: the path from the field to the part."""
     for step in inside:
         if isinstance(data_type, StructType):
             return False
@@ -288,7 +298,8 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaMismatch
 
 
 def _check_rules_allow(table: TableConfig, retyped: list[tuple[Path, DataType, DataType]]) -> None:
-    """A rule was written for the old type: with a new type it may mean something else for existing rows."""
+    """Raise SchemaMismatchError if a rule names a column that gets a new type. The rule was written for the old type, and may
+    mean something else for existing rows with the new one. retyped: as in SchemaMerge."""
     for path, old, new in retyped:
         for rule in rules_naming(table, path):
             kind = "GENERATED_COLUMNS" if rule.kind == "generated" else "CONSTRAINT"

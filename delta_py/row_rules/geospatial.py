@@ -149,6 +149,7 @@ def shape_converter(source: pa.DataType, kind: GeospatialType, name: str) -> Con
         return lambda array: _checked(array.cast(pa.binary()), kind, name)
     if not types.is_struct(source) or {f.name for f in source} != {"srid", "wkb"}:
         return None
+    # Spark marks the field `wkb` of its struct with the kind: geometry or geography.
     if (source.field("wkb").metadata or {}).get(kind.kind.encode()) != b"true":
         return None
 
@@ -180,10 +181,12 @@ def _checked(wkb: pa.Array, kind: GeospatialType, name: str) -> pa.Array:
     valid_values = wkb.drop_null()
     if not len(valid_values):
         return wkb
+    # Where each value begins in the buffer of bytes, and where the last one ends.
     starts = np.frombuffer(valid_values.buffers()[1], np.int32)[valid_values.offset : valid_values.offset + len(valid_values) + 1]
     if (np.diff(starts) < _SHORTEST_BYTES).any():
         raise _does_not_fit(name, kind, "A value is too short for WKB.")
     data = np.frombuffer(valid_values.buffers()[2], np.uint8)
+    # The first five bytes of each value: the byte order (1 is little-endian) and the shape's number.
     head = data[starts[:-1, None] + np.arange(5)]
     order, number = head[:, 0], np.ascontiguousarray(head[:, 1:])
     shape = np.where(order == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])

@@ -56,7 +56,8 @@ _DIGEST_CHARACTERS = 32
 @dataclass(frozen=True, slots=True)
 class RuleColumn:
     """One rule as Spark may compute it. condition: checked SQL, true for rows that satisfy the rule. value: for a generated
-    column, checked SQL of its value. inputs: the table's columns that the condition names. paths: the same with their fields."""
+    column, checked SQL of its value. inputs: the table's columns that the condition names. paths: the columns or fields of them
+    that the condition names. digest: of the rule and its inputs, a part of the hidden column's name."""
 
     rule: RowRule
     condition: str
@@ -72,8 +73,8 @@ class RuleColumn:
 @dataclass(frozen=True, slots=True)
 class RulesForSpark:
     """defaults: columns that the data lacks, and whose defaults Spark computes. columns: the rules that Spark computes. inputs:
-    the columns that they name; those of `generated` are missing in the data and get the rule's value, those of `absent` are
-    missing and null. partition_columns: of the table."""
+    the table's columns that these rules name. Some inputs are missing in the data: those of `generated` get the value of their
+    generation expression, those of `absent` are null. partition_columns: of the table."""
 
     defaults: tuple[StructField, ...]
     columns: tuple[RuleColumn, ...]
@@ -91,6 +92,7 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     not enough: for a rule that Spark may not compute, or a rule that names a column which only pydelta can fill."""
     schema, partitions = config.schema, tuple(config.partition_columns)
     data_names = {name.lower() for name in data_columns}
+    # Only whether pydelta can evaluate an expression matters here, so any time will do.
     clock = Clock(0, time_zone)
     missing_defaults = (f for f in schema.fields if DEFAULT in f.metadata and f.name.lower() not in data_names)
     defaults = tuple(f for f in missing_defaults if not _has_value(f, clock))
@@ -110,6 +112,7 @@ def rules_for_spark(config: TableConfig, data_columns: Iterable[str], time_zone:
     inputs = {f.name: f for column in columns.values() for f in column.inputs}
     missing = [f for name, f in inputs.items() if name.lower() not in data_names]
     absent = tuple(f for f in missing if f.name not in generated)
+    # Spark sees null in an absent column. That is wrong for a column that pydelta fills, or without which it refuses the rows.
     if not (columns or defaults) or any(DEFAULT in f.metadata or identity_of(f) or not f.nullable for f in absent):
         return None
     computed = tuple(columns[generated[f.name]] for f in missing if f.name in generated)
@@ -146,6 +149,7 @@ def rule_column(rule: RowRule, schema: StructType, partition_columns: Sequence[s
         assert target is not None
         _check_needs_no_generated(rule, checked.columns, schema)
         value = f"cast({checked.text} AS {spark_type_name(target.data_type)})"
+        # Data that has the column must have the value of its expression; null equals null.
         condition = f"({quoted(target.name)} <=> {value})"
         paths.add((target.name,))
     ordered = tuple(in_schema_order(paths, schema))
@@ -184,6 +188,7 @@ class HiddenColumns:
         except DeltaError:
             return None
         place = self._positions.exact.get(column.name(self.nonce))
+        # A column of the rule that the data lacks is filled later, so Spark has not seen its values.
         if place is None or any(self._positions.find(f.name) is None for f in column.inputs):
             return None
         return HiddenCheck(column, place)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from delta_py.errors import UnsupportedOperationError
 from delta_py.protocol.identity_columns import Identity
 
+# A block has at most 2**16 positions.
 _LARGEST_BLOCK_EXPONENT = 16
 
 
@@ -41,6 +42,7 @@ class IdentityValues:
             )
         self._columns = {column.name: column for column in columns}
         self._task, self._tasks = task, tasks
+        # For each column: the runs that are still unused, the unused end of the current run, and the furthest number so far.
         self._runs = {column.name: self._runs_of_task() for column in columns}
         self._rest: dict[str, tuple[int, int]] = {}
         self._furthest: dict[str, int] = {}
@@ -55,6 +57,7 @@ class IdentityValues:
         column, stride = self._columns[name], 1 if self._tasks is None else self._tasks
         parts, missing_count = [np.empty(0, np.int64)], row_count
         while missing_count:
+            # first, length: the unused part of the current run, or the next run.
             first, length = self._rest.get(name) or next(self._runs[name])
             used_count = min(length, missing_count)
             low, high = column.number(first), column.number(first + (used_count - 1) * stride)

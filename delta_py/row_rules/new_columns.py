@@ -30,6 +30,7 @@ from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.schema import BOOLEAN, ArrayType, DataType, MapType, Path, StructField, StructType, type_name
 from delta_py.types.type_walk import direct_parts, fields_with_paths
 
+# The checks need some time for current_timestamp() and similar functions. The types of expressions do not depend on it.
 _CLOCK = Clock(0)
 _NO_COLUMNS = StructType(())
 # They give another value for each row, or for each call.
@@ -66,6 +67,7 @@ def check_default(column: StructField) -> None:
     try:
         node = resolve(_CLOCK.set(parse_expression(sql, _NO_COLUMNS)), _NO_COLUMNS)
     except SchemaMismatchError as error:
+        # The text names a column. Or it has a word such as current_user, which means a function without parentheses in Spark.
         if _is_of_spark(sql):
             return
         raise _no_default(column, "NOT_CONSTANT", f"{error.message} A default names no columns.") from error
@@ -94,7 +96,7 @@ def _is_of_spark(sql: str) -> bool:
 
 
 def _fault(error: DeltaError) -> str:
-    """The error condition for a text that pydelta cannot evaluate."""
+    """The error condition for a text that pydelta cannot evaluate: the part after `INVALID_DEFAULT_VALUE.`"""
     what = str(error.message_parameters.get("function", ""))
     if what == SUBQUERY:
         return "SUBQUERY_EXPRESSION"
@@ -102,12 +104,13 @@ def _fault(error: DeltaError) -> str:
 
 
 def _is_non_deterministic(what: str) -> bool:
+    """what: the parameter `function` of the error for an unknown function, such as `The function rand`."""
     return what.removeprefix("The function ").lower() in _NON_DETERMINISTIC
 
 
 def _holds(target: DataType, expression: Expression, source: DataType) -> bool:
     """Whether the value fits into the target type, although not all values of its own type do. Here true is not 1, and nested
-    types are not cast."""
+    types are not cast. source: the type of the expression, which names no columns."""
     if any(data_type == BOOLEAN or isinstance(data_type, StructType | ArrayType | MapType) for data_type in (source, target)):
         return False
     try:
@@ -160,6 +163,7 @@ def check_generated(column: StructField, schema: StructType) -> None:
     except SchemaMismatchError as error:
         raise _not_generated(column, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", "42621", error.message) from error
     except DeltaError as error:
+        # pydelta has none of the functions in _NON_DETERMINISTIC, so an expression with one of them always fails here.
         if _is_non_deterministic(str(error.message_parameters.get("function", ""))):
             condition, why = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN", "It gives another value each time that it is asked."
             raise _not_generated(column, condition, "42621", why) from error
@@ -216,6 +220,7 @@ def check_new_schema(schema: StructType, column_mapping_mode: str, present: Stru
 
 
 def _check_named(schema: StructType, present: StructType | None) -> None:
+    """Raise SchemaMismatchError for empty names that the table does not have yet. present: as in check_new_schema."""
     present_paths = set() if present is None else _paths_without_name(present)
     nameless = sorted(_paths_without_name(schema) - present_paths)
     if nameless:

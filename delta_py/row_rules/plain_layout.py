@@ -22,6 +22,7 @@ from delta_py.errors import UnsupportedOperationError
 from delta_py.parquet.values.buffers import Ndarray
 from delta_py.types.arrow_layouts import is_geospatial, is_list_like, plain_schema, plain_type
 
+# A piece has at most _MOST_ROWS rows, and about _MOST_BYTES bytes in the plain layout.
 _MOST_ROWS = 1 << 17
 _MOST_BYTES = 16 * 1024 * 1024
 _INT32_MAX = 2**31 - 1
@@ -126,8 +127,10 @@ class _Layout:
         if not len(sizes):
             return self.plain(values.slice(0, 0))
         values, starts = _reached(values, starts, sizes)
+        # Each list begins where the one before it ends: the values need not be copied.
         if (starts[1:] == (starts + sizes)[:-1]).all():
             return self.plain(values)
+        # The position of each element in its list.
         steps = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return self.plain(self._takeable(values).take(pa.array(np.repeat(starts, sizes) + steps)))
 
@@ -178,6 +181,7 @@ class _Layout:
         has_elements = sizes > 0
         if has_elements.any():
             values, starts = _reached(values, starts[has_elements], sizes[has_elements])
+            # The bytes before each value, and those of all values at the end.
             ends = np.append(0, np.cumsum(self.row_bytes(values)))
             spanned[has_elements] = ends[starts + sizes[has_elements]] - ends[starts]
         return spanned
@@ -194,7 +198,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _key(array: pa.Array) -> _DictionaryKey:
-    """Identifies a dictionary of a batch: pyarrow creates a new object at each access."""
+    """Identifies a dictionary of a batch by its type, position and buffers: pyarrow creates a new object at each access."""
     return array.type, array.offset, len(array), tuple(0 if buffer is None else buffer.address for buffer in array.buffers())
 
 
@@ -232,11 +236,13 @@ def _reached(values: pa.Array, starts: Ndarray, sizes: Ndarray) -> tuple[pa.Arra
 
 
 def _integers(array: pa.Array, null: int = 0) -> Ndarray:
+    """The integers as int64, with the number `null` in place of each null."""
     numbers: Ndarray = pc.fill_null(array.cast(pa.int64()), null).to_numpy(zero_copy_only=False)
     return numbers
 
 
 def _offsets(sizes: Ndarray) -> pa.Array:
+    """Arrow's offsets of lists with these numbers of elements, one after another."""
     return pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
 
 
@@ -257,6 +263,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _text_lengths(array: pa.Array) -> Ndarray:
+    """The bytes of each text in the plain layout, with its offset."""
     types, kind = pa.types, array.type
     if not (types.is_string_view(kind) or types.is_binary_view(kind)):
         return _integers(pc.binary_length(array)) + _OFFSET_BYTES

@@ -108,6 +108,7 @@ def generation_rule(column: StructField) -> RowRule:
 
 
 def _invariant(path: Path, text: Any) -> RowRule:
+    """The invariant of a column. text: JSON such as `{"expression": {"expression": "x > 3"}}`."""
     name = ".".join(path)
     try:
         sql = orjson.loads(text)["expression"]["expression"]
@@ -220,7 +221,8 @@ def _what(rule: RowRule) -> str:
 
 
 def _condition(rule: RowRule, schema: StructType, clock: Clock) -> Expression:
-    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null."""
+    """The condition that rows must fulfil. A generated column must equal its expression, where null equals null. clock: gives
+    the functions of the clock their values."""
     if rule.kind != "generated":
         parsed = clock.set(parse_predicate(rule.sql, schema, session_timezone=clock.time_zone))
         return resolve_condition(parsed, schema).expression
@@ -319,7 +321,8 @@ def _plain_text(f: StructField) -> StructField:
 
 
 def _try_without_rows(expression: Expression, schema: StructType) -> None:
-    """Raises ExpressionError, with the function's name, for a function that cannot be evaluated here."""
+    """Evaluate the expression on a batch without rows. Raises ExpressionError, with the function's name, for a function that
+    cannot be evaluated here."""
     names = sorted({path[0] for path in columns_of(expression)})
     columns = to_arrow_schema(StructType(tuple(find_path(schema, (name,))[0] for name in names)))
     arrays = [pa.nulls(0, column.type) for column in columns]
@@ -327,6 +330,7 @@ def _try_without_rows(expression: Expression, schema: StructType) -> None:
 
 
 def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
+    """The expression's value for each row. what: the rule, for the error."""
     try:
         return evaluate(expression, batch)
     except ExpressionError as error:
@@ -344,8 +348,8 @@ def _evaluated(expression: Expression, batch: pa.RecordBatch, what: str) -> Any:
 def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks: bool = True) -> None:
     """Raises InvariantViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) for a text longer than its CHAR(n) or VARCHAR(n).
 
-    Nothing is padded or cut: readers pad CHAR. types: for the array's type. counts_blanks: whether trailing blanks of a text
-    count, as they do in rows.
+    Nothing is padded or cut: readers pad CHAR. types: the lengths in the array's type, from char_types. counts_blanks: whether
+    trailing blanks of a text count, as they do in rows.
     """
     check = partial(check_lengths, counts_blanks=counts_blanks)
     match types:
@@ -357,6 +361,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
         case (element,):
             check(array.flatten(), element, f"{name}.element")
         case (key, value):
+            # Keys and values below a null map have no meaning.
             valid_maps = array if array.null_count == 0 else array.drop_null()
             _, first, count = runs(valid_maps)
             check(valid_maps.keys.slice(first, count), key, f"{name}.key")

@@ -53,6 +53,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
+# Error classes of a cast for values that the target cannot hold.
 _OVERFLOWS = frozenset({"CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"})
 _OPERAND = "value"
 
@@ -121,6 +122,7 @@ def _atomic(source: pa.DataType, target: DataType, name: str, times: TimeRules) 
 def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | None:
     """The column type that holds an Arrow type's values (a value that does not fit is an error); None if there is no such
     type."""
+    # Unsigned numbers of 64 bits have up to 20 digits. For a bigint column, the larger ones are errors.
     if pa.types.is_uint64(source) and target != LONG:
         return DecimalType(20, 0)
     try:
@@ -130,7 +132,7 @@ def _type_of(source: pa.DataType, target: DataType | None = None) -> DataType | 
 
 
 def _exactly(source: pa.DataType, plain: pa.DataType, target: DataType, name: str) -> Converter | None:
-    """The same values in another Arrow type."""
+    """The same values in the Arrow type `plain`; None if they have it already. target, name: the column, for the error."""
     if source == plain:
         return None
 
@@ -193,6 +195,7 @@ def _variant(source: pa.DataType, name: str) -> Converter | None:
             variants = convert(array)
         except CannotRead as error:
             raise _type_mismatch(source, VARIANT, name, str(error)) from error
+        # The second field of a variant is its metadata.
         if pc.any(pc.and_(pc.is_valid(variants), pc.is_null(variants.field(1)))).as_py():
             raise _type_mismatch(source, VARIANT, name, "A variant has no metadata.")
         return variants
@@ -221,6 +224,7 @@ def _unwrapped(source: pa.DataType, target: DataType, name: str, times: TimeRule
 
 
 def _in_sequence(convert_first: Converter | None, convert_second: Converter | None) -> Converter | None:
+    """Both conversions, one after the other. None means that there is nothing to convert."""
     if convert_first is None or convert_second is None:
         return convert_first or convert_second
     return lambda array: convert_second(convert_first(array))
@@ -239,6 +243,7 @@ def _struct(source: pa.DataType, target: StructType, name: str, times: TimeRules
         converter(pa.null() if place is None else source.field(place).type, f.data_type, f"{name}.{f.name}", times)
         for f, place in zip(target.fields, sources, strict=True)
     ]
+    # A struct without fields: StructArray.from_arrays could not know how many rows there are.
     if not fields:
         return lambda array: array
 
@@ -343,7 +348,8 @@ def extra_columns(extra: list[str], names: tuple[str, ...], where: str) -> Schem
 
 
 def check_may_be_absent(missing: StructField, name: str) -> None:
-    """A field that the data lacks is null, if that is allowed. Only columns have defaults, not fields inside them."""
+    """Raise if a field that the data lacks cannot be null: it has a default or is NOT NULL. Only the defaults of columns are
+    applied, not those of fields inside them. name: the dotted path of the field."""
     if DEFAULT in missing.metadata:
         raise unenforceable(
             f"a default for column {name}, which the data lacks", str(missing.metadata[DEFAULT]), "allowColumnDefaults"

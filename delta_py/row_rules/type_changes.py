@@ -32,6 +32,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
+# The digits before the point that a decimal needs to hold integers of up to 32 bits, and of 64 bits, by the protocol.
 _INTEGRAL_DIGITS = 10
 _LONG_DIGITS = 20
 
@@ -43,6 +44,7 @@ def is_widening(old: DataType, new: DataType, *, like_iceberg: bool = False) -> 
     if old in INTEGRAL and new in INTEGRAL:
         return INTEGRAL.index(old) < INTEGRAL.index(new)
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        # The precision grows at least as much as the scale, so that no digits before the point are lost.
         digits, scale = new.precision - old.precision, new.scale - old.scale
         return digits >= scale >= 0 and digits > 0 and not (like_iceberg and scale)
     if (old, new) == (FLOAT, DOUBLE):
@@ -87,6 +89,7 @@ def without_recorded_changes(schema: StructType) -> StructType:
 
 
 def _inner(old_type: DataType, new_type: DataType, version: int | None) -> DataType:
+    """The new type, in which the structs inside it record their own changes."""
     match old_type, new_type:
         case StructType(), StructType():
             return with_recorded_changes(old_type, new_type, version)

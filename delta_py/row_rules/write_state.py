@@ -45,6 +45,7 @@ from delta_py.types.schema import VOID, ArrayType, DataType, GeospatialType, Map
 from delta_py.types.type_walk import direct_parts, fields_with_paths, types_with_paths
 
 _MIB = 1024 * 1024
+# How many characters of a text the statistics keep, unless the table says otherwise.
 STRING_PREFIX = 32
 _TARGET_FILE_BYTES = 256 * _MIB
 _ROW_GROUP_ROWS = 1 << 20
@@ -98,7 +99,8 @@ class WriteState:
 
     read_version: the version whose schema and properties these are; -1 for a table that the same commit creates.
     schema, partition_columns: logical, in the table's order, with the metadata of column mapping.
-    stats_columns: physical paths of the leaves that get statistics, in schema order.
+    stats_columns: physical paths of the leaves that get statistics, in schema order. stats_string_prefix: how many characters of
+    a text the statistics keep. keep_partition_columns: data files contain the partition columns too.
     write_id: a part of the names of all files of one write, by which the files of a failed write are found.
     data_change: False when the rows are only rearranged.
     time_zone: of the session, for conversions between texts and times. truncate_nanoseconds: as in TimeRules.
@@ -190,7 +192,7 @@ def _write_state(
 
 
 def _file_layout(config: TableConfig) -> FileLayout:
-    """The table's settings; the block of code that writes may have others."""
+    """The table's settings, except those that the block of code replaces with file_settings."""
     properties = config.properties
     parquet, settings = ParquetSettings.of(properties), current_file_settings()
     return FileLayout(
@@ -218,6 +220,7 @@ def keeps_partition_columns(config: TableConfig) -> bool:
 def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: HiddenColumns) -> None:
     """Refuse the write if a rule cannot be checked here: an unknown rule may be violated."""
     check_rule_lengths(config)
+    # The rules are only resolved here, and not applied to rows, so any time will do.
     schema, clock = config.schema, Clock(0)
     for rule in rules:
         if hidden.find(rule, schema, config.partition_columns) is None:
@@ -225,6 +228,7 @@ def _check_enforceable(config: TableConfig, rules: tuple[RowRule, ...], hidden: 
     for f in schema.fields:
         if GENERATION in f.metadata and hidden.find(generation_rule(f), schema, config.partition_columns) is None:
             GeneratedColumn(f, schema, clock)
+        # Raises for a declared type whose lengths cannot be read.
         char_types(f, strict=True)
     for path, (what, _, feature), text in _unenforced_rules(schema):
         raise unenforceable(f"{what} on column {'.'.join(path)}", text, feature)
@@ -283,7 +287,8 @@ def _without_stored_fields(data_type: StructType, name: str) -> SchemaMismatchEr
 
 
 def _unenforced_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str, str], str]]:
-    """Rules on fields that are not enforced here, because no rule is expected at this place."""
+    """Rules on fields that are not enforced here, because no rule is expected at this place: the field's path, the entry of
+    _FIELD_RULES, and the text in the metadata."""
     enforced_paths: dict[str, set[Path]] = {
         INVARIANT: {path for path, _ in marked_fields(schema, INVARIANT)},
         GENERATION: {(name,) for name in schema.names},
@@ -296,6 +301,7 @@ def _unenforced_rules(schema: StructType) -> Iterator[tuple[Path, tuple[str, str
                 yield path, rule, str(nested_field.metadata[mark])
 
 
+# For each rule: its name in messages, the key in the metadata of a field, and the table feature.
 _FIELD_RULES = (
     ("the invariant", INVARIANT, "invariants"),
     ("the generation expression", GENERATION, "generatedColumns"),

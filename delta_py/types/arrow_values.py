@@ -64,6 +64,7 @@ def from_numpy(values: np.ndarray[Any, np.dtype[Any]], nulls: np.ndarray[Any, np
 
 
 def _bitmap(nulls: Iterable[bool]) -> pa.Buffer | None:
+    """Arrow's bitmap of valid values; None if no value is null."""
     is_null = np.asarray(nulls, np.bool_)
     return _bits(~is_null) if is_null.any() else None
 

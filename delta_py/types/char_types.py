@@ -22,6 +22,7 @@ _LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.I
 _NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"\s*(?P<name>`(?:[^`]|``)*`)\s*:?")
 _PLAIN_NAME = re.compile(r"\s*([^:<>,\s][^:<>,]*):")  # matches blanks only once, because there may be very many
+# A type without parts, such as `int` or `decimal(10, 2)`.
 _OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
 
@@ -104,6 +105,7 @@ def with_lengths(field: StructField) -> StructField:
 
 
 def _lengths(data_type: DataType, types: CharTypes) -> DataType:
+    """The type with CHAR(n) and VARCHAR(n) wherever `types` has a length."""
     match data_type, types:
         case _, CharType(kind, length):
             return PrimitiveType(f"{kind}({length})")
@@ -164,6 +166,7 @@ _Declared: TypeAlias = "CharType | _Struct | _Collection | None"
 
 
 def _parse(text: str) -> _Declared:
+    """The lengths in a declared type such as `array<varchar(3)>`; None if it has none. Raises _NotDdl."""
     data_type, place = _type_at(text, 0)
     if place != len(text):
         raise _NotDdl
@@ -186,6 +189,7 @@ def _type_at(text: str, place: int) -> tuple[_Declared, int]:
     while True:
         if is_struct and not fields and text[place : place + 1] == ">":
             break
+        # Parts of arrays and maps have no names in the text; their numbers serve as keys.
         name, place = _name_at(text, place) if is_struct else (str(len(fields)), place)
         fields[name], place = _type_at(text, place)
         if text[place : place + 1] != ",":
@@ -197,6 +201,7 @@ def _type_at(text: str, place: int) -> tuple[_Declared, int]:
 
 
 def _name_at(text: str, place: int) -> tuple[str, int]:
+    """The name of the struct field that begins at `place`, and where its type begins. Raises _NotDdl."""
     if quoted := _QUOTED_NAME.match(text, place):
         return unquoted(quoted["name"]), quoted.end()
     if plain := _PLAIN_NAME.match(text, place):
@@ -212,7 +217,8 @@ def _after_blanks(text: str, place: int) -> int:
 
 
 def _fitted(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTypes:
-    """The declared lengths of the parts that the type has. Struct fields may have been dropped or added since the declaration."""
+    """The declared lengths of the parts that the type has; None if there are none. Struct fields may have been dropped or added
+    since the declaration. strict: raise _NotDdl if the two types differ otherwise."""
     match declared, data_type:
         case None, _:
             return None

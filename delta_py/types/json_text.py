@@ -40,6 +40,7 @@ def _check_depth(value: Any, openings: int) -> None:
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether arrays and objects are nested more than `depth` levels deep. It goes level by level, without recursion."""
     level = [value]
     for _ in range(depth + 1):
         holders = [item for item in level if isinstance(item, dict | list)]

@@ -18,6 +18,7 @@ from delta_py.time_zones import zone_rules
 
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
+# The years that zoneinfo is asked about, and the first of the last 28, whose calendars later years repeat.
 _FIRST_YEAR, _FIRST_OF_CYCLE, _LAST_YEAR = 2037, 2101, 2128
 _SECOND_MICROS = 1_000_000
 _DAY_SECONDS = 86_400
@@ -50,6 +51,8 @@ def _start_of(year: _Int64) -> _Int64:
 
 
 def _years_of(seconds: _Int64) -> _Int64:
+    """The years of times in seconds since 1970."""
+    # 400 years have 146,097 days. The estimate is corrected by at most one year.
     year = 1970 + (seconds // _DAY_SECONDS * 400) // 146_097
     year = np.where(seconds < _start_of(year), year - 1, year)
     return np.where(seconds >= _start_of(year + 1), year + 1, year)
@@ -62,6 +65,7 @@ def _like(year: _Int64) -> _Int64:
 
 @lru_cache(maxsize=1)
 def _calendar_table() -> _Int64:
+    """For each year of the cycle of 400 years, by its remainder, a year from 2101 to 2128 with the same calendar."""
     years_by_calendar: dict[tuple[int, bool], int] = {}
     for year in range(_FIRST_OF_CYCLE, _LAST_YEAR + 1):
         years_by_calendar.setdefault(_calendar(year), year)
@@ -69,6 +73,7 @@ def _calendar_table() -> _Int64:
 
 
 def _calendar(year: int) -> tuple[int, bool]:
+    """The weekday on which the year begins, and whether it is a leap year."""
     return datetime.date(year, 1, 1).weekday(), year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
@@ -93,6 +98,7 @@ def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
     changes, offsets = [], [offset_at(first - 1)]
     for begin in range(first - 1, last, _DAY_SECONDS):
         if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
+            # Halve the day until `high` is the first second with the new offset.
             low, high = begin, begin + _DAY_SECONDS
             while high - low > 1:
                 middle = (low + high) // 2

@@ -246,6 +246,7 @@ def _geospatial(name: str) -> GeospatialType | None:
         arguments = [part.strip() for part in inside.split(",")]
     else:
         return None
+    # Only a CRS contains a colon: `geography(spherical)` has an algorithm alone.
     crs = arguments.pop(0) if arguments and ":" in arguments[0] else DEFAULT_CRS
     algorithm = arguments.pop(0).lower() if arguments and kind == "geography" else _EDGES
     if arguments or not algorithm.isidentifier() or _CRS.fullmatch(crs) is None:
@@ -381,6 +382,7 @@ def _remedy(arrow: pa.DataType) -> str:
 
 
 def _is_variant(arrow: pa.StructType) -> bool:
+    """Whether the struct is a variant, which Spark marks in the metadata of its field `metadata`."""
     return any(f.name == "metadata" and (f.metadata or {}).get(b"variant") == b"true" for f in arrow)
 
 

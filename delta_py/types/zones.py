@@ -87,4 +87,5 @@ def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -
 
 
 def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:
+    """The times moved by a fixed number of seconds, in the type `target`."""
     return pc.add(values.cast(pa.int64()), scalar(seconds * 1_000_000, pa.int64())).cast(target)

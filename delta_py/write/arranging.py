@@ -31,8 +31,11 @@ from delta_py.write.rewrite import Rewrite, live_batches
 
 _MOST_GATHERED_BYTES = 64 << 20
 _MOST_GATHERED_ROWS = 1 << 21
+# About the size of the batches that split_rows yields.
 _PIECE_BYTES = 8 << 20
+# Characters of a text, or bytes, in a sample.
 _SAMPLED_LETTERS = 256
+# About the largest share of file_shares, if the files themselves are not larger.
 _SHARE_BYTES = 256 << 20
 _LARGER_BY = 1.5  # how much larger than its target a file may get before the remaining rows go to another file
 
@@ -70,6 +73,7 @@ def file_shares(files: Sequence[ScanFile], tasks: int) -> list[tuple[ScanFile, .
     are large. Each share's rows are cut into all pieces, so small shares would produce very many pieces."""
     ends = np.cumsum([file.size_bytes for file in files])
     count = max(min(tasks, len(files)), int(ends[-1]) // _SHARE_BYTES)
+    # The number of each file's share.
     shares = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
     return [tuple(files[start:stop]) for start, stop in equal_runs(shares)]
 
@@ -91,6 +95,7 @@ def sample_columns(files: Sequence[ScanFile], arrangement: Arrangement, every: i
     """Every n-th live row of the files: a column for each of the paths, named by their numbers. Texts and bytes are cut to their
     beginnings, because the driver holds the samples of all bins."""
     names = [str(number) for number in range(len(arrangement.paths))]
+    # ahead_of_batch: how many rows from the batch's first row on are skipped before the next sample.
     parts, ahead_of_batch = list[pa.RecordBatch](), 0
     for batch in read_files(arrangement.ordering_columns, files):
         sampled_rows = np.arange(ahead_of_batch, batch.num_rows, every)
@@ -119,6 +124,7 @@ def split_rows(files: Sequence[ScanFile], arrangement: Arrangement, order: RowOr
         by_piece = np.argsort(numbers, kind="stable")
         rows, numbers = rows.take(pa.array(by_piece)), numbers[by_piece]
         for start, stop in equal_runs(numbers):
+            # As many rows as have about _PIECE_BYTES.
             step = max(1, (stop - start) * _PIECE_BYTES // max(1, rows.slice(start, stop - start).nbytes))
             for first in range(start, stop, step):
                 yield int(numbers[start]), rows.slice(first, min(step, stop - first))

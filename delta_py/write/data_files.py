@@ -45,6 +45,7 @@ from delta_py.write.written_columns import file_fields, parquet_field, physical_
 
 _log = logging.getLogger("delta_py")
 
+# Larger batches are processed in slices of about this size.
 _SLICE_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 65_536
 _LONGEST_NAME_BYTES = 255
@@ -190,6 +191,7 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of the batch in slices of about _SLICE_BYTES."""
     size, rows = batch.nbytes, batch.num_rows
     step = rows if size <= _SLICE_BYTES else max(1, rows * _SLICE_BYTES // size)
     for start in range(0, rows, max(1, step)):
@@ -266,6 +268,7 @@ class FileSetWriter:
     def __init__(self, state: WriteState, task: int, change_type: str | None = None) -> None:
         self._state, self._task, self._change_type = state, task, change_type
         self.store, self._layout = state.store, state.layout
+        # The same id for all files of the write, then 12 characters that distinguish the attempts of its tasks.
         self._unique = f"{state.write_id}-{uuid.uuid4().hex[-12:]}"
         self._partition_fields = tuple(find_path(state.schema, (name,))[0] for name in state.partition_columns)
         self._file_fields = file_fields(state)
@@ -286,6 +289,7 @@ class FileSetWriter:
     def add(self, conformed: ConformedBatch) -> None:
         """The batch may have more columns than the state's schema; these are ignored."""
         for key, rows in split_by_partition(conformed.batch, self._partition_fields):
+            # The Parquet schema of change data has one more field, at its end: the kind of change.
             arrays = [
                 retyped(rows.column(f.name), into.type) for f, into in zip(self._file_fields, self._parquet_schema, strict=False)
             ]
@@ -380,6 +384,7 @@ class FileSetWriter:
         return {**filters, **self._layout.parquet_options}
 
     def _close(self, partition: _Partition) -> None:
+        """Finish the partition's file and collect its add action."""
         file = partition.file
         assert file is not None
         file.parquet.close()
@@ -401,6 +406,7 @@ class FileSetWriter:
         )
 
     def _physical_partition(self, key: PartitionKey) -> dict[str, str | None]:
+        """The partition's values by the physical names of the partition columns."""
         mode = self._state.column_mapping_mode
         return {column_mapping.to_physical(f, mode).name: text for f, text in zip(self._partition_fields, key, strict=True)}
 

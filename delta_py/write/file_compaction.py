@@ -60,6 +60,7 @@ def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[Sca
 
     live: the same files with their current deletion vectors.
     """
+    # offset: the position of the file's first remaining row in the new file.
     moved, offset = BitMap64(), 0
     for old_file, live_file in zip(files, live, strict=True):
         assert old_file.path == live_file.path
@@ -69,6 +70,7 @@ def moved_rows(store: ObjectStore, files: Sequence[ScanFile], live: Sequence[Sca
         row_count = stored_row_count(store, old_file.path, old_file.size_bytes)
         skipped_rows = _within(deleted_rows, row_count)
         new_deletions = _within(deleted_rows_now - deleted_rows, row_count)
+        # A row stands as many positions earlier in the new file as rows before it were skipped.
         moved |= from_row_indexes(new_deletions - np.searchsorted(skipped_rows, new_deletions) + offset)
         offset += row_count - len(skipped_rows)
     return moved

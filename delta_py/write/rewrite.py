@@ -129,6 +129,7 @@ class RemovedRows:
 
     @classmethod
     def of_all(cls, parts: Iterable[RemovedRows]) -> RemovedRows:
+        """All parts together, in their order."""
         parts = list(parts)
         counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
         return cls(WrittenFiles.of_all(part.written for part in parts), **counts)
@@ -267,6 +268,7 @@ class _RowRemover:
 
     @property
     def images(self) -> list[FileSetWriter]:
+        """The writers of change data: one for deleted rows, one for the old values of updated rows; none without change data."""
         return list(self._images.values())
 
     def take(self, touched: TouchedFile) -> None:
@@ -297,12 +299,14 @@ class _RowRemover:
     # ------------------------------------------------------------ deletion vectors
 
     def _put_off(self, file: ScanFile, rows: _Rows) -> None:
+        """Let the file wait until the vectors fill a deletion vector file."""
         self._waiting.append((file, rows))
         self._waiting_rows += rows.row_count - rows.remaining_count
         if self._waiting_rows * _BYTES_A_ROW >= _VECTOR_FILE_BYTES:
             self._write_vectors()
 
     def _write_vectors(self) -> None:
+        """Write one file with the vectors of all waiting files, and collect their add actions."""
         if not self._waiting:
             return
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
@@ -351,6 +355,7 @@ class _RowRemover:
             raise _mismatch(file, rows, f"{count} rows were copied")
 
     def _write_images(self, file: ScanFile, places: BitMap64, kind: str) -> None:
+        """Write the rows at these positions as change data. kind: delete or update_preimage."""
         if not places:
             return
         count, selected_file = 0, replace(file, selection=inline_descriptor(places))
@@ -366,13 +371,15 @@ class _RowRemover:
 
 
 def _rows_of(store: ObjectStore, touched: TouchedFile, repeats: Repeats) -> _Rows:
-    """Raises RowCountMismatchError for positions of rows that do not exist."""
+    """The file's rows by what happens to them. Raises RowCountMismatchError for positions of rows that do not exist or are
+    deleted already, and as _repeated for a row that was passed more than once."""
     file = touched.file
     assert touched.deleted_count or touched.updated_count, f"nothing is to be done to {file.path}"
     deleted, updated = _union(store, touched.deleted), _union(store, touched.updated)
     counts = (touched.deleted_count, touched.updated_count)
     is_apart = deleted.isdisjoint(updated)
     has_no_repeats = is_apart and counts == (len(deleted), len(updated))
+    # Each updated row was passed once; deleted rows may have been passed more often.
     repeats_only_deletes = is_apart and touched.updated_count == len(updated)
     if not has_no_repeats and not (repeats is Repeats.IGNORED and repeats_only_deletes):
         raise _repeated(file, sum(counts), len(deleted | updated), repeats)
@@ -428,6 +435,7 @@ def _wide_stats(stats: str | None, row_count: int) -> str:
     """
     try:
         parsed_stats = orjson.loads(stats or "{}")
+    # Statistics that cannot be read are replaced.
     except orjson.JSONDecodeError:
         parsed_stats = {}
     file_stats: dict[str, Any] = parsed_stats if isinstance(parsed_stats, dict) else {}
@@ -445,6 +453,7 @@ def _mismatch(file: ScanFile, rows: _Rows, what: str) -> RowCountMismatchError:
 
 
 def _repeated(file: ScanFile, count: int, distinct: int, repeats: Repeats) -> DeltaError:
+    """The error for rows that were passed more than once. count: passed rows. distinct: different rows among them."""
     if repeats is Repeats.FORBIDDEN:
         return RowCountMismatchError(
             f"{count} rows of data file {file.path} were to be changed, but these are {distinct} different rows. Nothing was "

@@ -44,7 +44,9 @@ CLAUSE = "__pydelta_clause"
 
 DELETED, UPDATED, INSERTED = 0, 1, 2
 
+# Positions that are buffered before they are added to the sets.
 _MOST_BUFFERED_ROWS = 1 << 20
+# The sets go to the driver inside the result if they have at most this many bytes; larger ones go to a file.
 _INLINE_BYTES = 64 * 1024
 _POST_IMAGES = {UPDATED: "update_postimage", INSERTED: "insert"}
 
@@ -118,6 +120,7 @@ def write_changes(state: ChangeState, batches: Iterable[pa.RecordBatch], *, task
 
 
 def _counts(numbers: pa.Array) -> dict[int, int]:
+    """How often each number occurs."""
     return {pair["values"]: pair["counts"] for pair in pc.value_counts(numbers).to_pylist()}
 
 
@@ -152,10 +155,12 @@ class _NewRows:
                 self._write(batch if count == batch.num_rows else batch.filter(pa.array(is_kind)), kind)
 
     def _write(self, batch: pa.RecordBatch, kind: int) -> None:
+        """Write the new rows of a batch whose rows all have the same kind of change."""
         assert self._rows is not None, "rows were handed over to a task that writes none"
         rows = pa.RecordBatch.from_struct_array(_checked_rows(batch.column(NEW)))
         row_ids = self._state.row_ids
         if row_ids is not None:
+            # A null stands for the version of this commit.
             rows = row_ids.beside(rows, batch.column(ROW_ID), pa.nulls(batch.num_rows, pa.int64()))
         for conformed in self._conformer.conform(rows, new_rows=kind == INSERTED):
             self._rows.add(conformed)
@@ -177,7 +182,8 @@ def _checked_rows(structs: pa.Array) -> pa.Array:
 
 
 class _Places:
-    """Sets of row positions by file and kind of change. Positions are buffered and added to the sets many at a time.
+    """Sets of row positions by file and kind of change (DELETED or UPDATED). Positions are buffered and added to the sets many at
+    a time.
 
     A key is 2 * (number of the file) + (kind of the change).
     """
@@ -190,6 +196,7 @@ class _Places:
 
     def add(self, batch: pa.RecordBatch, changes: Ndarray) -> None:
         files, rows = batch.column(FILE), batch.column(ROW)
+        # Inserts have no file.
         if files.null_count:
             has_file = pc.is_valid(files)
             files, rows, changes = files.filter(has_file), rows.filter(has_file), changes[has_file.to_numpy(zero_copy_only=False)]
@@ -218,6 +225,7 @@ class _Places:
     def described(self, store: ObjectStore, write_id: str) -> tuple[tuple[TouchedRows, ...], tuple[str, ...]]:
         """The sets as descriptors: inline if they are small together, otherwise in one file; and the path of that file."""
         keys = sorted(self._sets)
+        # A set has at least one byte, so more sets than _INLINE_BYTES cannot be inline together.
         inline = [inline_descriptor(self._sets[key]) for key in keys[:_INLINE_BYTES]]
         if len(inline) == len(keys) and sum(descriptor.size_in_bytes for descriptor in inline) <= _INLINE_BYTES:
             return tuple(self._touched(dict(zip(keys, inline, strict=True)))), ()
@@ -232,6 +240,7 @@ class _Places:
         return tuple(self._touched(dict(zip(keys, descriptors, strict=True)))), (path,)
 
     def _touched(self, sets: dict[tuple[int, int], DeletionVectorDescriptor]) -> Iterator[TouchedRows]:
+        """The result for each file. sets: descriptors by file and kind of change."""
         for file in sorted({file for file, _ in sets}):
             deleted, updated = (file, DELETED), (file, UPDATED)
             yield TouchedRows(
