@@ -10,6 +10,7 @@ Protocol: CHECK Constraints; Change Metadata.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -205,7 +206,7 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
         ) from error
     # For a rule without columns, some column is read to know the number of rows.
     columns = StructType(tuple(f for f in config.schema.fields if f.name in column_names) or config.schema.fields[:1])
-    check = RowCheck(rule, columns, Clock(0, time_zone))
+    check = RowCheck(rule, columns, Clock(time.time_ns() // 1000, time_zone))
     scan = transaction.scan(None, columns.names, ScanOptions(timezone=time_zone))
     return sum(over_rows(scan, lambda batches: sum(map(check.broken, batches))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,15 @@ def test_violated_constraint_counts_rows_including_nulls(store: ObjectStore) -> 
     assert error.error_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
     assert error.message_parameters["row_count"] == 2
     assert Snapshot.load(store).version == 1
+
+
+def test_constraint_compares_existing_rows_with_the_current_time(tmp_path: Path) -> None:
+    day = dt.timedelta(days=1)
+    write_delta(str(tmp_path), pa.table({"at": [dt.datetime.now(dt.UTC) - day]}))
+    store = LocalStore(str(tmp_path))
+    assert add_constraint(store, "past", "at <= current_timestamp() AND to_date(at) <= current_date()") == 1
+    error = refused(lambda: add_constraint(store, "future", "at >= current_timestamp()"))
+    assert error.error_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
 
 
 @pytest.mark.parametrize(
