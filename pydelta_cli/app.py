@@ -102,6 +102,7 @@ class _QuickValue:
     """
 
     def __init__(self, typers: Callable[[], Any]) -> None:
+        """typers: returns typer's own conversion of the parameter's value."""
         self._typers = typers
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:

@@ -30,7 +30,7 @@ _COMPARED_BYTES = 512 << 20  # size of rows as text
 
 
 def count_rows(table: DeltaTable) -> int:
-    """From the log, if it contains the row count of every file."""
+    """The number of rows: from the log, if it contains the row count of every file, and else from the files."""
     row_count = recorded_row_count(table.snapshot)
     if row_count is not None:
         return row_count
@@ -100,6 +100,7 @@ def rows_of_files(
     """For two versions of one table with the same columns: the number of rows that only b has, and that only a has. Compares all
     rows of the files that only one version has. A row that occurs twice counts twice. None if the rows as text would take too
     much memory."""
+    # A row that both versions have equally often adds up to 0. What remains above 0 is only in a, and below 0 only in b.
     counted, size_bytes = [], 0
     for table, keys, count in ((a, only_a, 1), (b, only_b, -1)):
         scan = plan_scan(table.snapshot, options=ScanOptions(verify_checksums=verify_checksums))
@@ -143,6 +144,7 @@ def rows_by_key(a: DeltaTable, b: DeltaTable, keys: Sequence[str], zone: str, *,
                 "further columns.",
                 option="key",
             )
+    # For each value of the key, the number of its row in a and of its row in b; null if there is none.
     joined = _numbered(rows_a, places, _A).join(_numbered(rows_b, places, _B), places, join_type="full outer")
     in_a, in_b = joined[_A].combine_chunks(), joined[_B].combine_chunks()
     both = pc.and_(in_a.is_valid(), in_b.is_valid())
@@ -191,4 +193,5 @@ def _key(number: int) -> str:
 
 
 def _numbered(rows: pa.Table, keys: Sequence[str], name: str) -> pa.Table:
+    """The columns of the key, and the number of each row in a column of this name."""
     return rows.select(keys).append_column(name, pa.array(range(rows.num_rows), pa.int64()))

@@ -108,7 +108,7 @@ class Run:
         text = replace(self, zone=self.shown_zone).time(timestamp_ms)
         if text is None:
             return None
-        date, _, clock = text.partition("T")
+        date, _, clock = text.partition("T")  # the clock is such as 23:59:59.000000+01:00
         return f"{date} {clock[:8]}{_short_offset(clock[15:])}"
 
     # ------------------------------------------------------------ answers

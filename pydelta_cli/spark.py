@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _session(run: Run) -> Iterator[SparkSession]:
-    """Raises UnsupportedOperationError if pyspark is not installed."""
+    """Yield a registered session with the settings of the run. It is stopped afterwards, unless the program already had one.
+
+    Raises UnsupportedOperationError if pyspark is not installed.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:

@@ -56,6 +56,7 @@ def moment(version: Any) -> Any:
     if not isinstance(version, str):
         raise TypeError(f"A version is a whole number, a text or a datetime, and not {type(version).__name__}.")
     try:
+        # datetime.min has no zone, so the check below reports the text.
         time = datetime.fromisoformat(version) if _OFFSET.search(version) else datetime.min
     except ValueError:
         time = datetime.min
@@ -77,6 +78,7 @@ def version_of(store: ObjectStore, version: int | datetime) -> int:
 
 
 def known_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with known names. Each other one causes a warning."""
     known = {}
     for name, value in properties.items():
         try:

@@ -77,7 +77,8 @@ def _class_of(error: DeltaError) -> type[DeltaError]:
 
 
 def _first_words(error: DeltaError) -> str:
-    """Empty if there are none. The parameters are those of delta_py, of which an error of another origin may have none."""
+    """The words by which programs recognize the error; empty if there are none, or if the error lacks a parameter in them. Only
+    errors of delta_py have all parameters."""
     if isinstance(error, InvariantViolationError):
         return "Invalid data found"
     words, parameters = _FIRST_WORDS.get(error.error_class, ""), error.message_parameters

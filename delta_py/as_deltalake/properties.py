@@ -102,7 +102,7 @@ class WriterProperties:
     # ------------------------------------------------------------ for pyarrow
 
     def file_settings(self, columns: Sequence[str]) -> FileSettings:
-        """columns: the leaves of the files, dotted."""
+        """The settings with which delta_py writes files. columns: the leaves of the files, dotted."""
         codec, _, level = (self.compression or "").rstrip(")").partition("(")
         options = {
             "compression_level": _level(codec, level),

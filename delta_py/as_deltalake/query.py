@@ -50,6 +50,7 @@ class QueryBuilder:
 def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
     """The result as DataFusion gives it: texts as views, instants in UTC, and columns of the tables with their NOT NULL and their
     metadata."""
+    # If several tables have a column of a name, the table that was registered first decides.
     known = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):

@@ -33,7 +33,7 @@ _UNSIGNED = {pa.uint8(): delta.BYTE, pa.uint16(): delta.SHORT, pa.uint32(): delt
 
 
 class _Type:
-    """as_delta: the type as delta_py has it."""
+    """as_delta: the type as delta_py has it. _kind: the classes that as_delta may have in this class."""
 
     as_delta: delta.DataType
     _kind: ClassVar[type | tuple[type, ...]]
@@ -316,4 +316,5 @@ def _from_json(text: str) -> delta.DataType:
 
 
 def _shown_value(value: Any) -> Any:
+    """A value of a field's metadata; lists and objects as JSON texts."""
     return value if isinstance(value, str | int | float | bool) or value is None else json.dumps(value, separators=(",", ":"))

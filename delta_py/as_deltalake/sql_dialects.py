@@ -18,6 +18,7 @@ from delta_py.expressions.tree import Call, Cast, Expression, Literal, children
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import DecimalType, PrimitiveType, StructType, type_name
 
+# Types that, before a text, make it a constant of the type: `int'10'`.
 _TYPES = ("tinyint", "smallint", "int", "integer", "bigint", "float", "double", "real", "boolean", "string", "binary")
 _TOKEN = re.compile(
     r"""(?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<cast>\b\w+\s*(?='))?(?P<text>'(?:[^']|'')*')|(?P<comment>--[^\n]*)""",
@@ -30,6 +31,7 @@ _WHOLE_NUMBERS = {"byte", "short", "integer", "long"}
 _CALL = re.compile(r"\b(log|concat|regexp_replace|initcap|substr|substring)\s*\(", re.IGNORECASE)
 _DAY_OF_WEEK = re.compile(r"\bextract\s*\(\s*dow\b", re.IGNORECASE)
 _WHOLE_QUOTIENT = re.compile(r"(?<![\w.])\d+\s*/\s*\d+(?![\w.])")
+# Arguments of _other_result: part, difference, cure.
 _DIVISION = ("a / b of whole numbers", "7 / 2 is 3 there and 3.5 here", "a div b, or a / 2.0")
 _POSITION = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
 
@@ -48,6 +50,7 @@ def spark_condition(sql: str, schema: StructType) -> str:
 
 
 def _refuse_division_of_whole_numbers(sql: str, schema: StructType) -> None:
+    """Raises ExpressionError for a division of two whole numbers anywhere in the SQL."""
     waiting = [parse_expression(sql, schema)]
     while waiting:
         expression = waiting.pop()
@@ -74,6 +77,7 @@ def _with_same_results(sql: str) -> str:
         raise _other_result(sql, *_DIVISION)
     if _POSITION.search(code):
         raise _other_result(sql, "items[1]", "the first item is 1 there and 0 here", "element_at(items, 1)")
+    # From the last call to the first: a replacement moves only the text after it, so the positions of earlier calls stay right.
     for call in reversed(list(_CALL.finditer(code))):
         name, arguments = call[1].lower(), _arguments(code, call.end())
         if name == "log" and len(arguments) == 1:
@@ -92,7 +96,8 @@ def _with_same_results(sql: str) -> str:
 
 
 def _arguments(code: str, begin: int) -> list[str]:
-    """The arguments of a call. begin: after its opening parenthesis."""
+    """The arguments of a call. code: SQL without texts and quoted names, which may contain commas and parentheses. begin: the
+    position after the opening parenthesis."""
     depth, starts = 0, begin
     arguments = []
     for position in range(begin, len(code)):
@@ -110,6 +115,7 @@ def _arguments(code: str, begin: int) -> list[str]:
 
 
 def _other_result(sql: str, part: str, difference: str, cure: str) -> ExpressionError:
+    """part: the form of SQL that has another result. difference: the two results. cure: what to write instead."""
     return ExpressionError(
         f"{part} in {sql!r} has another result in deltalake than here: {difference}. Nothing was read or written. Use {cure}."
     )
@@ -134,6 +140,7 @@ def with_lenient_casts(updates: Mapping[str, str], schema: StructType) -> dict[s
 
 
 def _lenient(schema: StructType, name: str, sql: str) -> str:
+    """`'x'` -> `try_cast(('x') AS int)` for a column of the type int."""
     column = schema.find(split_name(name)[0])
     if column is None or not isinstance(column.data_type, PrimitiveType | DecimalType):
         return sql

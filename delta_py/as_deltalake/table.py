@@ -466,6 +466,7 @@ class DeltaTable:
         return condition_of(self.as_delta.snapshot, filters if file_pruning_predicate is None else file_pruning_predicate)
 
     def _pruned(self, filters: Any, file_pruning_predicate: Any) -> Any:
+        """The scan of the files that may have rows for which the condition is true."""
         from delta_py.scan.planning import plan_scan
 
         self._check_files()

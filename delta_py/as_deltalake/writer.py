@@ -102,7 +102,8 @@ def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> N
 
 
 def _condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> str:
-    """With schema_mode the predicate may name a column that only the new rows have."""
+    """The predicate in Spark's dialect. With schema_mode it may name a column that only the new rows have, so it is not checked
+    with the table's columns."""
     return spark_sql(predicate) if schema_mode else spark_condition(predicate, table.as_delta.struct_type)
 
 
@@ -177,7 +178,8 @@ def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
 
 
 def _config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
-    """The table to whose files the writer's properties apply."""
+    """The definition of the table that the files are written for: of the existing table, or of one that the write creates or
+    gives other columns."""
     assert request.columns is not None, "write_deltalake has set them"
     if table is not None and not request.overwrite_schema:
         return table.as_delta.snapshot.config

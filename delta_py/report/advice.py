@@ -15,10 +15,11 @@ from delta_py.visible_text import is_visible
 
 # The number of files from which fewer files would make a difference, and from which a Z-order would.
 _MANY_FILES, _SKIPPABLE_FILES = 4, 4
+# The number of partitions from which small ones are worth advice, and the median size in bytes below which they are small.
 _MANY_PARTITIONS, _SMALL_PARTITION = 50, 16 << 20
-_MUCH_DELETED = 0.2
-_MOST_COLUMNS = 3
-_LONGEST_COMMAND = 1_000
+_MUCH_DELETED = 0.2  # the share of deleted rows from which the advice is to rewrite files
+_MOST_COLUMNS = 3  # of an order that is advised
+_LONGEST_COMMAND = 1_000  # in characters
 
 
 def advice(facts: TableFacts, root: str) -> tuple[Advice, ...]:
@@ -45,6 +46,7 @@ class _Commands:
         return self._checked(lambda root: f"DeltaTable({root!r}).{call}", *names)
 
     def _checked(self, command: Callable[[str], str], *names: str) -> str | None:
+        """The command; None if the table's root or one of the names cannot be shown unchanged, or the command is very long."""
         if self._root is None or not all(map(_is_plain, names)):
             return None
         text = command(self._root)
@@ -137,6 +139,7 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
         pronoun = "it" if len(queried_columns) == 1 else "them"
         because = f"because queries of this process filter by {pronoun}"
         yield _order(queried_columns, skipping.source, commands, is_clustered, because)
+    # Without knowledge of queries, an order is only advised if no column lets queries skip files well.
     elif poor and len(poor) == sum(column.point_share is not None for column in skipping.columns):
         yield _order(poor[:1], skipping.source, commands, is_clustered, "if queries filter by it")
     if len(without_bounds) == len(skipping.columns) and without_bounds:
@@ -152,6 +155,7 @@ def _skipping(facts: TableFacts, commands: _Commands) -> Iterator[Advice]:
 
 
 def _order(columns: Sequence[ColumnSkipping], source: str, commands: _Commands, is_clustered: bool, reason: str) -> Advice:
+    """The advice to order rows by the columns that queries use most: by other clustering columns, or else by a Z-order."""
     columns = sorted(columns, key=lambda column: -column.queries)[:_MOST_COLUMNS]
     names = [column.sql_name for column in columns]
     shares = [f"{percent_text(column.point_share or 0)} for a value of {column.column}" for column in columns]

@@ -21,7 +21,7 @@ from delta_py.report.facts import Commit, CommitFacts, OperationTotals, Stream, 
 from delta_py.snapshot import Snapshot
 
 MOST_COMMITS = 1_000
-# The maximum size in bytes of the commits whose actions are read; and the maximum number of separate groups and streams.
+# The maximum total size in bytes of the commits whose actions are read; and the maximum number of separate groups and streams.
 _MOST_BYTES = 256 << 20
 _MOST_GROUPS = 50
 _MOST_STREAMS = 100
@@ -61,7 +61,8 @@ class _Content:
 
 
 def _contents(reader: CommitReader, files: Sequence[LogFile]) -> dict[int, _Content]:
-    """By version. The oldest of very large commits are not read."""
+    """The content of each commit, by version. The newest commits are read, up to _MOST_BYTES in total; the content of the others
+    stays unknown. files: from old to new."""
     contents = {file.version: _Content(file.size_bytes) for file in files}
     remaining_bytes, small_enough = _MOST_BYTES, []
     for file in reversed(files):
@@ -114,11 +115,14 @@ def _z_order(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(values: Iterable[int | None]) -> int | None:
+    """None if one value is unknown: a partial sum would be read as the total."""
     value_list = list(values)
     return None if None in value_list else sum(value for value in value_list if value is not None)
 
 
 def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
+    """The totals of each operation, the most frequent operation first. commits: newest first, so the first of a group is its
+    last commit."""
     groups: dict[str | None, list[Commit]] = {}
     for commit in commits:
         groups.setdefault(commit.operation, []).append(commit)
@@ -138,6 +142,7 @@ def _by_operation(commits: Sequence[Commit]) -> tuple[OperationTotals, ...]:
 
 
 def _by_writer(commits: Sequence[Commit]) -> tuple[WriterTotals, ...]:
+    """As _by_operation, by engine and user."""
     groups: dict[tuple[str | None, str | None], list[Commit]] = {}
     for commit in commits:
         groups.setdefault((commit.engine, commit.user), []).append(commit)
@@ -165,7 +170,7 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
             is_complete, unread = False, commit.version
             break
         for app_id in streams:
-            by_app.setdefault(app_id, commit)
+            by_app.setdefault(app_id, commit)  # the newest commit of the application: commits come newest first
     oldest = commits[-1].version if commits else snapshot.version
     until = f"commit {unread}, which was not read" if not is_complete else f"commit {oldest}, the oldest that was looked at"
     newest = commits[0] if commits else None
@@ -190,4 +195,5 @@ def _streams(snapshot: Snapshot, commits: Sequence[Commit], contents: dict[int, 
 
 
 def _lag(stream: Stream) -> float:
+    """An unknown lag counts as the largest: the stream's commit is older than all commits that were read."""
     return float("inf") if isinstance(stream.versions_behind, Unknown) else stream.versions_behind

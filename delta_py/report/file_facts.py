@@ -28,9 +28,9 @@ from delta_py.snapshot import Snapshot
 
 _KB = 1 << 10
 _EDGES = (0, 4 * _KB, *(_KB * 4**power for power in range(2, 11)), 4 << 30)  # 0, 4 KB, 16 KB ... 1 GB, 4 GB
-_PROFILE = 60
-_LARGEST = 20
-_SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
+_PROFILE = 60  # the most groups of partitions
+_LARGEST = 20  # the most partitions that are listed
+_SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)  # the upper ends of the shares of deleted rows
 
 
 def file_facts(snapshot: Snapshot, files: pa.Table, records: pa.Int64Array) -> FileFacts:
@@ -96,6 +96,7 @@ def partition_facts(snapshot: Snapshot, files: pa.Table) -> PartitionFacts:
     # The empty text means null too.
     null = pa.scalar(None, pa.string())
     values_by_key = {key: pc.if_else(pc.equal(text, ""), null, text) for key, text in zip(keys, texts, strict=True)}
+    # The log may contain any sizes: a sum beyond 64 bits is an error of the cast below, and not a wrong number.
     sizes = files["size"].cast(pa.decimal128(19, 0))
     groups = pa.table({**values_by_key, "size": sizes}).group_by(keys).aggregate([("size", "sum"), ("size", "count")])
     groups = groups.set_column(groups.schema.get_field_index("size_sum"), "size_sum", groups["size_sum"].cast(pa.int64()))

@@ -56,6 +56,7 @@ def gather(snapshot: Snapshot, request: ReportRequest | None = None) -> TableFac
     live = None if isinstance(state, Unknown) else state[0]["path"]
 
     def of_files(show: Callable[[pa.Table, FileStats], T]) -> T | Unknown:
+        """Facts about the live files, which were read once for all of them."""
         return state if isinstance(state, Unknown) else known(lambda: show(*state))
 
     facts = TableFacts(
@@ -84,6 +85,7 @@ def _state(snapshot: Snapshot, paths: list[Path]) -> tuple[pa.Table, FileStats]:
 def _identity(snapshot: Snapshot) -> Identity:
     protocol, metadata = snapshot.protocol, snapshot.metadata
     checkpoint = snapshot.segment.checkpoint
+    # The part of the log that the protocol and the metadata come from; a version checksum contains both.
     where = f"the commits 0 to {snapshot.version}"
     if checkpoint is not None:
         where = f"the checkpoint of version {checkpoint.version}"

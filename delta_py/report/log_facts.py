@@ -78,7 +78,7 @@ def _last_checkpoint(snapshot: Snapshot) -> int | Unknown | None:
 
 
 def _checksum(snapshot: Snapshot) -> tuple[str | Unknown, str | None]:
-    """The state of the version's checksum, and its fault."""
+    """The state of the version's checksum, as in LogFacts, and its fault; None if it has none."""
     file = snapshot.segment.checksum
     if file is None:
         return "none", None
@@ -121,6 +121,7 @@ def retention_facts(
     elif commits.last_vacuum is not None:
         last_vacuum = commits.last_vacuum.timestamp_ms
     else:
+        # Only if all commits since version 0 were read is it certain that there was no VACUUM.
         oldest = commits.commits[-1].version if commits.commits else snapshot.version
         last_vacuum = None if oldest == 0 else Unknown(f"no commit from {oldest} on is the end of a VACUUM")
     return RetentionFacts(
@@ -144,7 +145,11 @@ def retention_facts(
 def _tombstones(
     snapshot: Snapshot, live: pa.ChunkedArray, deleted_file_ms: int | Unknown, now_ms: int
 ) -> tuple[int | Unknown, ...]:
-    """Number, bytes, without size, without time, expired, their bytes."""
+    """Six facts about the removed files that are not live again: their number, their bytes, the number without a size, the number
+    without a time, the number of expired ones, and the bytes of these. A file that was removed more than once counts once.
+
+    live: the paths of the live files. deleted_file_ms: how long removed files are retained.
+    """
     removed = snapshot.tombstones()
     removed = removed.filter(pc.invert(pc.is_in(removed["path"], live.combine_chunks())))
     once = removed.group_by("path").aggregate([("size", "max"), ("deletion_timestamp", "max")])

@@ -21,7 +21,7 @@ from delta_py.visible_text import visible
 Value: TypeAlias = "int | float | Unknown | None"
 _PREFIX = "pydelta_table_"
 _LONGEST_LABEL = 400
-_AGREES = {"agrees": 1, "damaged": 0, "contradicts": 0}
+_AGREES = {"agrees": 1, "damaged": 0, "contradicts": 0}  # a checksum in another state cannot be compared
 
 
 class HasSnapshot(Protocol):
@@ -59,6 +59,8 @@ def text_of(facts: TableFacts) -> str:
 
 
 def _lines(metric: Metric, table: str) -> list[str]:
+    """The lines of a metric: its help, its type, its samples; none if no sample has a known value. table: the value of the label
+    of this name."""
     samples = [(labels, value) for labels, value in metric.samples if value is not None and not isinstance(value, Unknown)]
     if not samples:
         return []
@@ -122,6 +124,7 @@ def _one(name: str, help: str, value: Value) -> Metric:
 
 
 def _seconds(value: int | Unknown | None) -> Value:
+    """Milliseconds as seconds. Unknown and None do not change."""
     return value / 1_000 if isinstance(value, int) else value
 
 
@@ -265,6 +268,7 @@ def _retention(facts: TableFacts) -> list[Metric]:
 
 
 def _seconds_of(part: object, name: str) -> Value:
+    """As _of, for a field in milliseconds."""
     value = _of(part, name)
     return value / 1_000 if isinstance(value, int) else value
 

@@ -22,15 +22,16 @@ from delta_py.types.schema import Path
 
 MOST_COLUMNS = 40
 _MOST_RECTANGLES = 400
-_CELLS = 40
-_DIGITS = 4
+_CELLS = 40  # of the map, on each axis
+_DIGITS = 4  # of the corners of rectangles, after the point
 _DAY_MS = 86_400_000
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Mapping[Path, int]) -> list[Path]:
-    """At most MOST_COLUMNS columns: first those of the clustering and the Z-order, then those that queries compared, then the
-    others.
+    """At most MOST_COLUMNS columns, in the schema's order. If there are more, those of the clustering or the Z-order come first,
+    then those that queries compared, then the others. filtered: how many queries compared each column, in addition to those of
+    this process.
     """
     bounded = bounded_columns(snapshot.config)
     roles = roles_of(snapshot, z_order)
@@ -41,7 +42,8 @@ def columns_to_look_at(snapshot: Snapshot, z_order: Sequence[str], filtered: Map
 
 
 def roles_of(snapshot: Snapshot, z_order: Sequence[str]) -> dict[Path, str]:
-    """The columns by which rows were ordered, in order: of the clustering, or else of the newest Z-order."""
+    """The columns by which rows were ordered, in order, each with its role: `clustering`, or else `Z-order` for the columns of
+    the newest Z-order. z_order: their names, as the log spells them."""
     clustering = known(lambda: clustering_columns(snapshot.schema, snapshot.clustering_domain()))
     if not isinstance(clustering, Unknown) and clustering:
         names, role = clustering, "clustering"
@@ -128,7 +130,7 @@ def _map(
 def _axis(low: pa.Array, high: pa.Array) -> tuple[Any, Any, str, str]:
     """Begins and ends as shares of the axis, and the axis's ends as text. If a minimum is above its maximum, the
     two are swapped."""
-    both = pa.chunked_array([low, high]).combine_chunks()
+    both = pa.chunked_array([low, high]).combine_chunks()  # minima and maxima on one axis
     at = places(both)
     least, most = at.min(), at.max()
     shares = (at - least) / (most - least) if most > least else np.full(len(at), 0.5)

@@ -19,6 +19,7 @@ def percent_text(share: float) -> str:
         return "under 0.1 %"
     if 0.995 <= share < 1:
         return "over 99 %"
+    # One decimal below 10 %; from 9.95 % on, one decimal would be rounded up to 10.0 %.
     return f"{share:.1%}".replace("%", " %").replace(".0 ", " ") if share < 0.0995 else f"{share:.0%}".replace("%", " %")
 
 

@@ -104,6 +104,7 @@ def for_pyarrow(block: bytes, table: pa.StructType) -> bytes:
     lines = []
     for value, place in _values(text, _EXACT):  # noqa: B007
         lines.append(orjson.dumps(_rewritten(value, table), _bare, orjson.OPT_PASSTHROUGH_SUBCLASS))
+    # From an invalid value on the text does not change: pyarrow reports why it is invalid.
     return b"\n".join([*lines, text[place:].encode()])
 
 

@@ -95,7 +95,7 @@ class _Pipe(io.RawIOBase):
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
-        self._woken, wakes = os.pipe()
+        self._woken, wakes = os.pipe()  # Python writes a byte into `wakes` when a signal arrives
         os.set_blocking(wakes, False)
         signal.set_wakeup_fd(wakes)
 
@@ -212,11 +212,13 @@ def _typed_records(batch: pa.RecordBatch, file_type: pa.StructType, zone: str, f
         return _typed_batch(batch, file_type, zone)
     except SchemaMismatchError as error:
         row = _first_failure(batch.num_rows, lambda count: _typed_batch(batch.slice(0, count), file_type, zone))
+        # `row` counts from 0, and record 1 is the header.
         raise _placed(error, f"{file}, {_record(rows_before + row + 2)}") from error
 
 
 def _first_failure(count: int, step: Callable[[int], object]) -> int:
-    """The position of the first of `count` items with which a step fails. step: is called with a number of items."""
+    """The position of the first of `count` items with which a step fails. step: is called with a number n, and takes the first n
+    items; it fails with all numbers from some number on, so the position is searched by halves."""
 
     def fails(item_count: int) -> bool:
         try:
@@ -238,6 +240,7 @@ def _placed(error: SchemaMismatchError, place: str) -> SchemaMismatchError:
 
 
 def _header(head: bytes) -> list[str]:
+    """The names in the first line that is not empty; none if there is no such line. head: the first block of a CSV file."""
     lines = csv_lines(io.StringIO(head.decode(errors="replace"), newline=""))
     return next((line for line in lines if line), [])
 
@@ -252,6 +255,8 @@ def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRea
         raise SchemaMismatchError(f"The file {source.name} has no rows, which would tell the columns of a new table.")
 
     def typed(block: bytes, line: int, schema: pa.Schema, unknown_columns: str) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+        """The schema that pyarrow reads from a block, and the rows with the table's types. line: the number of its first line.
+        schema, unknown_columns: as in _json_rows."""
         def read(lines: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
             rows = _json_rows(lines, file_type, schema, unknown_columns)
             return rows.schema, [_typed_batch(batch, file_type, zone) for batch in rows.to_batches()]
@@ -271,7 +276,8 @@ def _json(source: _Source, table: pa.StructType, zone: str) -> pa.RecordBatchRea
 
 
 def _json_rows(block: bytes, file_type: pa.StructType, known_schema: pa.Schema, unknown_columns: str) -> pa.Table:
-    """unknown_columns: `infer` for the first block; `error` for the others, which must not have other columns."""
+    """The rows of a block, as pyarrow reads them. known_schema: the types of columns that are known. unknown_columns: `infer` for
+    the first block; `error` for the others, which must not have other columns."""
     from pyarrow import json
 
     lines = for_pyarrow(block, file_type)

@@ -28,6 +28,7 @@ def mend_streams() -> None:
 
 
 def _mended(stream: TextIO | None, kind: type[_Stream]) -> TextIO:
+    """A stream that writes to the same file. kind: the class that handles its write errors."""
     stream = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115
     by_lines = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)
     return io.TextIOWrapper(io.BufferedWriter(kind(stream)), stream.encoding, "backslashreplace", line_buffering=by_lines)

@@ -91,6 +91,7 @@ def _cut(array: pa.Array, flat: list[Any]) -> list[Any]:
 
 
 def _maps(array: pa.Array, zone: str) -> list[Any]:
+    """Objects for maps with text keys, and lists of {"key", "value"} for other maps."""
     entries = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
     lists = json_values(entries, zone)
     if not pa.types.is_string(array.type.key_type):
@@ -123,6 +124,7 @@ def _timestamps(array: pa.Array, zone: str) -> list[Any]:
         return _clock_texts(array.cast(WALL_CLOCK)).to_pylist()  # type: ignore[no-any-return]
     instants = array.cast(INSTANT)
     clocks = to_wall_clock(instants, zone)
+    # The offset of the zone from UTC at each instant.
     seconds = pc.divide(pc.subtract(clocks.cast(pa.int64()), instants.cast(pa.int64())), 1_000_000)
     minutes, odd_seconds = _parts(pc.abs(seconds))
     hours, minutes = _parts(minutes)

@@ -44,7 +44,8 @@ def create_like(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame 
 
 
 def create_parsed(spark: SparkSession, likeness: ParsedLikeness) -> DataFrame | None:
-    """Run a statement that was parsed elsewhere."""
+    """Run a statement that was parsed elsewhere. Returns None, and does nothing, if the new table would not be pydelta's: the
+    path that names it decides, or else its catalog, USING, and at last the format of the source."""
     source = find_target(spark, likeness.source)
     named, ours = catalog.format_and_path(likeness.name), our_formats(spark)
     if named is not None:
@@ -78,8 +79,8 @@ def _provider(spark: SparkSession, source: Target | None) -> str | None:
 
 
 def _of_table(source: Snapshot, request: TableRequest) -> TableRequest:
-    """Return the properties and features for the new table. It gets its own log and its own physical names, so those of the
-    source are left out.
+    """Return the request with the definition of the source. The new table gets its own log and its own physical names, so those
+    of the source are left out.
     """
     metadata = source.metadata
     schema = map_fields(column_mapping.strip(source.schema), _as_new)
@@ -99,6 +100,7 @@ def _as_new(field: StructField) -> StructField:
 
 
 def _of_other(spark: SparkSession, request: TableRequest, likeness: ParsedLikeness) -> TableRequest:
+    """Return the request with the columns and the partitioning of a view, or of a table of another format."""
     name = ".".join(map(quoted, likeness.source))
     if catalog.format_and_path(name) is not None:
         raise UnsupportedOperationError(

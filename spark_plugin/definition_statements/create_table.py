@@ -133,7 +133,7 @@ def _request(definition: ParsedDefinition) -> TableRequest:
 
 
 def _properties(definition: ParsedDefinition) -> dict[str, str]:
-    """A new table has no rows that could break its constraints."""
+    """Return the properties and, as properties too, the CHECK constraints. No row is checked: a new table has none yet."""
     checks = {f"{_CONSTRAINT}{constraint.name.lower()}": str(constraint.condition) for constraint in definition.constraints}
     return {**definition.properties, **checks}
 

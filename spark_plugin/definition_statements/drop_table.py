@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 
 def drop_table(spark: SparkSession, plan: ParsedPlan, _text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises Spark's errors, and before anything is dropped
-    UnsupportedOperationError in a transaction of SQL, CoordinatorUnavailableError."""
+    """Returns a frame without columns, as Spark does; None, without doing anything, for a table that no coordinator has.
+
+    Raises Spark's errors. Raises before anything is dropped: UnsupportedOperationError in a transaction of SQL,
+    CoordinatorUnavailableError.
+    """
     parts = None if conf(spark, COORDINATOR) is None or plan.kind != "DropTable" else plan.name_parts(plan.node.child())
     target = None if parts is None else find_target(spark, parts)
     if parts is None or target is None or target.name is None:

@@ -54,6 +54,8 @@ def check_location(spark: SparkSession, plan: ParsedPlan, _text: str) -> None:
 
 
 def _columns(table: Snapshot) -> str:
+    """Return columns and partition columns as text, for the comparison and for the error: `id bigint NOT NULL, day date
+    PARTITIONED BY (day)`."""
     fields = ", ".join(
         f"{field.name} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
         for field in to_spark_schema(table.schema).fields

@@ -104,6 +104,8 @@ def _columns(snapshot: Snapshot) -> str:
 
 
 def _column(field: StructField, of_spark: spark_types.StructField) -> str:
+    """Return the definition of a column, such as `id BIGINT NOT NULL COMMENT 'key'`. of_spark: the same column in Spark's
+    schema."""
     if INVARIANT in field.metadata:
         raise _cannot_show(f"column {field.name}", str(field.metadata[INVARIANT]), "a CREATE TABLE makes no column invariants")
     words = [_name(field.name), _type(of_spark.dataType, char_types(field, strict=True))]
@@ -121,8 +123,8 @@ def _column(field: StructField, of_spark: spark_types.StructField) -> str:
 
 
 def _type(data_type: spark_types.DataType, chars: CharTypes) -> str:
-    """Return the type without nullability of list elements and map values, which SQL cannot express. chars: where it is CHAR or
-    VARCHAR."""
+    """Return the type without nullability of list elements and map values, which SQL cannot express. chars: which parts are CHAR
+    or VARCHAR, nested as the type: a mapping by field for a struct, a tuple for a list or map, None for neither."""
     match data_type, chars:
         case spark_types.StructType(), _:
             inside = chars if isinstance(chars, Mapping) else {}
@@ -170,7 +172,7 @@ def _expression(text: object, of: str) -> str:
     sql = str(text)
     try:
         syntax_tree(sql)
-        end = 0
+        end = 0  # a text between two tokens that is not blank is a comment
         for token in tokens(sql):
             if sql[end : token.start].strip():
                 raise _cannot_show(of, sql, "it holds a comment")

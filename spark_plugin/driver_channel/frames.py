@@ -33,6 +33,10 @@ _ANSWER = struct.Struct("!IB")
 
 
 class Status(IntEnum):
+    """How a request went, as DriverChannel.java reads it. DONE: the body is the result. WORKING: the work continues, and the
+    body is empty. FAILED: the work failed, or its answer is too long. NOT_BEGUN: no work was done. The body of the last two says
+    why."""
+
     DONE = 0
     WORKING = 1
     FAILED = 2
@@ -65,7 +69,7 @@ def prove_to_client(connection: socket.socket, secret: bytes, limit_seconds: flo
     client_nonce, client_proof = bytes(answer[:PROOF_BYTES]), bytes(answer[PROOF_BYTES:])
     if not hmac.compare_digest(client_proof, proof(secret, b"c", server_nonce, client_nonce)):
         raise ChannelError("a client does not know the secret of this application")
-    connection.settimeout(limit_seconds)
+    connection.settimeout(limit_seconds)  # read_exactly has set the time that remained then
     connection.sendall(proof(secret, b"s", server_nonce, client_nonce))
     connection.settimeout(None)
 
@@ -109,7 +113,7 @@ def read_exactly(connection: socket.socket, count: int, deadline: float) -> byte
         connection.settimeout(max(deadline - time.monotonic(), 0))
         try:
             received = connection.recv_into(free)
-        except (TimeoutError, BlockingIOError):
+        except (TimeoutError, BlockingIOError):  # the second one with a timeout of 0, which means not to wait
             raise ChannelError(f"{count} bytes did not come in time") from None
         if not received:
             raise ChannelError("the connection ended within a message")

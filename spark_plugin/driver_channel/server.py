@@ -135,7 +135,7 @@ class ChannelServer:
     def _listen_on_path(self) -> socket.socket:
         """Raises OSError, and AttributeError if Python has no Unix domain sockets."""
         directory = tempfile.mkdtemp(prefix="pydelta-")  # its mode is 0700
-        if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:
+        if len(os.fsencode(directory)) + 2 > _MAX_PATH_BYTES:  # 2 for "/s"; /tmp is shorter than a long TMPDIR
             os.rmdir(directory)
             directory = tempfile.mkdtemp(prefix="pydelta-", dir="/tmp")
         path = os.path.join(directory, "s")
@@ -222,6 +222,7 @@ class ChannelServer:
             self._connections.discard(connection)
 
     def _answer(self, connection: _Connection, request: Request) -> None:
+        """Do the work of a request and send the answer. The log records of the work are emitted after that."""
         handler, defers_logging = self._handlers.get(request.kind, (None, True))
         if handler is None:
             return connection.send(Status.NOT_BEGUN, f"nothing answers requests of the kind {request.kind}".encode())
@@ -321,6 +322,7 @@ class _Pulse:
             self._condition.notify()
 
     def _run(self) -> None:
+        """Send the frames that are due, and sleep until the next one is due. `during` wakes this thread for an earlier one."""
         with self._condition:
             while not self._is_stopped:
                 now = time.monotonic()

@@ -46,7 +46,7 @@ def load(
 
 
 def _load(spark: SparkSession, loads: Any, reader: Any, path: str | None, private_options: Mapping[str, str]) -> DataFrame | None:
-    """Return None if only Spark can load."""
+    """Return the frame of a load; None if only Spark can load. loads: a DriverLoads of the JVM."""
     internals, nonce = SparkInternals(spark), nonce_of(spark)
     load_facts = internals.load_request(loads, reader, path)
     source = None if load_facts is None else source_here({**load_facts["options"], **private_options}, load_facts["directory"])

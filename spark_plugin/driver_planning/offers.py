@@ -59,7 +59,7 @@ def offer(spark: SparkSession) -> bool:
         rule = installed_rule(spark)
         if rule is None:
             return False  # and nothing is recorded: `register` may still come
-        _loads[spark.sparkContext] = None
+        _loads[spark.sparkContext] = None  # offered; workers load unless everything below succeeds
         if not _is_python_of_workers(spark):
             return False
         channel = channel_of(spark)
@@ -139,11 +139,13 @@ def java_planner(spark: SparkSession, channel: DriverChannel) -> Any:
 
 
 def _java_loads(spark: SparkSession, rule: Any) -> Any | None:
+    """Return a DriverLoads; None if Spark does not find our classes by their names."""
     internals = SparkInternals(spark)
     return internals.java_class(_LOADS).newInstance() if internals.loads_by_name(rule) else None
 
 
 def _is_python_of_workers(spark: SparkSession) -> bool:
-    """Workers unpickle what this process pickles: they must have the same Python, and so the same packages."""
+    """Return whether workers run the same Python program as this process. They unpickle what this process pickles, so they must
+    have the same Python and the same packages."""
     program = shutil.which(str(getattr(spark.sparkContext, "pythonExec", "python3")))
     return program is not None and os.path.abspath(program) == os.path.abspath(sys.executable)

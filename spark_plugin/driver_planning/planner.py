@@ -27,7 +27,7 @@ from spark_plugin.driver_planning.sources import source_here, unpickled
 from spark_plugin.internals.pyspark_internals import data_type_of_json, planned_as_by_worker
 from spark_plugin.pruning.scan_request import ScanRequest
 
-_PLANNING = struct.Struct("!i??i")
+_PLANNING = struct.Struct("!i??i")  # the fields of Planning.parse, in order
 _LENGTH = struct.Struct("!i")
 
 

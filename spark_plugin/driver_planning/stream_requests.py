@@ -39,7 +39,7 @@ class Streams:
 
     def __init__(self) -> None:
         self._readers: OrderedDict[str, DeltaStreamReader] = OrderedDict()
-        self._closed: OrderedDict[str, None] = OrderedDict()
+        self._closed: OrderedDict[str, None] = OrderedDict()  # a set of the newest: a stream may be closed while it is opened
         self._lock = threading.Lock()
 
     def __len__(self) -> int:

@@ -58,7 +58,7 @@ def committed_write(body: bytes) -> bytes:
 
 
 def _parts(body: bytes) -> Iterator[bytes | None]:
-    """The messages of a body, after its first byte, each after its length."""
+    """Yield the first byte of a body, and then its messages, each of which follows its length. None for no message."""
     yield body[:1]
     place = 1
     while place < len(body):

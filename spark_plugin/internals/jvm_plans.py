@@ -131,6 +131,8 @@ class NotRowByRow(Enum):
 
 
 def nodes_repeat(plan: Any, source: str) -> bool:
+    """Return whether every node of the plan is of a kind that returns the same rows each time. source: the name of the Python
+    data source whose tables do so if their version is fixed."""
     children = plan.children()
     is_repeatable = str(plan.nodeName()) in _REPEATABLE or _is_pinned(plan, source)
     return is_repeatable and all(nodes_repeat(children.apply(number), source) for number in range(children.length()))

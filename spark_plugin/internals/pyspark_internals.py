@@ -123,11 +123,13 @@ def written_as_by_worker(writer: Any, task_result_type: Any) -> bytes:
         yield pa.record_batch([pa.array([serializer.dumps(writer.write(batches))])], names=[column])
 
     write.__module__ = "pyspark.sql.worker.write_into_data_source"  # Spark's worker recognizes such a function by this name
+    # Each of the two parts is its length in four bytes, and a pickle.
     return b"".join(_INT.pack(len(part)) + part for part in map(serializer.dumps, ((write, task_result_type), writer)))
 
 
 def partitions_as_by_worker(partitions: Sequence[Any]) -> bytes:
-    """Return what a stream's process writes to the JVM for the partitions of a batch."""
+    """Return what a stream's process writes to the JVM for the partitions of a batch: their number, and the pickle of each after
+    its length; numbers have four bytes."""
     from pyspark.serializers import CPickleSerializer
 
     serializer: Any = CPickleSerializer()

@@ -51,7 +51,7 @@ class JobCounts:
         for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._earlier_jobs - set(self._finished_jobs):
             job_done, job_known, is_finished = self._of_job(job)
             if is_finished:
-                self._finished_jobs[job] = job_done
+                self._finished_jobs[job] = job_done  # without the tasks of skipped stages, which never run
             else:
                 done, known = done + job_done, known + job_known
         finished = sum(self._finished_jobs.values())
@@ -93,7 +93,7 @@ class QueryCounts:
         self._running: dict[str | None, tuple[int, int]] = {}  # operation -> tasks that are done, and all known ones
 
     def take(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        """A handler of progress messages."""
+        """A handler of progress messages, with the parameters that Spark's client passes. done: the operation has ended."""
         stages = list(stages or [])
         known = sum(stage.num_tasks for stage in stages)
         if done:
@@ -103,6 +103,7 @@ class QueryCounts:
             self._running[operation_id] = (sum(stage.num_completed_tasks for stage in stages), known)
 
     def tasks(self) -> tuple[int, int]:
+        """Return the numbers of finished tasks and of all known tasks."""
         running = list(self._running.values())
         done, known = sum(done for done, _ in running), sum(known for _, known in running)
         return done + self._finished_tasks, known + self._finished_tasks

@@ -30,7 +30,7 @@ from delta_py.release import own_version
 from spark_plugin.java import jars
 from spark_plugin.java.jars import JAVA_RELEASE
 
-_OLDEST_TIME = (1980, 1, 1, 0, 0, 0)
+_OLDEST_TIME = (1980, 1, 1, 0, 0, 0)  # the first that zip files can have
 
 
 class BuildError(RuntimeError):

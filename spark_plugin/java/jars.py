@@ -134,6 +134,7 @@ def is_current(minor_version: str) -> bool:
 
 
 def _require_current(path: Traversable, minor_version: str) -> None:
+    """Raise JarError if the jar is missing, or if there are sources and it was built from others."""
     sources = sources_for(minor_version)
     if not path.is_file():
         raise MissingJarError(f"{path} is missing. {_how_to_build(sources)}", has_sources=bool(sources))
@@ -142,6 +143,7 @@ def _require_current(path: Traversable, minor_version: str) -> None:
 
 
 def _how_to_build(sources: Mapping[str, Path] | None = None) -> str:
+    """Return the advice for an error. sources: empty in a wheel, which cannot build a jar; None if that is not known."""
     if sources == {}:
         return "Install pydelta again: the wheel contains this file."
     return f"Install a JDK of Java {JAVA_RELEASE} or newer, and build it: {BUILD_COMMAND}"

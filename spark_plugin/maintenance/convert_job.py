@@ -69,6 +69,7 @@ def run_parquet_clone(
 
 
 def _runner(spark: SparkSession) -> AtTable:
+    """Return the function with which delta_py runs its steps where the table is."""
     def run_at_table(step: Callable[[], T], *, once: bool = False) -> T:
         return at_table(spark, step, once=once)
 

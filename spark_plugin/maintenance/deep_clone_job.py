@@ -56,7 +56,8 @@ def _copy_in_tasks(spark: SparkSession, source: ObjectStore, target: ObjectStore
 
 
 def _groups(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
-    """Yield the copies of each task: up to _TASK_BYTES and _TASK_FILES, and at least one."""
+    """Yield the copies of each task: up to _TASK_BYTES and _TASK_FILES, and at least one. The field `least` of a copy is the
+    minimum size of its file in bytes."""
     group: list[Copy] = []
     group_bytes = 0
     for copy in copies:

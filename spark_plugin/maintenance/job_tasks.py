@@ -53,6 +53,7 @@ def bin_compactor(rewrite: Rewrite) -> Callable[[Sequence[ScanFile]], WrittenFil
 
 
 def bin_sampler(arrangement: Arrangement) -> Callable[[SampledBin], pa.Table]:
+    """Return a function that reads a sample of the columns that define the order of a bin's rows."""
     def run(part: SampledBin) -> pa.Table:
         return sample_columns(part.files, arrangement, part.every)
 
@@ -60,8 +61,11 @@ def bin_sampler(arrangement: Arrangement) -> Callable[[SampledBin], pa.Table]:
 
 
 def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a function for mapInArrow. In: SHARE, (number of a bin, its first file's number, files) pickled by the driver. Out:
-    the FILE that rows belong to, over all bins, their PIECE, and ROWS as bytes."""
+    """Return a function for mapInArrow, which splits rows by the new file that they belong to. orders: by the number of a bin.
+
+    In: SHARE, (number of a bin, number of its first new file, files to read), pickled by the driver. Out: FILE, the number of the
+    new file among those of all bins; PIECE, the number of the piece within the bin, PIECES for each file; ROWS as bytes.
+    """
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         answer_promptly()
@@ -77,8 +81,8 @@ def row_splitter(arrangement: Arrangement, orders: Sequence[RowOrder]) -> Callab
 
 
 def piece_writer(arrangement: Arrangement) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a function for mapInArrow. In: the output of row_splitter, by FILE and PIECE. Out: FILE, and as ANSWER what it
-    wrote."""
+    """Return a function for mapInArrow. In: the output of row_splitter, sorted by FILE and PIECE. Out: FILE, and as ANSWER the
+    WrittenFiles of this file as text."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         """Write one file of each group of pieces that follow each other."""

@@ -35,6 +35,7 @@ def run_layout(spark: SparkSession, table: TablePath, columns: Sequence[str]) ->
 
 def filtered_columns(spark: SparkSession, store: ObjectStore) -> Counter[Path]:
     """Return how many scans of this session compared each column of the table."""
+    # Users write a path in several ways. It is the table's if nothing remains after its beginning, the table's root, is removed.
     counts_by_path: Counter[Path] = Counter()
     tables = compared_columns(spark)
     below_root = pc.replace_substring_regex(pa.array([f"{path}/" for path in tables], pa.string()), below(store.root), "")

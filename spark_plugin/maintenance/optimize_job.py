@@ -112,6 +112,7 @@ class SparkBinWriters:
             return in_tasks(self._spark, bins, bin_compactor(rewrite))
 
     def sample(self, arrangement: Arrangement, bins: Sequence[SampledBin]) -> list[pa.Table]:
+        """Return the sample of each bin. A bin has one task for each share of its files; shares are paired with its number."""
         shares = [
             (number, SampledBin(share, part.every))
             for number, part in enumerate(bins)
@@ -125,7 +126,9 @@ class SparkBinWriters:
         return [pa.concat_tables(part) if part else pa.table({}) for part in parts]
 
     def arrange(self, arrangement: Arrangement, bins: Sequence[Bin], orders: Sequence[RowOrder | None]) -> list[WrittenFiles]:
-        """Split the rows of all bins by file in one shuffle, and write each file in its own task."""
+        """Split the rows of all bins by file in one shuffle, and write each file in its own task. A bin without an order has no
+        rows."""
+        # The new files of all bins are numbered consecutively: with_rows[i] gets first_files[i] to first_files[i + 1] - 1.
         with_rows = [(files, order) for files, order in zip(bins, orders, strict=True) if order is not None]
         first_files = [0, *accumulate(order.file_count for _, order in with_rows)]
         shares = [
@@ -165,6 +168,7 @@ def _request(spark: SparkSession, predicate: str | None) -> OptimizeRequest:
 
 
 def _size(spark: SparkSession, name: str) -> int | None:
+    """Return a setting as a number of bytes; None if it is not set."""
     text = conf(spark, name)
     if text is None:
         return None

@@ -105,7 +105,8 @@ def _find(store: ObjectStore, request: VacuumRequest) -> pa.Table:
 
 
 def _as_spark_has_it(root: str, files: pa.Table, time: str) -> pa.Table:
-    """Return the rows with complete paths, and with times as Spark has them. time: the column."""
+    """Return the rows with complete paths, and with times in microseconds, as Spark has them. time: the name of the column that
+    has ms since 1970."""
     paths = pc.binary_join_element_wise(location_of(root), files["path"], "/")
     times = files[time].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     for name, column in (("path", paths), (time, times)):

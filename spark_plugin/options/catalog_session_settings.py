@@ -49,7 +49,10 @@ object store they also send all settings that may apply to stores."""
 
 
 def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict[str, Any]:
-    """Return what a read takes from settings, under the names of the option SESSION. None for settings that are not set."""
+    """Return what a read takes from settings, under the names of the option SESSION. None for settings that are not set.
+
+    default_parallelism: Spark's default number of tasks; None if it is not known, as over Spark Connect.
+    """
     return {
         "timeZone": confs.get(TIME_ZONE),
         "maxPartitionBytes": _size(confs.get(PARTITION_BYTES)),
@@ -64,13 +67,15 @@ def read_part(confs: Mapping[str, str], default_parallelism: int | None) -> dict
 
 
 def write_part(confs: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a write takes from settings, under the names of the option SESSION. None for settings that are not set."""
     write_confs = {name: value for name, value in confs.items() if name in WRITE_SETTINGS or name.startswith(PROPERTY_DEFAULTS)}
     return {"timeZone": confs.get(TIME_ZONE), CONFS: write_confs or None}
 
 
 def storage_part(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
-    """Return the session's settings for the store of a path, by the names of StorageOptions: for this machine's disks, the
-    coordinator of tables, and the transaction that the session is in."""
+    """Return the session's settings for the store of a path, by the names of StorageOptions. For a path on this machine's disks
+    only two settings apply: the coordinator of tables, and the transaction that the session is in. hadoop: settings of Hadoop's
+    file systems."""
     if kind_of(path) is not None or is_name_in_catalog(path):
         return session_storage(confs, hadoop, path)
     named = {"coordinator": confs.get(COORDINATOR), "coordinator.transaction": confs.get(TRANSACTION)}

@@ -140,7 +140,7 @@ def whole_number(text: str, largest: int) -> int | None:
 
 
 def in_our_spelling(options: Mapping[str, str], names: tuple[str, ...], verb: str) -> dict[str, str]:
-    """Return the options in the spelling of `names`.
+    """Return the options in the spelling of `names`. verb: the kind of options for the error, such as `read` or `write`.
 
     Raises InvalidOptionError (DELTA_UNKNOWN_OPTION) for a name that is not in `names`.
     """

@@ -95,8 +95,11 @@ _ENTRY = "The table's entry in the catalog"
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Bounds of a change feed, both included; exactly one start, at most one end. allow_out_of_range: they may be after the
-    newest version."""
+    """Bounds of a change feed, both included; exactly one start, at most one end.
+
+    allow_out_of_range: a start after the newest version gives no changes, and an ending time after the newest version means the
+    newest version; without it, each is an error.
+    """
 
     starting_version: int | None = None
     ending_version: int | None = None
@@ -200,6 +203,7 @@ def catalog_options(entry: str) -> dict[str, str]:
 
 
 def _is_catalog(options: Mapping[str, str]) -> bool:
+    """Return whether the options are those of an entry of Spark's catalog, which also have the entry's provider."""
     return any(key.lower() == "provider" for key in options)
 
 
@@ -233,7 +237,8 @@ def local_path(location: str) -> str:
 
 
 def with_catalog_entry(options: Mapping[str, str], entry: str | None) -> dict[str, str]:
-    """Return the options, completed by those of the entry if Spark has passed no path."""
+    """Return the options under lower-case names. If Spark has passed no path, they are completed by those of the entry, the text
+    that `catalog_entry` returned."""
     lowercase_options = {key.lower(): value for key, value in options.items()}
     return lowercase_options if entry is None or has_path(lowercase_options) else {**_options_in(entry), **lowercase_options}
 
@@ -336,14 +341,14 @@ def _flag_or_setting(options: Mapping[str, str], name: str) -> bool:
 
 
 def _lease_seconds(options: Mapping[str, str]) -> int | None:
-    """Parse `true`, `false`, or a time such as `2 hours`."""
+    """Parse `true`, `false`, or a time such as `2 hours`; None for no lease."""
     text = _option_or_setting(options, "readLease")
     if text.lower() in ("true", "false"):
         return DEFAULT_SECONDS if text.lower() == "true" else None
     try:
         seconds = parse_interval(text) // 1000
     except ValueError:
-        seconds = 0
+        seconds = 0  # too short, so the error below reports the text
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise InvalidOptionError(
             f"Invalid value {text!r} for option 'readLease': it must be 'true', 'false', or a time of {LEAST_SECONDS} seconds "

@@ -32,6 +32,7 @@ def remember(spark: Any, catalogs: Mapping[str, Mapping[str, str]]) -> None:
             settings[f"{CATALOG_PREFIX}{catalog}.{name}"] = str(value)
         if "uri" not in named:
             raise InvalidOptionError(f"The catalog {catalog} has no server. Give its uri.", option="catalogs")
+    # The session's settings get the servers, which are no secrets. Nothing is set before all catalogs are checked.
     for catalog, named in catalogs.items():
         spark.conf.set(f"{CATALOG_PREFIX}{catalog}.uri", named["uri"])
     _settings[_key(spark)] = {**registered_settings(spark), **settings}
@@ -43,7 +44,7 @@ def registered_settings(spark: Any) -> dict[str, str]:
 
 
 def settings_of_process() -> dict[str, str]:
-    """Return those of classic sessions."""
+    """Return the settings of all catalogs that this process has registered for its classic sessions, by their whole names."""
     return dict(_settings.get(_OF_PROCESS, {}))
 
 

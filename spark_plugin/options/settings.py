@@ -82,12 +82,14 @@ class _Settings:
         return {name: value for name, value in values if value is not None}
 
     def _value_of(self, name: str) -> str | None:
+        """Only a lookup by name (`conf`) returns the defaults that Spark has for its own settings."""
         if not self._adapter.has_local_settings or (name.startswith(_OF_SPARK) and name not in self.explicit):
             return conf(self._spark, name)
         return self.explicit.get(name)
 
     def storage(self, path: str | None, registered: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings for the store of a path. registered: of catalogs."""
+        """Return the settings for the store of a path; without a path, those for a path on this machine's disks. registered:
+        settings of catalogs that the program has registered, by their whole names."""
         if path is None or (kind_of(path) is None and not is_name_in_catalog(path)):
             return storage_part(self.values_of((COORDINATOR, TRANSACTION)), {}, path or "")
         return storage_part({**self.explicit, **registered}, self._adapter.hadoop_settings("fs."), path)

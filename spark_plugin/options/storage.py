@@ -27,8 +27,8 @@ _SETTINGS_OF_DYNAMODB = {"ddb.tableName": ("s3.dynamodb_table", "delta_log"), "d
 
 
 def session_storage(confs: Mapping[str, str], hadoop: Mapping[str, str], path: str) -> dict[str, str]:
-    """Return them by the names of StorageOptions. confs: the session's settings. hadoop: additional settings of Hadoop's file
-    systems. path: a URL."""
+    """Return the session's settings for the store of a path, by the names of StorageOptions. confs: the session's settings.
+    hadoop: additional settings of Hadoop's file systems. path: a URL."""
     of_session = {name.removeprefix(_HADOOP): value for name, value in confs.items() if name.startswith(_HADOOP)}
     if is_name_in_catalog(path):
         return unity_storage(confs, _services({**of_session, **hadoop}), path)
@@ -73,7 +73,8 @@ def of_hadoop(settings: Mapping[str, str], path: str) -> dict[str, str]:
 
 
 def _services(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return where stores are, for a table whose store and credentials its catalog names later."""
+    """Return the settings that say where stores are, and no credentials: the catalog of the table names its store and gives
+    credentials later. The bucket `any` stands for every bucket."""
     of_stores = {**of_hadoop(settings, "s3://any"), **of_hadoop(settings, "gs://any")}
     return {name: value for name, value in of_stores.items() if name in _SERVICES}
 
@@ -99,6 +100,7 @@ def _of_s3a(settings: Mapping[str, str], address: Address) -> dict[str, str]:
     named = {option: value for name, option in _S3A.items() if (value := setting(name)) is not None}
     endpoint = setting("endpoint")
     amazon = None if endpoint is None else _AMAZON.fullmatch(endpoint)
+    # An endpoint of Amazon itself only tells the region. Any other endpoint is another server with the same interface.
     if amazon is not None and amazon["region"]:
         named.setdefault("s3.region", amazon["region"])
     elif endpoint is not None and amazon is None:
@@ -134,6 +136,7 @@ def _of_azure(settings: Mapping[str, str], address: Address) -> dict[str, str]:
         values = (settings.get(f"{name}.{host}") for host in hosts)
         return next((value for value in values if value), None) or settings.get(name) or None
 
+    # The endpoint is a URL such as https://login.microsoftonline.com/<tenant>/oauth2/token.
     token = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{address.container}")
     tenant = urlsplit(setting("fs.azure.account.oauth2.client.endpoint") or "").path.strip("/").partition("/")[0]
     named = {

@@ -73,6 +73,7 @@ def stream_write_options(options: Mapping[str, str], *, complete: bool) -> Write
 
 
 def _says_nothing(name: str, value: str) -> bool:
+    """Return whether an option has the value that is true for every stream."""
     return value.lower() == {"dataChange": "true", "optimizeWrite": "false", "partitionOverwriteMode": "static"}.get(name)
 
 
@@ -150,7 +151,8 @@ class SchemaTracking:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """One streaming read. batch: the options that it shares with batches. exclude: a regular expression of Java.
+    """One streaming read. batch: the options that it shares with batches. exclude: an RE2 pattern; files whose paths it
+    matches are left out. event_time: as in StreamOptions of delta_py.
     tracking: None to read everything with one schema."""
 
     batch: ReadOptions
@@ -285,6 +287,7 @@ def _tracking(stream_options: Mapping[str, str]) -> SchemaTracking | None:
 
 
 def _limits(options: Mapping[str, str]) -> Limits:
+    """Return the limits of a batch. The default number of files applies only if the user sets neither limit."""
     files, size = _positive(options, "maxFilesPerTrigger"), _positive(options, "maxBytesPerTrigger")
     return Limits(_DEFAULT_MAX_FILES if files is None and size is None else files, size)
 

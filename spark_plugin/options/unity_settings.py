@@ -35,7 +35,8 @@ CATALOG_SETTINGS = {
 
 
 def unity_storage(confs: Mapping[str, str], connectors: Mapping[str, str], url: str) -> dict[str, str]:
-    """Return the session's storage options for a table by its name in a catalog. connectors: those of Hadoop's connectors.
+    """Return the session's storage options for a table by its name in a catalog. connectors: the storage options that
+    Hadoop's settings define.
 
     Raises InvalidOptionError for a URL that names no table.
     """
@@ -92,6 +93,7 @@ def server_options(confs: Mapping[str, str], url: str) -> dict[str, str]:
         catalog = split_name(url.partition("://")[2])[0]
         return catalogs.get(catalog) or _of_pydelta(confs)
     name = table_of(url, {})
+    # The settings of the catalog that the URL names come first. A token goes only to the server that was set together with it.
     candidates = [catalogs.get(name.parts[0], {}), _of_pydelta(confs), *catalogs.values()]
     return next((options for options in candidates if _is_server(options, name.server)), {})
 

@@ -48,7 +48,7 @@ class _LimitedReader(DataSourceReader):
 
 
 def first_rows(batches: Iterable[Any], limit: int) -> Iterator[pa.RecordBatch]:
-    """Yield this many rows of the Arrow batches, or all if there are fewer. It reads no batch after that."""
+    """Yield this many rows of the Arrow batches, or all if there are fewer. No batch is read after the last of these rows."""
     remaining_rows = limit
     for batch in batches:
         assert isinstance(batch, pa.RecordBatch)

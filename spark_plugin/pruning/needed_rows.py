@@ -11,8 +11,8 @@ from spark_plugin.pruning.predicate_json import conjunction_of, parse_predicate
 
 @dataclass(frozen=True, slots=True)
 class NeededRows:
-    """The rows that a plan needs from one of its scans. predicate: true for all rows that matter, None for any row. exact: the
-    plan is exactly these rows. none: the plan returns no rows at all."""
+    """The rows that a plan needs from one of its scans. predicate: true for all rows that matter; None if any row may matter.
+    exact: the plan returns exactly the rows for which the predicate is true. none: the plan returns no rows at all."""
 
     predicate: tree.Expression | None
     exact: bool = False

@@ -69,12 +69,14 @@ def _expression(value: dict[str, Any]) -> tree.Expression:
             return tree.StringMatch(_STRING_MATCHES[name], operand, pattern)
         case "IN", (operand, *options):
             constants = tuple(option for option in options if isinstance(option, tree.Literal))
-            if len(constants) == len(options):
+            if len(constants) == len(options):  # otherwise it is an unknown predicate
                 return tree.In(operand, constants)
     raise ValueError(f"The pruning rule handed over a predicate that the source does not know: {value!r}.")
 
 
 def _literal(value: dict[str, Any]) -> tree.Literal:
+    """Return a constant. In JSON dates are days, and timestamps microseconds, since 1970; binary values are base64; decimals,
+    floats and doubles are texts."""
     data_type = primitive_from_name(value["type"])
     constant = value["value"]
     if constant is None:

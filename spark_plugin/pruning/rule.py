@@ -130,7 +130,8 @@ def installed_rule(spark: SparkSession) -> Any | None:
 
 
 def rows_needed_by(spark: SparkSession, frame: DataFrame, option: str, value: str) -> NeededRows:
-    """Return which rows the frame needs of the scan with this read option; any row if the rule is not installed or disabled."""
+    """Return which rows the frame needs of the scan that has this read option with this value; any row if the rule is not
+    installed or disabled."""
     internals = SparkInternals(spark)
     rule = internals.pruning_rule()
     if rule is None:

@@ -20,7 +20,8 @@ _NAMES_KEY = "pydelta.names"
 
 
 def names_schema(options: Mapping[str, str]) -> StructType:
-    """Raises the errors of catalog_objects."""
+    """Return a schema with one field, whose metadata has the requested names as a list in JSON. Raises InvalidOptionError for an
+    unknown view, and the errors of catalog_objects."""
     own_options = without_storage(options)
     view = _VIEWS.get(options[CATALOG_VIEW])
     if view is None:

@@ -45,7 +45,10 @@ class CatalogObject:
 
 
 def open_target(path: str, options: StorageOptions, command: str) -> CommandTarget | CatalogObject:
-    """Raises as open_store and open_or_stage."""
+    """Return what a command acts on. The table need not exist for a command that creates one.
+
+    path: also the name of a table or schema in Unity Catalog. Raises as open_store and open_or_stage.
+    """
     if command in CATALOG_COMMANDS:
         return CatalogObject(path, options)
     if command in (BUILD_TABLE, _CLONE):
@@ -67,13 +70,16 @@ def carry_out(target: CommandTarget | CatalogObject, name: str, arguments: Mappi
     command = COMMANDS.get(name)
     if command is None:
         raise InvalidOptionError(f"There is no command {name!r}. Known are {', '.join(COMMANDS)}.", option=COMMAND)
-    if target.rules != NO_RULES:  # they are equal, and another object after their way to this process
+    if target.rules != NO_RULES:  # compared by value: pickling makes another object of NO_RULES
         arguments = _following(target.rules, name, arguments)
     return command(target.store, **arguments)
 
 
 def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with what a catalog demands of the new table."""
+    """Return the arguments of a command that creates a table, with the properties that its catalog requires and suggests.
+
+    A property in the arguments takes precedence. The command `clone` has no defaults, so it gets only the required properties.
+    """
     properties = {**rules.required, **arguments["properties"]}
     if name == _CLONE:
         return {**arguments, "properties": properties}
@@ -111,6 +117,8 @@ def _build_table(
     join: bool,
     defaults: Mapping[str, str] | None = None,
 ) -> int:
+    """Create or replace a table; returns its version. mode, join: as in build_table of delta_py. schema: a StructType in JSON.
+    defaults: properties that the table gets if `properties` does not name them."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table, has_table
     from delta_py.types.schema import parse_schema
@@ -161,6 +169,8 @@ def _cluster_by(store: ObjectStore, *, columns: list[str]) -> int:
 
 
 def _new_column(*, name: Any, schema: str, **attributes: Any) -> Any:
+    """Return a NewColumn. schema: a StructType in JSON, whose only field has the type, nullability and metadata of the column.
+    attributes: other fields of NewColumn; they replace the comment and the metadata of the schema."""
     from delta_py.alter.column_changes import COMMENT, NewColumn
     from delta_py.types.schema import parse_schema
 
@@ -189,6 +199,7 @@ def _drop_columns(store: ObjectStore, *, names: list[str], if_exists: bool) -> i
 
 
 def _change_columns(store: ObjectStore, *, changes: list[dict[str, Any]]) -> int:
+    """changes: the fields of each ColumnChange, with a new type as `schema`: a StructType in JSON that has one field."""
     from delta_py.alter.alter_columns import change_columns
     from delta_py.alter.column_changes import ColumnChange
     from delta_py.types.schema import parse_schema
@@ -212,6 +223,7 @@ def _sync_identity(store: ObjectStore, *, name: str) -> int:
 
 
 def _add_constraint(store: ObjectStore, *, name: str, sql: str, version: int, broken_rows: int, time_zone: str) -> int:
+    """version: the version whose rows Spark has checked. broken_rows: how many of them violate the condition."""
     from delta_py.alter.table_constraints import CheckedVersion, add_constraint
 
     return add_constraint(store, name, sql, checked=CheckedVersion(version, broken_rows), time_zone=time_zone)

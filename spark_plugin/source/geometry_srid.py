@@ -28,7 +28,7 @@ def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
         children = [with_srids(array.field(i), spark_type.field(i).type) for i in range(spark_type.num_fields)]
         fields = [pa.field(f.name, child.type, nullable=f.nullable) for f, child in zip(array.type, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
-    offsets, values = list_parts(array)
+    offsets, values = list_parts(array)  # of a list or a map
     places = pa.array(np.asarray(offsets), pa.int32())
     mask = array.is_null() if array.null_count else None
     if pa.types.is_map(spark_type):
@@ -38,7 +38,8 @@ def with_srids(array: pa.Array, spark_type: pa.DataType) -> pa.Array:
 
 
 def _shapes(wkb: pa.Array, spark_type: pa.StructType) -> pa.Array:
-    """A null shape has no bytes below it, because both fields are required."""
+    """Return each WKB value as a struct with the SRID of its column. The struct of a null shape is null, but its WKB field is an
+    empty value and not null, because both fields are required."""
     (number,) = (int(f.metadata[b"srid"]) for f in spark_type if f.metadata and b"srid" in f.metadata)
     mask = wkb.is_null() if wkb.null_count else None
     parts = {"srid": pa.repeat(pa.scalar(number, pa.int32()), len(wkb)), "wkb": wkb.fill_null(b"") if wkb.null_count else wkb}

@@ -124,7 +124,8 @@ class PinnedTable:
         return _lease(self.options, self.snapshot.store, self.snapshot.version)
 
     def _plan_files(self, listed: str, columns: StructType, predicate: Expression | None) -> Scan:
-        """Plan the files that a DML operation has chosen."""
+        """Plan the files that a DML operation has chosen. listed: a file with an Arrow stream of these files: an absolute path on
+        this machine, or a path in the table."""
         settings = replace(scan_options(self.options), row_address=True, metadata_column=self.options.metadata_column)
         is_local = os.path.isabs(listed)
         with pa.OSFile(listed, "rb") if is_local else self.snapshot.store.open_input(listed) as source:
@@ -178,7 +179,7 @@ class PinnedChanges:
         )
 
     def lease(self) -> Lease | None:
-        """Lease all versions from the state before the first change on."""
+        """Return a lease on the version before the first change and all later versions; None if the options ask for none."""
         if self.options.lease_seconds is None:
             return None
         from delta_py.changes.change_feed import first_version_from
@@ -233,6 +234,7 @@ def pin(options: ReadOptions, snapshots: type[Snapshot] = Snapshot) -> Pinned:
 
 def _pin_changes(options: ReadOptions, store: ObjectStore, change_range: ChangeRange) -> PinnedChanges:
     """An open end is fixed at the newest version at the time of the call."""
+    # changes_schema raises the error about a start after the newest version, unless the options allow such a start.
     newest = Snapshot.load(store)
     is_open = change_range.ending_version is None and change_range.ending_timestamp_ms is None
     starts_later = change_range.starting_version is not None and change_range.starting_version > newest.version
@@ -304,7 +306,8 @@ def with_filter(options: ReadOptions, columns: StructType, predicate: Expression
 
 
 def _has_small_log(snapshot: Snapshot) -> bool:
-    """Return False if the log may have sidecars, because the listing does not show their size."""
+    """Return whether the listed files of the log have at most SMALL_LOG_BYTES. A V2 checkpoint may have sidecars, and the listing
+    does not show their size, so such a log counts as large."""
     checkpoint = snapshot.segment.checkpoint
     is_listed = checkpoint is None or checkpoint.kind is not LogKind.CHECKPOINT_V2
     return is_listed and snapshot.segment.size_bytes <= read_limits.SMALL_LOG_BYTES

@@ -81,7 +81,11 @@ _DRIVER_LIMITS = {"most_bytes": read_limits.DRIVER_RESULT_BYTES, "most_ms": read
 
 
 def plan_read(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> ReadPlan:
-    """Raises the errors of planning."""
+    """Choose the road of one scan. The first that is possible: an answer from the log, partial rows, and then the way in which
+    tasks read the rows (plan_tasks). If the driver may read the rows instead of tasks, the plan has a small_scan.
+
+    Raises the errors of planning.
+    """
     skipped: dict[Road, str] = {}
     if request.log_question is not None:
         answer, why = _log_answer(pinned, request.log_question, request)
@@ -116,6 +120,7 @@ def plan_tasks(scan: Scan, request: ScanRequest, *, why_not_native: str | None) 
         native, why = native_files(scan, request.native)
     if native is not None:
         return ReadPlan(Road.PARQUET, why, scan, native)
+    # Python reads all files. `why` says from here on why Spark's own Parquet reader reads none.
     skipped = {} if request.native is None else {Road.PARQUET: why}
     if request.is_columnar:
         return ReadPlan(Road.COLUMNS, why, scan, skipped=skipped)
@@ -169,6 +174,7 @@ def _why_not_few(scan: Scan, request: ScanRequest) -> str | None:
     """Return why tasks must read the rows, or None if the driver's own Python may. JVMs do not accept texts with a collation from
     an Arrow stream."""
     state, files, limit = scan.state, scan.files.num_rows, request.limit
+    # How many rows the result has at most; None if that is not known before the read.
     row_count = scan.report.rows_kept if state.predicate is None and limit is None else limit
     most_files = read_limits.DRIVER_REMOTE_FILES if state.store.is_remote else read_limits.DRIVER_FILES
     if files > most_files:
@@ -193,10 +199,11 @@ def _why_not_one_task(report: ScanReport) -> str | None:
 
 
 def _least_work_for_partial_rows(size_bytes: int) -> int | None:
-    """Return how many columns and aggregates of a row must be added up before partial rows pay; None if they never do."""
+    """Return how many values per row must be added up before partial rows pay; None if they never do. size_bytes: of the files
+    that are read."""
     if size_bytes >= read_limits.PARTIAL_BYTES:
         return 0
-    return -(-read_limits.PARTIAL_WORK // size_bytes) if size_bytes else None
+    return -(-read_limits.PARTIAL_WORK // size_bytes) if size_bytes else None  # the quotient, rounded up
 
 
 def _why_not_native(pinned: PinnedTable | PinnedChanges, request: ScanRequest) -> str | None:

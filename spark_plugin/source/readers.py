@@ -75,7 +75,7 @@ class DeltaReader(PromptTask, DataSourceReader):
         if self._lease is not None and not self._lease.put():
             self._lease = None
         parts = partitions_of(self._scan, self._settings, self._message, self._native)
-        parts = parts or [DeltaPartition(FileGroup(), self._message)]
+        parts = parts or [DeltaPartition(FileGroup(), self._message)]  # the rule reads the message of the first partition
         if not self._again:
             return [*parts]
         for part in parts:
@@ -96,5 +96,5 @@ class DeltaReader(PromptTask, DataSourceReader):
         return HeldLease(self._lease, is_shared=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get their files in their partition."""
+        """Leave out what only planning needs: tasks get their files in their partition."""
         return {**self.__dict__, "_scan": None, "_settings": None, "_native": None, "small_scan": None}

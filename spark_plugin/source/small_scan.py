@@ -32,7 +32,8 @@ LIMITS = Limits(
 )
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 4 << 20
-"""This much more than few may be decoded before the limit is detected."""
+"""The most rows and bytes of a decoded batch. The read stops after the batch with which it exceeds DRIVER_ROWS or DRIVER_BYTES.
+So it decodes at most one batch too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class SmallScan:
         return bytes(sink.getvalue().to_pybytes())
 
     def _bounded(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. Raises OverBudgetError after DRIVER_ROWS rows or DRIVER_BYTES bytes."""
         rows = size = 0
         for batch in self._batches(schema):
             rows, size = rows + batch.num_rows, size + batch.nbytes

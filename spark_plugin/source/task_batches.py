@@ -52,12 +52,14 @@ class NativePartition(DeltaPartition):
 
         from delta_py.protocol.deletion_vectors import inline_descriptor
 
+        # Only the first of these files is read in part: Spark's reader has already returned its earlier rows.
         return chain([replace(next(files), selection=inline_descriptor(BitMap64(self.rows)))], files)
 
 
 def rest_of(pickled: bytes, first: int, start: int, rows: int) -> NativePartition:
     """Return the rest of a task: it starts at row `start` of one of its files, which has `rows` rows. NativePartition.java calls
-    this function by its name if Spark's reader cannot continue."""
+    this function by its name if Spark's reader cannot continue. pickled: the task's NativePartition. first: the position of the
+    file among the files of the task, from 0."""
     partition: NativePartition = pickle.loads(bytes(pickled))
     partition.first = first
     partition.rows = range(start, rows) if start else None
@@ -74,6 +76,7 @@ def partitions_of(
     if native is None:
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(files, settings, task_count)]
     else:
+        # Each reader gets the part of its own number of tasks that corresponds to its share of the bytes.
         simple, other_files, share = native.split(files)
         in_python = settings.target_partitions * (1.0 - share)
         tasks = [DeltaPartition(FileGroup.of(group)) for group in _packed(other_files, settings, in_python)]

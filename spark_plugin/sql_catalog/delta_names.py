@@ -92,6 +92,7 @@ def _is_on_server(spark: Any) -> bool:
         noted = conf(spark, noted_by)
         if noted is not None:
             return noted == "true"
+    # If the server has the format, it reports another error, because `/` is no table.
     try:
         spark.read.format(DELTA).load("/").schema  # noqa: B018 - reading the schema makes the server look for the format
     except PySparkException as error:

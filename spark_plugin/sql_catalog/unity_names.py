@@ -68,6 +68,7 @@ def full_unity_name(spark: Any, parts: Sequence[str]) -> tuple[str, ...] | None:
         return None
     if len(parts) == 2:
         return (catalog, *parts)
+    # A table has exactly one schema in Unity Catalog.
     schema = split_name(spark.catalog.currentDatabase())
     return (catalog, *schema, *parts) if len(schema) == 1 and not _is_temporary_view(spark, parts[0]) else None
 

@@ -79,6 +79,8 @@ def link_problems(spark: Any) -> dict[str, list[str]]:
 
 
 def _send(spark: Any, jar: Jar) -> None:
+    """Send the server a copy of the jar with one more file: the settings for Uploaded.java, under a name that only this session
+    knows."""
     nonce = nonce_of(spark)
     key = hashlib.sha256(f"key {nonce}".encode()).hexdigest()  # sessions may share a loader of classes
     settings = {

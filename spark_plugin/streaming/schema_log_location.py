@@ -47,6 +47,7 @@ def open_tracker(tracking: SchemaTracking, snapshot: Snapshot, config: TableConf
 
 
 def _open_log(tracking: SchemaTracking, snapshot: Snapshot) -> SchemaLog:
+    """Open the log in the directory `_schema_log_<table id>`, with `_<tracking id>` after it if there is one."""
     suffix = "" if tracking.tracking_id is None else f"_{tracking.tracking_id}"
     directory = f"_schema_log_{snapshot.metadata.id}{suffix}"
     store = open_store(tracking.location, snapshot.store.options)
@@ -64,6 +65,7 @@ def _source_path(tracking: SchemaTracking, log: SchemaLog, options: StorageOptio
 def _checkpoint_of(location: str, options: StorageOptions) -> str:
     """Return the location, or the nearest directory above it in which Spark has stored a query's id."""
     directory = open_store(location, options).root
+    # The location itself and the directories above it, the nearest first.
     above = [directory.rsplit("/", depth)[0] for depth in range(directory.partition("://")[2].count("/") or directory.count("/"))]
     checkpoint = next((path for path in above if _is_checkpoint(path, options)), None)
     if checkpoint is None:
@@ -79,6 +81,7 @@ def _checkpoint_of(location: str, options: StorageOptions) -> str:
 
 
 def _is_checkpoint(directory: str, options: StorageOptions) -> bool:
+    """Return whether the directory has the file with the query's id. A directory that cannot be read has none."""
     try:
         open_store(directory, options).read_range(_QUERY_ID, 0, 1)
     except (FileNotFoundError, PermissionError, StorageError):

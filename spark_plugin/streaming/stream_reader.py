@@ -178,6 +178,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         if self._place is None:
             return None
         lag = self._driver.lag(self._place)
+        # After the initial state of a version the stream continues with the next version.
         end = StreamOffset(self._place.table_id, self._place.version + lag.versions + self._place.is_initial)
         outstanding = {"numFilesOutstanding": lag.files, "numBytesOutstanding": lag.bytes, "numVersionsOutstanding": lag.versions}
         return {**end.to_json(), **outstanding, "outstandingIsAtLeast": lag.at_least}
@@ -207,8 +208,11 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
             self._lease.release()
 
     def _reading_from(self, place: StreamOffset) -> StreamOffset:
-        """Return the position. The files that the stream still has to read are those of its version, or those that it and later
-        versions add and change. If the options ask for it, a lease tells VACUUM about them."""
+        """Return the position unchanged. If the options ask for it, a lease tells VACUUM which files the stream still reads.
+
+        In the initial state these are the files of the position's version. Later they are files that this version and newer ones
+        add or change, so the lease covers the state before this version too.
+        """
         seconds, version = self._options.batch.lease_seconds, place.version if place.is_initial else max(0, place.version - 1)
         if seconds is None:
             return place
@@ -244,6 +248,7 @@ class DeltaStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvail
         return parts
 
     def _pushed(self, request: ScanRequest) -> Expression | None:
+        """Return the predicate of the request that may leave out rows; None for all rows."""
         options = self._options
         return request.predicate if options.batch.pruning and not options.change_feed else None
 

@@ -56,7 +56,7 @@ class DeltaStreamWriter(PromptTask, DataSourceStreamArrowWriter):
     @classmethod
     def open(cls, options: WriteOptions, schema: StructType) -> Self:
         """schema: of the stream. Raises, before any task runs, the errors that make the write impossible."""
-        if _COMMIT_WORKER in sys.modules:
+        if _COMMIT_WORKER in sys.modules:  # this process commits: the plan comes with the tasks' messages
             return cls(options, None)
         from delta_py.row_changes.write import plan_write
         from delta_py.row_changes.write_plans import NothingToDo

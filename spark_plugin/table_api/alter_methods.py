@@ -33,7 +33,8 @@ _OF_CHANGES = frozenset({"dataType", "nullable", "comment", "default", "dropDefa
 
 
 def new_columns(columns: Any) -> list[dict[str, Any]]:
-    """columns: DDL, a StructType, or a list of StructFields and of dicts with name, dataType and optional entries."""
+    """Return for each column the arguments that the command addColumns takes. columns: DDL, a StructType, or a list of
+    StructFields and of dicts with name, dataType and optional entries."""
     if isinstance(columns, str):
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, spark_types.StructType):
@@ -55,12 +56,13 @@ def _column_of_user(column: Any) -> dict[str, Any]:
 
 
 def _new_column(name: str, field: spark_types.StructField, *, quoted: bool = False) -> dict[str, Any]:
-    """quoted: the name is one name, whatever characters it contains."""
+    """quoted: the name is one name, whatever characters it contains; otherwise dots in it separate the names of a path."""
     return {"name": [name] if quoted else name, "schema": _schema_of(field)}
 
 
 def column_changes(changes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """changes: by column, dicts with the properties to change."""
+    """Return for each column the arguments that the command changeColumns takes. changes: by column, dicts with the properties
+    to change; those with the value None do not change."""
     return [_change(name, change) for name, change in changes.items()]
 
 
@@ -92,7 +94,7 @@ def check_defaults(spark: Any, columns: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def replaced_columns(columns: Any) -> str:
-    """columns: DDL, a StructType, or a list of StructFields."""
+    """Return the schema in JSON. columns: DDL, a StructType, or a list of StructFields."""
     if isinstance(columns, str):
         columns = spark_types.StructType.fromDDL(columns)
     if isinstance(columns, list | tuple):
@@ -136,6 +138,7 @@ def add_constraint(spark: Any, table: TablePath, name: str, sql: str) -> None:
     rows = spark.read.format(FORMAT).options(**table.storage).options(**strict).load(table.url)
     with as_spark_raises():
         resolvable = resolvable_rule_text(spark, condition)
+    # A row for which the condition is null violates it too.
     broken = rows.where(~F.coalesce(F.expr(f"({resolvable})"), F.lit(False))).count()
     arguments = {"name": name, "sql": sql, "version": version, "broken_rows": broken, "time_zone": zone}
     run_command(spark, table, "addConstraint", arguments)
@@ -148,5 +151,5 @@ def _checkable(store: ObjectStore, name: str, sql: str, time_zone: str) -> tuple
     check_new_constraint(snapshot.config, rule, time_zone)
     try:
         return snapshot.version, rule_column(rule, snapshot.schema, snapshot.config.partition_columns).condition
-    except DeltaError:
+    except DeltaError:  # only Spark can compute the condition, so it gets the user's text
         return snapshot.version, sql

@@ -112,6 +112,8 @@ def _at_path(
     configuration: Mapping[str, str] | None = None,
     **more: Any,
 ) -> ParquetSource:
+    """Return the Parquet files of a directory, as the table that they become. partitions: the columns in the names of
+    directories. defaults: properties that `configuration` does not set. more: other fields of ConvertRequest."""
     request = ConvertRequest(
         None if partitions is None else from_spark_schema(partitions),
         collect_stats=collect_stats and is_on(spark, _COLLECT_STATS),
@@ -123,7 +125,7 @@ def _at_path(
 
 
 def _no_parquet(identifier: str, provider: str) -> UnsupportedOperationError:
-    """provider: empty for a view."""
+    """Return the error about a source that is no parquet table. provider: its format; empty for a view."""
     if not provider:
         return UnsupportedOperationError(
             f"{identifier} is a view, and converting a view to a Delta table is not supported. Nothing was changed. Convert the "
@@ -235,5 +237,6 @@ def _properties(spark: SparkSession, name: str) -> dict[str, str]:
 
 
 def _directories(spark: SparkSession, name: str) -> tuple[str, ...]:
+    """Return the partitions that the catalog has of a table, such as `day=2024-05-01/hour=3`."""
     rows = spark.sql(f"SHOW PARTITIONS {catalog.quoted_name(name)}").collect()
     return tuple(str(row[0]) for row in rows)

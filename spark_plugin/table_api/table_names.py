@@ -97,6 +97,7 @@ def clone_table(
     _refuse_in_unity(source, path, is_shallow=is_shallow)
 
     def make(path: str) -> Mapping[str, int] | None:
+        """Make the clone at the path. Returns the metrics of its commit, as in Cloned."""
         place = TablePath(path, storage)
         if isinstance(source, ParquetSource):
             assert is_shallow, "nobody copies Parquet files"
@@ -213,6 +214,7 @@ def _build_new(spark: Any, request: TableRequest, name: str) -> Place:
 
 
 def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
+    """Make the table of a request whose name the catalog already has: replace the entry's table, or leave it as it is."""
     if request.mode == "create":
         raise catalog.taken(entry)
     if request.mode == "createIfNotExists":
@@ -226,5 +228,6 @@ def _build_over(spark: Any, request: TableRequest, entry: Entry) -> Place:
 
 
 def _run(spark: Any, request: TableRequest, path: str, *, join: bool) -> None:
+    """join: with mode create, accept an existing table at the path that has the same definition."""
     defaults = property_defaults(default_settings(spark))
     run_command(spark, TablePath(path), "buildTable", {**request.arguments(), "join": join, "defaults": defaults})

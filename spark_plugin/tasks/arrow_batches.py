@@ -68,7 +68,8 @@ def unweighed(spark: Any, schema: StructType) -> Iterator[None]:
 
 
 def _properties(schema: StructType) -> dict[str, str]:
-    """Return the properties; empty for rows that Spark must weigh."""
+    """Return the local properties that turn weighing off; empty for rows that Spark must weigh. Rows with texts also get a limit
+    of rows per batch, because the size of a text is not known."""
     types = list(_leaf_types(schema))
     if not all(isinstance(kind, (*_FIXED_WIDTH, StringType)) for kind in types):
         return {}

@@ -30,7 +30,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _ABANDON_ROUNDS, _ABANDON_WAIT_SECONDS = 8, 0.5
-_BLIND_ROUNDS = 3
+_BLIND_ROUNDS = 3  # if nobody can see whether tasks still run
 
 _log = logging.getLogger("pydelta")
 
@@ -87,6 +87,7 @@ def tasks_worth_while(spark: Any) -> int:
 
 
 def _outcome(step: Callable[[], T], once: bool) -> T | Failure:
+    """Run a step in a task. An error is returned as data: Spark would repeat a task that raises it."""
     try:
         if once:
             _check_first_run()
@@ -96,6 +97,7 @@ def _outcome(step: Callable[[], T], once: bool) -> T | Failure:
 
 
 def _check_first_run() -> None:
+    """Raise CommitOutcomeUnknownError if Spark repeats the task."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         raise CommitOutcomeUnknownError(

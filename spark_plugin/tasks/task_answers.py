@@ -155,6 +155,7 @@ def _classes_from(cls: type[DeltaError]) -> Iterator[type[DeltaError]]:
 
 
 def _packed(value: Any) -> Any:
+    """Return the value in the form of JSON: `{"tuple": [1, 2]}` for the tuple (1, 2). Raises TypeError as to_text."""
     if value is None or (isinstance(value, bool | int | float) and not isinstance(value, Enum)):
         return value
     match value:
@@ -185,6 +186,7 @@ def _packed(value: Any) -> Any:
 
 
 def _is_listed(value: Any) -> bool:
+    """Return whether the value's class is one of _MODULES. A class of this name in another module is not."""
     return _MODULES.get(type(value).__name__) == type(value).__module__
 
 
@@ -200,6 +202,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _snapshot(parts: list[Any]) -> Any:
+    """Return the snapshot with a store that this process opens: no options or credentials come from the server."""
     from delta_py.object_stores.open_store import open_store  # for the same reason as _MODULES
 
     segment, protocol, metadata, checksum = (_unpacked(part) for part in parts)

@@ -27,7 +27,7 @@ class PromptTask:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         usual: Any = super().__reduce_ex__(protocol)
-        _, _, *state = usual
+        _, _, *state = usual  # _new_task replaces the function and the arguments that make the object
         return _new_task, (type(self).__module__, type(self).__qualname__), *state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

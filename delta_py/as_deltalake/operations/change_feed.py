@@ -27,7 +27,8 @@ def read_changes(
     *,
     allow_out_of_range: bool,
 ) -> pa.RecordBatchReader:
-    """Without a start, from version 0. Raises as DeltaTable.changes."""
+    """Without a start, from version 0. allow_out_of_range: a start after the newest version gives no rows, instead of an error.
+    Raises as DeltaTable.changes."""
     try:
         return _as_deltalake(
             table.load_cdf(starting_version, ending_version, starting_time, ending_time, columns=columns, predicate=predicate)

@@ -18,7 +18,8 @@ from delta_py.types.schema import StructType
 
 
 class TableMerger:
-    """is_lenient: values that do not fit their column become null. block: makes the block in which the MERGE runs."""
+    """predicate: SQL, the condition of the MERGE. merge_schema: the table gets columns that only the source has. is_lenient:
+    values that do not fit their column become null. block: makes the block in which the MERGE runs."""
 
     def __init__(
         self,
@@ -35,8 +36,8 @@ class TableMerger:
         reader = reader_in(source)
         self._block, self._schema, self._aliases = block, reader.schema, (target_alias, source_alias)
         self._merge_schema, self._columns = merge_schema, table.struct_type
-        self._complete_kinds: set[str] = set()
-        self._lenient_types = table.struct_type if is_lenient else StructType()
+        self._complete_kinds: set[str] = set()  # kinds of clauses, one of which takes all remaining rows
+        self._lenient_types = table.struct_type if is_lenient else StructType()  # without columns no value is cast
         if merge_schema:
             refuse_generated_columns(table.struct_type, columns_of(reader.schema))
         self._merger = RowsMerger(
@@ -127,6 +128,7 @@ class TableMerger:
 
 
 def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
+    """`target.id` -> `id`, if `target` is one of the aliases. Any other name does not change."""
     first, *rest = split_name(name)
     return ".".join(map(quoted, rest)) if rest and first in aliases else name
 

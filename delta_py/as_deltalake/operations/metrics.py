@@ -29,8 +29,8 @@ RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredF
 
 
 def renamed(metrics: Mapping[str, int], names: Mapping[str, str]) -> dict[str, Any]:
-    """names: delta-spark's by deltalake's. A metric that the operation does not have is 0; the number of deleted rows is left
-    out."""
+    """The metrics by deltalake's names. names: delta-spark's name of each, by deltalake's. A metric that the operation does not
+    have is 0; only the number of deleted rows is left out then."""
     unknown = {name for name in _OMITTED if names.get(name) not in metrics}
     return {ours: metrics.get(theirs, 0) for ours, theirs in names.items() if ours not in unknown}
 

@@ -34,7 +34,11 @@ DEFINITIONS = DefinitionSettings(
 def operation(
     config: TableConfig | None, properties: Mapping[str, Any], writer_properties: WriterProperties | None = None
 ) -> Iterator[None]:
-    """config: of the table whose files are written. properties: commit_properties, post_commithook_properties, operation_name."""
+    """Operations in the block use the caller's properties, define tables as deltalake does, and raise deltalake's errors.
+
+    config: of the table whose files are written; None if that is not known, or if there are no writer_properties. properties:
+    commit_properties, post_commithook_properties, operation_name.
+    """
     files = nullcontext() if writer_properties is None else _file_settings(config, writer_properties)
     with (
         deltalake_errors(),

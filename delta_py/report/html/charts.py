@@ -118,6 +118,7 @@ def lying_bars(label: str, bars: Sequence[Bar], axis: str, ticks: Sequence[tuple
         def at(value: float) -> float:
             return left + (right - left) * min(1.0, value / most if most else 0.0)
 
+        # The lower end of each row. The lines of the grid do not cross the labels above the bars of a narrow picture.
         lows = [(row + 1) * row_height for row in range(len(bars))]
         spans = [(low - 24, low + 4) for low in lows] if is_narrow else [(0, bottom)]
         parts = [
@@ -211,7 +212,7 @@ def timeline(label: str, lanes: Sequence[str], dots: Sequence[Dot], axis: str) -
             else:
                 parts.append(_text(left - 8, y + 4, _fitted(name, left - 12), anchor="end", kind="label"))
         for dot in sorted(dots, key=lambda dot: -dot.size):
-            radius = _number(3 + 9 * math.sqrt(dot.size))
+            radius = _number(3 + 9 * math.sqrt(dot.size))  # the root, because people compare areas
             circle = tag("circle", cx=_number(at(dot.time_ms)), cy=(dot.lane + 1) * row - 14, r=radius, class_="dot")
             parts.append(tag("g", tag("title", dot.title), circle) if width == WIDE else circle)
         parts += _axis_texts([(at(time_ms), text) for time_ms, text in _time_ticks(first, last)], bottom + 16, width)
@@ -229,6 +230,7 @@ def _time_ticks(first: int, last: int) -> list[tuple[int, str]]:
         between = range(first - first % _DAY_MS + step, last, step)
         return [(time_ms, day_text(time_ms)) for time_ms in (first, *between, last)]
     start, end = moment_text(first), moment_text(last)
+    # On one day a tick is `23:59:59`, otherwise `01-31 23:59`.
     is_one_day = start[:10] == end[:10] and end.endswith(" UTC")
     return [(time_ms, text[11:-4] if is_one_day else text[5:16]) for time_ms, text in ((first, start), (last, end))]
 
@@ -243,7 +245,11 @@ def rectangles(
     names: tuple[str, str],
     ends: tuple[tuple[str, str], tuple[str, str]],
 ) -> Markup:
-    """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y."""
+    """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y.
+
+    shapes: x0, y0, x1, y1 as shares of the axes. density: rows from low to high y. In SVG y grows downwards, and on the map
+    upwards.
+    """
 
     def draw(width: int) -> tuple[Markup, int]:
         """Files as rectangles over two columns, or, if there are too many, shades for the number of files in each cell."""

@@ -21,6 +21,7 @@ from delta_py.report.html.parts import (
 from delta_py.report.words import count_text, length_text, moment_text
 from delta_py.types.sizes import bytes_text
 
+# The most operations in the timeline; the most commits, and streams, in a table; the most operations, and writers, in a table.
 _LANES, _NEWEST, _GROUPS = 7, 25, 12
 
 
@@ -50,7 +51,7 @@ def commits_body(facts: CommitFacts) -> Markup:
 
 
 def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
-    """looked_at: the commits that were read, for people."""
+    """looked_at: the commits that were read, in words, such as `the newest 1,000 commits of 5,200`."""
     commits = facts.commits
     operations = [total.operation for total in facts.by_operation][:_LANES]
     lanes = [_operation(operation) for operation in operations]
@@ -58,7 +59,7 @@ def _commit_timeline(facts: CommitFacts, looked_at: str) -> Markup:
         lanes.append("other operations")
     other_count = len(lanes) - 1
     place = {operation: lane for lane, operation in enumerate(operations)}
-    max_bytes = max((commit.bytes_added or 0 for commit in commits), default=0) or 1
+    max_bytes = max((commit.bytes_added or 0 for commit in commits), default=0) or 1  # 1, as a divisor, if no byte was added
     dots = [
         Dot(
             commit.timestamp_ms,

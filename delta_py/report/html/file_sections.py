@@ -59,7 +59,8 @@ def files_body(facts: FileFacts) -> Markup:
 
 
 def _edges(sizes: Sequence[SizeBin]) -> list[str]:
-    """Of the columns of the histogram. The last column may have no right one."""
+    """The sizes at the edges of the histogram's columns, as texts. The last column has no right edge if its bin has no upper
+    limit."""
     last = sizes[-1].high_bytes
     return [*(_short(size.low_bytes) for size in sizes), *([] if last is None else [bytes_text(last)])]
 
@@ -113,6 +114,7 @@ def partitions_body(facts: PartitionFacts) -> Markup:
 
 
 def _largest_count(facts: PartitionFacts) -> str:
+    """`20 largest partitions`; `partition` if there is only one."""
     return f"{len(facts.largest)} largest partitions" if len(facts.largest) > 1 else "partition"
 
 
@@ -136,6 +138,7 @@ def _partition_name(partition: Partition) -> str:
 
 
 def _partition_profile(facts: PartitionFacts) -> Markup:
+    """The sizes of all partitions as columns. If there are more partitions than columns, a column is the mean of a group."""
     group = facts.count / len(facts.profile)
     return columns(
         f"Sizes of {count_text(facts.count, 'partition')}, from the largest to the smallest. The table below has the numbers.",
@@ -154,6 +157,7 @@ def _partition_profile(facts: PartitionFacts) -> Markup:
 def vectors_body(facts: VectorFacts) -> Markup:
     if not facts.files:
         return joined([tag("p", "No file has a deletion vector, so readers drop no rows."), source_line(facts.source)])
+    # A bar counts the files from the end of the bar before it to its own end.
     lows = [0.0, *(share for share, _ in facts.shares[:-1])]
     names = [f"{percent_text(low)} to {percent_text(high)}" for low, (high, _) in zip(lows, facts.shares, strict=True)]
     max_count = max(count for _, count in facts.shares) or 1

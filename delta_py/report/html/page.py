@@ -72,7 +72,8 @@ def _header(facts: TableFacts, parts: tuple[Section, ...]) -> Markup:
 
 
 def _times(facts: TableFacts) -> Markup:
-    """Of the version and of the report. The age is the time between the two, because the page may be read years later."""
+    """The times of the version and of the report. The age is the time between these two, because the page may be read years
+    later."""
     when = facts.identity.timestamp_ms
     committed = known_text(when, moment_text)
     age = ""

@@ -12,11 +12,11 @@ from delta_py.types.sizes import bytes_text
 
 T = TypeVar("T")
 _LONGEST_REASON = 600
-_WIDER_THAN_PHONES = 5  # columns
+_WIDER_THAN_PHONES = 5  # the number of columns from which a table does not fit on a phone
 
 
 def known_text(value: T | Unknown, text: Callable[[T], Child]) -> Markup:
-    """The value as text; `unknown` and the reason."""
+    """The value as text. For an Unknown: the word `unknown` and the reason."""
     if isinstance(value, Unknown):
         return unknown(value)
     return tag("span", text(value))
@@ -41,8 +41,8 @@ def bytes_or_unknown(size: int | None) -> Markup:
 
 
 def minute(timestamp_ms: int) -> Markup:
-    """To the minute, because there are many."""
-    text = moment_text(timestamp_ms)
+    """A time to the minute, for tables with many times."""
+    text = moment_text(timestamp_ms)  # the part that is cut off is such as `:59 UTC`
     return tag("span", text[:-7] if text.endswith(" UTC") else text, class_="nowrap")
 
 

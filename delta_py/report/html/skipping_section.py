@@ -37,6 +37,7 @@ def _skipping_bars(columns: Sequence[ColumnSkipping]) -> Markup:
     shares = [(column, column.point_share) for column in columns if column.point_share is not None]
     if not shares:
         return tag("p", "No file has minima and maxima, so queries cannot skip files by them.")
+    # First the columns that order the rows, then those that queries filter by most, then those that let queries skip most files.
     shares = sorted(shares, key=lambda pair: (pair[0].role is None, -pair[0].queries, pair[1]))[:_BARS]
     note = soft(
         "A query that filters by a column skips files whose minimum and maximum exclude a match. The bars show how many "
