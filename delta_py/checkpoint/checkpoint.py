@@ -52,7 +52,7 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
     It is harmless to write the checkpoint again, or if two writers write it at once. Raises CorruptTableError if the state cannot
     be rebuilt, and OSError if the checkpoint cannot be stored. Both leave the table unchanged.
     """
-    unusable: frozenset[str] = frozenset()
+    unusable: frozenset[str] = frozenset()  # the files of the older checkpoints that could not be read
     while True:
         try:
             written = _write(store, writer, segment, now_ms)
@@ -70,6 +70,8 @@ def write_checkpoint(store: ObjectStore, writer: LogWriter, segment: LogSegment,
 
 
 def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], error: CheckpointUnreadableError) -> LogSegment:
+    """The segment of the same version without the unusable checkpoints. Raises `error` if the version cannot be rebuilt without
+    them."""
     try:
         older = load_segment(store, segment.version, unusable=unusable)
     except CorruptTableError:
@@ -79,6 +81,8 @@ def _without(store: ObjectStore, segment: LogSegment, unusable: frozenset[str], 
 
 
 def _write(store: ObjectStore, writer: LogWriter, segment: LogSegment, now_ms: int) -> WrittenCheckpoint:
+    """Write the checkpoint in the form that the table's policy requires. Raises CheckpointUnreadableError if the segment's older
+    checkpoint cannot be read."""
     commits = CommitReader(store, uses_cache=False)
     older = None if segment.checkpoint is None else open_checkpoint(store, segment.checkpoint, commits)
     small = protocol_and_metadata(segment, commits, older)

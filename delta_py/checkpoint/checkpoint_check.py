@@ -20,14 +20,15 @@ from delta_py.storage.store import ObjectStore
 def open_checkpoint(
     store: ObjectStore, checkpoint: Checkpoint, commits: CommitReader, known_checksum: VersionChecksum | None = None
 ) -> CheckpointReader:
-    """known_checksum: a checksum that was already read. It is not read again if it belongs to the checkpoint's version.
+    """Open a checkpoint, and compare its number of files with the other records of its version.
 
+    known_checksum: a checksum that was already read. It is not read again if it belongs to the checkpoint's version.
     Raises CheckpointUnreadableError as CheckpointReader does. Also raises it if the number of distinct files differs from the
     version's checksum, or from `_last_checkpoint` if there is no checksum.
     """
     reader = CheckpointReader(checkpoint, commits)
     record, file_count = _recorded_files(store, checkpoint, known_checksum)
-    if file_count is None:
+    if file_count is None:  # compare the number of all actions instead, if it is known
         action_count = None if checkpoint.hint is None else checkpoint.hint.action_count
         reader.names_each_file_once = action_count is not None and action_count == reader.action_count
     elif reader.file_count == file_count:
@@ -40,7 +41,7 @@ def open_checkpoint(
 
 
 def _recorded_files(store: ObjectStore, checkpoint: Checkpoint, known_checksum: VersionChecksum | None) -> tuple[str, int | None]:
-    """The name of the record that holds the version's file count, and the count."""
+    """The name of the record that holds the version's file count, and the count. The count is None if no record holds it."""
     if (file := checkpoint.checksum) is not None:
         checksum = (
             known_checksum if known_checksum is not None and known_checksum.path == file.path else read_checksum(store, file)

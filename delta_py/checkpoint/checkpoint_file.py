@@ -17,6 +17,7 @@ from delta_py.log.reconciliation import StateWithoutFiles
 from delta_py.protocol.parquet_settings import ParquetSettings
 
 _FEW_ROWS = 10_000  # small pieces share a row group of up to this many rows: each group costs some sixty column chunks
+# Leaves of file actions with few distinct values. Only these leaves are dictionary-encoded.
 _FEW_VALUES = ("partitionValues.key_value.key", "partitionValues.key_value.value", "tags.key_value.key", "clusteringProvider")
 
 

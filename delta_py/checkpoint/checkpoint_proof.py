@@ -38,6 +38,7 @@ from delta_py.storage.store import ObjectStore
 # The longest time to read the log before a checkpoint: it may have very many commits, and the next cleanup may find a checksum.
 COMPARE_SECONDS = 20.0
 _TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+# The kinds of actions other than files, with their parsers.
 _SMALL: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "protocol": Protocol.from_json,
     "metaData": Metadata.from_json,
@@ -175,7 +176,10 @@ def _log_before(
 
 
 class _Log:
-    """is_whole: the log contains everything that the version holds. is_late: whether reading must stop now."""
+    """The log before a checkpoint, for comparison with the checkpoint.
+
+    is_whole: the log contains everything that the version holds. is_late: whether reading must stop now.
+    """
 
     def __init__(self, store: ObjectStore, segment: LogSegment, is_whole: bool, is_late: Callable[[], bool]) -> None:
         self._segment, self._is_whole, self._is_late = segment, is_whole, is_late
@@ -187,8 +191,8 @@ class _Log:
         """How the checkpoint's files differ from those of the log before it; None if they do not. Raises
         CheckpointUnreadableError if the log begins with a checkpoint that cannot be read, and CorruptTableError if a commit
         cannot be read."""
-        live: set[str] = set()
-        seen: set[str] = set()
+        live: set[str] = set()  # keys of files that a commit added, and that no newer commit removed
+        seen: set[str] = set()  # keys in all commits that were read, newest commit first
         for _, pieces in replay(self._segment, self._commits, self._commits.file_actions):
             if self._is_late():
                 return f"it has no version checksum, and reading the log before it takes more than {COMPARE_SECONDS:.0f} seconds"
@@ -221,7 +225,10 @@ class _Log:
                 yield file_keys(pa.Table.from_batches([batch.files]))
 
     def fault_of_state(self, state: StateWithoutFiles) -> str | None:
+        """How the checkpoint's actions other than files contradict the log before it; None if they do not. Raises as
+        fault_of_files."""
         log_state = protocol_and_metadata(self._segment, self._commits, self._older)
+        # A log that is not whole may hold no protocol or no metadata.
         if log_state.protocol not in (None, state.protocol):
             return "its protocol is not that of the log before it"
         assert state.metadata is not None
@@ -232,7 +239,8 @@ class _Log:
 
 
 def _first(keys: Iterable[str] | pa.Array, checkpoint_keys: pa.ChunkedArray, *, is_present: bool, text: str) -> str | None:
-    """The text with the path of the first key that is present in the checkpoint, or is not; None if there is no such key."""
+    """The message for the first of the keys that the checkpoint has (is_present) or lacks (not is_present); None if there is no
+    such key. text: the message, with {} for the key's path."""
     listed = pa.array(keys, pa.large_string())
     place = pc.is_in(listed, checkpoint_keys).index(is_present).as_py()
     return None if place < 0 else text.format(repr(path_of(listed[place].as_py())))

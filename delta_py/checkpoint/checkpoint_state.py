@@ -32,12 +32,14 @@ from delta_py.log.file_keys import NO_KEYS, EachOnce, both
 from delta_py.log.reconciliation import SeenKeys, replay
 from delta_py.log.segment import LogSegment
 
+# The adds of small commits are combined until a batch has so many rows.
 _JOINED_ROWS = 8_192
 
 
 class FileState:
-    """Call the methods once each, in this order: commit_adds, then checkpoint_adds (or is_untouched) for each part, then removes.
+    """The file actions of one version, in the form of checkpoint rows.
 
+    Call the methods once each, in this order: commit_adds, then checkpoint_adds (or is_untouched) for each part, then removes.
     oldest_tombstone_ms: removes at or before this time, and removes without a time, are expired.
     Methods raise CheckpointUnreadableError and CorruptTableError.
     """

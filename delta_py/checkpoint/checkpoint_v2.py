@@ -33,6 +33,7 @@ from delta_py.log.log_writer import LogWriter
 from delta_py.prefetch import prefetch
 from delta_py.protocol.paths import SIDECAR_DIRECTORY, encode_path, v2_checkpoint_name
 
+# About the number of actions in a new sidecar.
 SIDECAR_ROWS = 50_000
 # A sidecar with fewer adds is not reused: its adds are written to a new sidecar together with others.
 REUSED_ROWS = SIDECAR_ROWS // 2
@@ -40,7 +41,11 @@ REUSED_ROWS = SIDECAR_ROWS // 2
 
 @dataclass(slots=True)
 class _Sidecars:
-    """actions: sidecar actions of the checkpoint. row_count: the number of actions in all sidecars."""
+    """The sidecars of the new checkpoint: new ones, and those that it reuses from the previous checkpoint.
+
+    actions: the checkpoint's `sidecar` actions. row_count: the number of actions in all sidecars. now_ms: the modification time
+    of new sidecars.
+    """
 
     writer: LogWriter
     shape: RowShape
@@ -83,6 +88,7 @@ def write_v2_checkpoint(
     sidecars = _Sidecars(writer, shape, now_ms)
 
     def new_adds() -> Iterator[pa.StructArray]:
+        """The adds that must be written to new sidecars. Sidecars that are reused are listed on the way."""
         yield from _counted(written, state.commit_adds())
         for part in state.parts:
             if isinstance(part, ParquetPart) and _is_reusable(part, state, shape):

@@ -78,6 +78,7 @@ def clean_log(
         cutoff_ms = (now_ms - retention_override_ms) // _MINUTE_MS * _MINUTE_MS
     newest_expired = _newest_commit_until(store, config, cutoff_ms)
     checkpoint = None if newest_expired is None else _sound_checkpoint(store, newest_expired, clock)
+    # The feature checkpointProtection forbids a cleanup that ends before this version.
     if checkpoint is None or checkpoint.version < config.properties.integer(PROTECTED_BEFORE, 0):
         return CleanedLog()
     _put_under_classic_name(store, writer)
@@ -101,6 +102,7 @@ def _delete_stale_staged(store: ObjectStore, now_ms: int) -> None:
     if coordinated is None or coordinated.transaction is not None:
         return
     tail = coordinated.tail()
+    # These are ratified, and may not be published yet.
     waiting = set() if tail is None else {f"{STAGED_DIRECTORY}/{commit.name}" for commit in tail.commits}
     for info in list(store.list_from(STAGED_DIRECTORY)):
         if info.path not in waiting and info.modification_time_ms < now_ms - _STAGED_RETENTION_MS:
@@ -112,7 +114,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _newest_commit_until(store: ObjectStore, config: TableConfig, cutoff_ms: int) -> int | None:
-    """The newest version committed at or before a time. Only the old end of the log is read."""
+    """The newest version committed at or before a time; None if there is none. Only the old end of the log is read."""
     commit_clock, version = CommitClock(store, config), None
     for info in store.list_from(LOG_DIRECTORY, version_prefix(0)):
         name = parse_log_name(info.path.rpartition("/")[2])
@@ -147,7 +149,7 @@ def _sound_checkpoint(store: ObjectStore, newest: int, clock: Callable[[], float
 
 def _put_under_classic_name(store: ObjectStore, writer: LogWriter) -> None:
     """Store the newest checkpoint under a classic name too, if it is V2. Then clients that do not know V2 read the protocol there
-    and report it. Without it, they would only report that the commits that this cleanup deletes are missing.
+    and report it. Without that name, they would only report that the commits that this cleanup deletes are missing.
     Protocol: Handling Backward compatibility while moving to UUID-named v2 Checkpoints.
     """
     newest = load_segment(store).checkpoint

@@ -31,7 +31,7 @@ from delta_py.storage.addresses import in_reach
 from delta_py.storage.store import ObjectInfo, ObjectStore
 from delta_py.types.json_text import parse_json
 
-_MOST_BYTES = 16_384
+_MOST_BYTES = 16_384  # a longer file is not read as a note
 
 _log = logging.getLogger("delta_py")
 
@@ -69,7 +69,7 @@ def noted(clone: ObjectStore, after: int, source: ObjectStore | None, version: i
     notes = [(table, leave_note(table, clone.root, version, after)) for table in (*tables, *_tables_of(clone, paths, tables))]
     try:
         yield
-    except CommitOutcomeUnknownError:
+    except CommitOutcomeUnknownError:  # the commit may exist, so the notes must remain
         raise
     except (DeltaError, OSError):
         for table, note in notes:
@@ -84,6 +84,7 @@ def _tables_of(clone: ObjectStore, paths: Iterable[str], known_tables: Iterable[
     """
     roots, checked_directories = [table.root for table in (clone, *known_tables)], set[str]()
     for directory in sorted({path.rpartition("/")[0] for path in paths if is_absolute(path)}):
+        # Go up from the files' directory until a table's root is reached.
         while not _is_within(directory, roots) and directory not in checked_directories and in_reach(clone.root, directory):
             checked_directories.add(directory)
             try:

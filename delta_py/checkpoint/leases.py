@@ -73,7 +73,7 @@ class Leases:
 
 
 def _read_name(info: ObjectInfo) -> tuple[int, int]:
-    """Version and seconds."""
+    """The version and the duration in seconds, from the file's name."""
     name = _NAME.fullmatch(info.path.rpartition("/")[2])
     return (0, MOST_SECONDS) if name is None else (int(name[1]), min(int(name[2]), MOST_SECONDS))
 
@@ -176,8 +176,9 @@ class HeldLease:
     def __init__(self, lease: Lease, *, is_shared: bool = False) -> None:
         self._lease, self._is_shared = lease, is_shared
         self._version = lease.version
-        self._lock = threading.Lock()  # guards the two fields above, and writing
+        self._lock = threading.Lock()  # guards _lease and _version, and writing
         self._ended = threading.Event()
+        # A shared lease was written when it was created, so its first renewal is due one pause after that.
         due_ms = lease.began_ms + lease.pause_seconds * 1000 - time.time_ns() // 1_000_000
         wait_seconds = max(0.0, due_ms / 1000) if is_shared else lease.pause_seconds
         self._is_written = is_shared or lease.put()

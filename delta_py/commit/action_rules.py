@@ -43,8 +43,11 @@ def suspended_row_tracking(root: str) -> UnsupportedOperationError:
 
 
 def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: WrittenFiles, restored: Snapshot | None) -> None:
-    """Files that were written before a table became compatible with Iceberg lack what Iceberg requires of them, and a compatible
-    table keeps the names of its partition columns. restored: the version whose files will be the only ones.
+    """Raises UnsupportedOperationError if a commit breaks the rules for changes of a table that is compatible with Iceberg.
+
+    Files that were written before a table became compatible with Iceberg lack what Iceberg requires of them, and a compatible
+    table keeps the names of its partition columns. snapshot: before the commit; None for a new table. config: after the commit.
+    restored: the version whose files will be the only ones; None unless the commit restores a version.
     Protocol: Writer Requirements for IcebergCompatV1.
     """
     versions = config.iceberg_versions
@@ -65,7 +68,10 @@ def check_iceberg(snapshot: Snapshot | None, config: TableConfig, written: Writt
 
 
 def check_actions(root: str, config: TableConfig, written: WrittenFiles, before: TableConfig) -> None:
-    """config: after the commit. before: before the commit; the commit that ends append-only mode cannot delete rows.
+    """Raises UnsupportedOperationError if a commit adds or removes a file twice, deletes rows of an append-only table, or adds a
+    file without the row count that IcebergCompat requires.
+
+    config: after the commit. before: before the commit; the commit that ends append-only mode cannot delete rows.
     Protocol: Add File and Remove File; Append-only Tables; Writer Requirement for Deletion Vectors.
     """
     paths = [add.path for add in written.adds]

@@ -28,8 +28,9 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 
 _log = logging.getLogger("delta_py")
+# If the doubtful files exceed one of these limits, their rows are not read, and each of them counts as a match.
 _MOST_FILES, _MOST_BYTES = 64, 64 << 20
-_MOST_ROWS = 4_000_000  # repeated values take almost no bytes
+_MOST_ROWS = 4_000_000  # needed in addition to _MOST_BYTES, because repeated values take almost no bytes
 
 
 @dataclass(frozen=True, slots=True)

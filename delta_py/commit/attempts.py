@@ -39,7 +39,7 @@ _log = logging.getLogger("delta_py")
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """conflict_attempts: how many versions are tried before giving up because of other writers. unsettled_attempts: how many
-    times in a row the store may leave the outcome unknown. first_wait_seconds: of the Backoff. Waits are at most
+    times in a row the store may leave the outcome unknown. first_wait_seconds: where Backoff starts. Waits are at most
     longest_wait_seconds, or longest_doubt_seconds while the outcome is unknown."""
 
     conflict_attempts: int = 1000
@@ -54,6 +54,8 @@ class RetryPolicy:
         return cls(unsettled_attempts=14, longest_doubt_seconds=8.0) if store.is_remote else cls()
 
     def wait_seconds(self, attempt: int, *, in_doubt: bool = False) -> float:
+        """How long to wait before an attempt. attempt: 1 for the first repetition. in_doubt: the outcome of an earlier attempt is
+        unknown."""
         longest = self.longest_doubt_seconds if in_doubt else self.longest_wait_seconds
         return Backoff(self.first_wait_seconds, longest).wait_seconds(attempt)
 
@@ -86,12 +88,14 @@ class Attempts:
                     raise unknown_outcome(self.store, prepared) from error
                 raise
             winners = [] if outcome is Outcome.WON else self._winners(prepared)
+            # Our own txnId in the log: an earlier attempt has succeeded, although its confirmation was lost.
             if outcome is Outcome.WON or (winners and winners[0].txn_id == prepared.txn_id):
                 return prepared, actions
-            if winners:
+            if winners:  # the race for this version is lost
                 prepared = self.follow(prepared, winners, new_paths)
                 actions, unsettled = prepared.actions(self.clock_ms()), 0
                 continue
+            # No commit of this version can be read: neither ours nor another one.
             unsettled += 1
             if unsettled >= self.policy.unsettled_attempts:
                 raise unknown_outcome(self.store, prepared)

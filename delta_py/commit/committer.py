@@ -63,9 +63,10 @@ def commit_prepared(
 
 @dataclass(slots=True)
 class _Waiting:
-    """A commit of one writer. prepared: the commit for the version after all known versions, or as it was committed. failures:
-    how many times in a row the store failed. contended: rounds in which writers of the ledger's other tables were always first.
-    error: why it was not committed. has_left: the table is no longer coordinated."""
+    """A commit of one writer. prepared: the commit for the version after all known versions, or as it was committed. rounds: how
+    many rounds have tried it. failures: how many times the store failed. contended: rounds in which writers of the
+    ledger's other tables were always first. error: why it was not committed. has_left: the table is no longer coordinated.
+    is_settled: it is committed, or has an error, or has left, so its writer need not wait any more."""
 
     attempts: Attempts
     coordinated: CoordinatedStore
@@ -83,7 +84,8 @@ class _Waiting:
         self.error, self.is_settled = error, True
 
     def failed(self, what: str, error: OSError) -> None:
-        """The store did not answer. It may answer the next time. No part of the commit is ratified."""
+        """The store did not answer, and no part of the commit is ratified. Wait, so that the next round may succeed. After too
+        many failures, settle the commit with an error instead. what: the failure, for the message."""
         self.failures += 1
         _log.warning("%s: %s: %s", self.attempts.store.root, what, error)
         if self.failures >= self.attempts.policy.unsettled_attempts:
@@ -120,14 +122,15 @@ class _Committer:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()  # held by the leader
-        self._changing = threading.Lock()
-        self._waiting: list[_Waiting] = []
+        self._changing = threading.Lock()  # guards changes of _waiting
+        self._waiting: list[_Waiting] = []  # in the order in which their writers came
         self._newest = -1  # the newest version that is known to be ratified
-        self._winners: dict[int, WinningCommit] = {}
+        self._winners: dict[int, WinningCommit] = {}  # ratified commits by version, parsed
         self._contended_until = 0.0  # leaders take turns until then because a race was lost recently; in time.monotonic
 
     def ratify_with_others(self, waiting: _Waiting) -> None:
-        """Wait until the commit is settled. Whoever has the turn settles those of all that wait."""
+        """Return when the commit is settled. The thread that holds the turn, the leader, settles the commits of all waiting
+        threads."""
         with self._changing:
             self._waiting.append(waiting)
         try:
@@ -164,6 +167,7 @@ class _Committer:
         """Prepare the first commits that wait, stage them, and have the ledger ratify them in one request."""
         unsettled = [waiting for waiting in self._waiting if not waiting.is_settled]
         batch = unsettled[: unsettled[0].coordinated.commits_per_request]
+        # Each commit was prepared for the version after the newest one that its writer knew.
         self._newest = max(self._newest, *(waiting.prepared.version - 1 for waiting in batch))
         placed = _staged(self._placed([waiting for waiting in batch if self._follow_winners(waiting)]))
         if placed:
@@ -279,7 +283,7 @@ class _Committer:
                 placed_commit.waiting.has_left = placed_commit.waiting.is_settled = True
             return
         self._newest, first = newest, placed[0].waiting
-        if newest < placed[0].prepared.version - 1:
+        if newest < placed[0].prepared.version - 1:  # the ledger does not know versions that it has ratified
             self._winners = {version: winner for version, winner in self._winners.items() if version <= newest}
             return _lose_to_older_ledger(placed, newest)
         self._contended_until = time.monotonic() + _CONTENDED_SECONDS
@@ -302,7 +306,8 @@ def _staged(placed: Sequence[_Placed]) -> Sequence[_Placed]:
 
 
 def _is_ours(placed: _Placed) -> bool | None:
-    """Whether the commit became a version; None if the store does not say."""
+    """Whether the commit became a version; None if the store does not say. One commit is enough: the ledger ratifies all commits
+    of a request or none."""
     try:
         return winning_commit(placed.waiting.attempts.store, placed.prepared.version).txn_id == placed.prepared.txn_id
     except FileNotFoundError:

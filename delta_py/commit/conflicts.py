@@ -66,7 +66,7 @@ def rebase(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> PreparedCo
     assert winners and winners[0].version == ours.version
     shared = _shared_files(ours, winners)
     seen_paths = ours.reads.paths | {remove.path for remove in ours.removes}
-    added_paths: set[str] = set()
+    added_paths: set[str] = set()  # files that were added after we read the table: their removal is no conflict
     for winner in winners:
         _check_table(ours, winner)
         _check_names(ours, winner)
@@ -110,8 +110,7 @@ def _check_table(ours: PreparedCommit, winner: WinningCommit) -> None:
 
 
 def _check_names(ours: PreparedCommit, winner: WinningCommit) -> None:
-    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application.
-    """
+    """Raise the conflict with a winner that set the same metadata domain, or recorded a transaction of the same application."""
     shared = winner.app_ids & (ours.reads.app_ids | {transaction.app_id for transaction in ours.transactions})
     if shared:
         what = f"recorded a transaction of the application {sorted(shared)[0]}, as this one does"
@@ -230,6 +229,8 @@ def _shared_files(ours: PreparedCommit, winners: Sequence[WinningCommit]) -> dic
         adds = {add.path: add for add in winner.adds}
         for remove in (remove for remove in winner.removes if remove.path in watched):
             path, theirs, shared_file = remove.path, adds.get(remove.path), shared.get(remove.path)
+            # The file before this winner: as an earlier winner left it, or as we remove it. If we only read the file, our commit
+            # does not know its vector, and the winner's remove names it.
             live_file = shared_file.theirs if shared_file is not None else removed.get(path, remove)
             # The winner replaces the file's current vector, and not another one, by a new vector.
             new_key = theirs.key if theirs is not None and theirs.deletion_vector is not None else None

@@ -60,9 +60,10 @@ _BACKOFF = Backoff(first_seconds=0.002, longest_seconds=0.05)
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """A table of the transaction. store: without the transaction. base: the table's version when the transaction began. reads:
-    the reads that must still hold; None if nothing was read, or if only writes count. is_serializable: the reads of its commits
-    must hold as at level Serializable, whatever level the table has. read_ids: the ids of the table's metadata that were read."""
+    """A table of the transaction. store: opened outside the transaction. base: the table's version when the transaction began.
+    reads: the reads that must still hold; None if nothing was read, or if only writes count. is_serializable: the reads of its
+    commits must hold as at level Serializable, whatever level the table has. read_ids: the ids of the table's metadata that were
+    read."""
 
     store: ObjectStore
     base: int
@@ -108,9 +109,10 @@ class _Tried:
             raise _forgotten(coordinated)
         if not self.table_ids <= {tail.table_id}:
             raise replaced(store.root, "the transaction has read or written it")
+        # Earlier attempts have already read the first of the winners.
         for version in range(self.table.base + 1 + len(self.winners), tail.version + 1):
             self.winners.append(winning_commit(store, version))
-        if self.winners and self.table.reads is not None:
+        if self.winners and self.table.reads is not None:  # an empty commit with these reads has the conflicts of the reads
             info = {"operation": "a transaction that read the table"}
             base, reads = self.table.base, self.table.reads
             rebase(PreparedCommit(base + 1, base, str(uuid.uuid4()), info, reads=reads), self.winners)
@@ -118,8 +120,11 @@ class _Tried:
 
 
 def _serializable(prepared: PreparedCommit) -> PreparedCommit:
-    """In a WriteSerializable table, one commit might be ordered before blind appends, and another commit of the same transaction
-    after them."""
+    """The commit at level Serializable, if its level is WriteSerializable.
+
+    WriteSerializable lets a commit be ordered before a blind append that came first. If another commit of the same transaction
+    were ordered after that append, the transaction as a whole would have no place in the order.
+    """
     if prepared.isolation is not IsolationLevel.WRITE_SERIALIZABLE:
         return prepared
     level = IsolationLevel.SERIALIZABLE
@@ -128,7 +133,9 @@ def _serializable(prepared: PreparedCommit) -> PreparedCommit:
 
 @dataclass(slots=True)
 class _Placed:
-    """The commits of one table at the versions that they will get."""
+    """The commits of one table at the versions that they will get. base: the snapshot that the transaction read. follows_others:
+    other writers have committed since then. actions: of each commit. new_paths: files of deletion vectors that this attempt has
+    written. staged: the commits that were already staged."""
 
     store: ObjectStore
     coordinated: CoordinatedStore
@@ -164,10 +171,12 @@ def commit_group(
             time.sleep(_BACKOFF.wait_seconds(attempt))
         placed: list[_Placed] = []
         try:
-            with ledger.turn(by_place) if attempt else nullcontext():  # other writers are competing
+            with ledger.turn(by_place) if attempt else nullcontext():  # after a lost race, take turns with other writers
+                # Tables that were only read: the ledger ratifies only if these are still their newest versions.
                 expected = {place: table.follow() for place, table in tried.items() if place not in by_place}
                 placing = [partial(_place, tried[place], placed) for place in by_place]
                 _each(placing, tables.values())
+                # The threads have added the tables in any order.
                 placed.sort(key=lambda one_table: one_table.coordinated.place)
                 _name_group(placed, transaction)
                 _each([partial(_stage, one_table) for one_table in placed], placed)
@@ -175,7 +184,7 @@ def commit_group(
         except VersionTakenError:
             _drop(placed)
             continue
-        except CommitOutcomeUnknownError:
+        except CommitOutcomeUnknownError:  # the staged commits may be ratified, so no file is deleted
             raise
         except Exception as error:
             _drop(placed)
@@ -230,7 +239,8 @@ def _parse(tried: dict[str, _Tried], place: str, table: GroupTable, proposed: Se
 
 
 def _place(tried_table: _Tried, all_placed: list[_Placed]) -> None:
-    """Add a table's commits for the versions after its newest one. Raises a conflict."""
+    """Place a table's commits at the versions after its newest one, and add the result to all_placed. Raises as _Tried.follow and
+    conflicts.rebase."""
     store, base, coordinated = tried_table.table.store, tried_table.base, named_coordination(tried_table.table.store)
     assert base is not None
     newest = tried_table.follow()
@@ -294,6 +304,7 @@ def _stage(placed: _Placed) -> None:
 
 
 def _drop(placed: Sequence[_Placed]) -> None:
+    """Delete the staged commits, and the files that the attempt has written."""
     for placed_table in placed:
         for staged in placed_table.staged:
             placed_table.coordinated.drop_staged(staged)
@@ -314,6 +325,7 @@ def _ratify(
     try:
         ledger.ratify(staged, expected=expected, transaction=transaction, token=token)
     except Exception as error:
+        # The ledger has answered that it does not ratify. After any other error, it may have ratified.
         is_refusal = isinstance(error, DeltaError) and not isinstance(error, OSError)
         if is_refusal or not _is_done(ledger, transaction, tables, placed):
             raise
@@ -371,7 +383,8 @@ def _finish(placed: Sequence[_Placed], proposed: Sequence[Proposed]) -> None:
 
 
 def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
-    """stale: the commits as they were proposed. They are no longer needed."""
+    """Do the work after the commits of one table. stale: the commits as they were proposed. They are deleted, because the
+    ratified commits replace them."""
     placed.coordinated.note_ratified(placed.staged)
     for proposed_commit in stale:
         placed.coordinated.drop_staged(proposed_commit)
@@ -382,4 +395,5 @@ def _follow(placed: _Placed, stale: Sequence[Ratified]) -> None:
         config = TableConfig(prepared.protocol or config.protocol, metadata)
         writer = LogWriter(placed.store, config)
         run_post_commit(placed.store, writer, config, prepared.version, actions, before=previous_snapshot, checksum=checksum)
+        # No snapshot exists of the versions between the transaction's own commits.
         previous_snapshot, checksum = None, None if checksum is None else checksum.after(config, actions)

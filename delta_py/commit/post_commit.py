@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("delta_py")
 
 _MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
-_CHECKPOINT_INTERVAL = 10
+_CHECKPOINT_INTERVAL = 10  # the default of delta.checkpointInterval
 # How many versions back a checksum is searched for: concurrent writers may still be writing the checksums of the last few
 # commits.
 _CHECKSUM_LOOK_BACK = 4
@@ -122,7 +122,8 @@ def checkpoint(snapshot: Snapshot, *, clock_ms: Callable[[], int] = _now_ms) -> 
 
 @contextmanager
 def harmless(store: ObjectStore, version: int, what: str) -> Iterator[None]:
-    """The commit stands: a failure afterwards is logged, not raised."""
+    """Log a failure of the body instead of raising it, because the commit already stands. what: the consequence, for the log, as
+    in `has no checkpoint`."""
     raised = os.environ.get("PYDELTA_POST_COMMIT_ERRORS")
     try:
         yield
@@ -150,7 +151,7 @@ def checkpoint_interval(config: TableConfig) -> int:
 def _derived(
     store: ObjectStore, config: TableConfig, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """Derive the checksum from the previous version and the commit's own actions."""
+    """Derive the checksum from the previous version and the commit's own actions; None if they do not determine it."""
     if previous_snapshot is not None and previous_snapshot.segment.last_commit.size_bytes == 0:
         return None  # its checksum may describe actions that are lost
     checksum = _nothing(config) if version == 0 else _previous(store, config, version, previous_snapshot)
@@ -172,8 +173,9 @@ def _previous(
 
 
 def _looked_back(store: ObjectStore, config: TableConfig, newest: int, version: int) -> VersionChecksum | None:
-    """The checksum of the previous version, computed from the newest checksum of the last few versions, none newer than `newest`,
-    and the commits since then."""
+    """The checksum of version - 1, computed from the newest checksum of the last few versions and the commits since then. newest:
+    the version at which the search starts; it continues with older versions. None if there is no such checksum, or the commits do
+    not determine the result."""
     for earlier in range(newest, max(version - 1 - _CHECKSUM_LOOK_BACK, -1), -1):
         checksum = read_checksum_of(store, earlier)
         if checksum is not None:
@@ -192,7 +194,7 @@ def _nothing(config: TableConfig) -> VersionChecksum:
 def _replayed(
     store: ObjectStore, version: int, actions: Sequence[Action], previous_snapshot: Snapshot | None
 ) -> VersionChecksum | None:
-    """Compute the checksum from the log, if that is small."""
+    """Compute the checksum from the log; None if the log is not small."""
     if previous_snapshot is not None and not _is_cheap(previous_snapshot.segment):
         return None
     segment = load_segment(store, version)

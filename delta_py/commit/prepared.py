@@ -35,7 +35,7 @@ from delta_py.scan.partition_set import PartitionSet
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 ROW_TRACKING_ENABLED = "delta.enableRowTracking"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
-NEW_TABLE = -1
+NEW_TABLE = -1  # the read_version of a commit that creates its table
 _MAX_LONG = 2**63 - 1
 ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"  # tags commits that preserve all row ids: write/rewrite.py copies them
 IDENTITY_TAG = "delta.identity.schemaUpdate"  # tags commits whose metadata only raises the high water marks of identity columns
@@ -71,6 +71,7 @@ class IsolationLevel(Enum):
         )
 
 
+# Takes files that another writer added. Returns, for each of them, whether it may hold a row that was read.
 MayMatch: TypeAlias = Callable[[Sequence[AddFile]], Sequence[bool]]
 
 
@@ -90,7 +91,7 @@ class ReadSet:
     only_deleted_rows: in the files of `paths`, only the rows that the commit deletes matter. all_rows: every row of the table was
     read, in whatever file. all_files: the commit replaces every file of the table, and everything that metadata domains say about
     the files; it conflicts with any other file. timezones: for each predicate, the time zone in which partition values of
-    timestamps were read. partitions: whose rows were read, in addition to those of the predicates.
+    timestamps were read. partitions: partitions whose rows were read, in addition to the rows of the predicates.
     """
 
     predicates: tuple[str, ...] = ()
@@ -268,7 +269,7 @@ class WinningCommit:
     """A commit of another writer (or our own, when its confirmation was lost) after the version that was read.
 
     is_blind_append: as its writer says; False if it does not say. only_identity: its writer says that the metadata only has other
-    high water marks of identity columns.
+    high water marks of identity columns. domains: by name. timestamp_ms: the in-commit timestamp, if the commit has one.
     """
 
     version: int
@@ -371,6 +372,8 @@ def _with_metrics_of(
     change: Counter[str] = Counter()
     for file in files:
         had_no_vector, is_removed = file.before is None, vectors[file.path] is None  # is_removed: no row remains
+        # The metrics were counted for the file as we read it. Since then, winners have given the file another vector, so our
+        # commit replaces a vector even if the file had none.
         change["DeletionVectorsAdded"] -= is_removed
         change["DeletionVectorsUpdated"] += had_no_vector - is_removed
         change["DeletionVectorsRemoved"] += had_no_vector  # an updated vector counts as added and as removed too

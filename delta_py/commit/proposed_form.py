@@ -37,7 +37,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.partition_set import PartitionSet
 from delta_py.storage.store import ObjectStore
 
-_ONE = (Protocol, Metadata)
+_ONE = (Protocol, Metadata)  # a commit has at most one action of each of these kinds
 
 
 def to_json(prepared: PreparedCommit) -> bytes:
@@ -68,6 +68,7 @@ def reads_to_json(reads: ReadSet) -> bytes:
 
 
 def _described(reads: ReadSet) -> dict[str, Any]:
+    """The reads as a JSON object. _reads is the reverse."""
     return {
         "predicates": reads.predicates,
         "timezones": reads.timezones,
@@ -94,6 +95,7 @@ def reads_from_json(data: bytes, store: ObjectStore, config: TableConfig) -> Rea
 
 @contextlib.contextmanager
 def _readable(what: str) -> Iterator[None]:
+    """Raise CorruptTableError if the body cannot parse the ledger's data. what: the data, for the message."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -134,6 +136,7 @@ def _reads(value: dict[str, Any], store: ObjectStore, config: TableConfig) -> Re
     predicates = tuple(value["predicates"])
     rows = [_rows(text, timezone, store, config) for text, timezone in zip(predicates, value["timezones"], strict=True)]
     partitions = [_partitions(each, config) for each in value.get("partitions", ())]
+    # Partitions that cannot be parsed: any row may have been read.
     matches = [ReadRows.of(store, config, None, "UTC") if each is None else each for each in partitions]
     return ReadSet(
         predicates,

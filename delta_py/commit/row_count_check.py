@@ -30,7 +30,10 @@ _AT_ONCE = 16
 
 
 def counted(store: ObjectStore, adds: tuple[AddFile, ...], *, gives_row_ids: bool) -> tuple[AddFile, ...]:
-    """The same files. Those with a deletion vector, and those that get row ids, have numRecords. Raises DataFileError."""
+    """The same files. Those with a deletion vector, and those that get row ids, have numRecords.
+
+    gives_row_ids: the commit assigns row ids to files that have none. Raises DataFileError if a footer cannot be read.
+    """
     return _counted(store, adds, [add for add in adds if _must_count(add, gives_row_ids) and num_records(add) is None])
 
 

@@ -33,6 +33,7 @@ def merge_shared_vectors(store: ObjectStore, commit: PreparedCommit) -> tuple[Pr
     with ThreadPoolExecutor(min(_THREADS, len(commit.shared)), "delta_py-vectors") as pool:
         merged = list(pool.map(lambda file: _merged(store, commit, file), commit.shared))
     rows = {file.path: deleted_rows for file, deleted_rows in zip(commit.shared, merged, strict=True) if file.ours is not None}
+    # Files of which no row remains: they are removed, and need no vector.
     emptied = {file.path for file in commit.shared if file.path in rows and len(rows[file.path]) == num_records(file.theirs)}
     changed_paths = [path for path in rows if path not in emptied]
     descriptors = _put_vectors(store, [rows[path] for path in changed_paths]) if changed_paths else ()
@@ -61,6 +62,7 @@ def _merged(store: ObjectStore, commit: PreparedCommit, file: SharedFile) -> Bit
 
 
 def _put_vectors(store: ObjectStore, rows: Sequence[BitMap64]) -> tuple[DeletionVectorDescriptor, ...]:
+    """Write the vectors to one new file. Returns their descriptors in the same order; all of them name this file."""
     data, descriptors = dv_file_bytes(rows, uuid.uuid4())
     path = descriptors[0].path
     assert path is not None

@@ -39,7 +39,7 @@ MANIFEST_DIRECTORY = "_symlink_format_manifest"
 _MANIFEST = "manifest"
 _HADOOP_CHECKSUM = ".manifest.crc"  # Hadoop writes one next to each local file; it would not match ours
 _WRITERS = 16
-_ROUNDS = 10
+_ROUNDS = 10  # how often manifests are written again because others have committed
 _ROWS = pa.schema([("directory", pa.string()), ("line", pa.string())])
 
 
@@ -87,7 +87,7 @@ def follow_commit(store: ObjectStore, config: TableConfig, actions: Sequence[Act
 
 
 def _directories_of(files: Sequence[AddFile | RemoveFile], columns: Sequence[str]) -> frozenset[str] | None:
-    """None if a removed file does not state its partition."""
+    """The directories of the files' partitions; None if a removed file does not state its partition."""
     directories = set()
     for file in files:
         if file.partition_values is None:
@@ -145,6 +145,7 @@ def _texts(rows: pa.Table) -> Iterator[tuple[str, str]]:
     """Each directory with the text of its manifest. rows: sorted."""
     if not rows.num_rows:
         return
+    # `starts`: the rows at which another directory begins.
     numbers = rows["directory"].combine_chunks().dictionary_encode().indices.to_numpy()
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     for start, stop in pairwise([*starts, rows.num_rows]):

@@ -237,7 +237,7 @@ class Transaction:
         deleted and created again since it was read; then the data files are deleted.
         """
         written = WrittenFiles.of_all(self._parts)
-        new_paths = list(written.new_paths)
+        new_paths = list(written.new_paths)  # attempts add the files that they create
         try:
             tags = self._raise_identity_marks(written)
             config = self._tracked_config()
@@ -257,7 +257,7 @@ class Transaction:
             raise
         try:
             committed, actions = commit_prepared(self._attempts, writer, prepared, new_paths)
-        except (CommitOutcomeUnknownError, CorruptTableError):
+        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist, or a winner cannot be read
             raise
         except DeltaError:
             delete_files(self._store, new_paths)
@@ -343,6 +343,7 @@ class Transaction:
         return {**info, **settings_info, "operationParameters": {**parameters, **info["operationParameters"]}}
 
     def _app_transactions(self) -> tuple[SetTransaction, ...]:
+        """The application transactions of the settings and of this commit. If both name an application, this commit's counts."""
         now_ms = self._clock_ms()
         numbers = self._settings.transactions.items()
         from_settings = {app_id: SetTransaction(app_id, number, now_ms) for app_id, number in numbers}
@@ -380,6 +381,7 @@ class Transaction:
             isolation=self._isolation_level(config, written),
             in_commit_timestamps=config.enabled("inCommitTimestamp"),
             previous_timestamp_ms=None if snapshot is None else snapshot.timestamp_ms,
+            # A commit of 0 bytes has lost its actions, and its checksum may describe them.
             checksum=None if snapshot is None or snapshot.segment.last_commit.size_bytes == 0 else snapshot.checksum,
             row_id_high_water_mark=self._row_id_mark(config),
             next_version_only=self._next_only,
@@ -397,6 +399,7 @@ class Transaction:
         return self._isolation or IsolationLevel.parse(config.properties.get("delta.isolationLevel") or "Serializable")
 
     def _row_id_mark(self, config: TableConfig) -> int | None:
+        """The highest row id that was assigned so far, -1 if none was; None if the commit assigns no row ids."""
         if not config.feature("rowTracking") or config.properties.boolean(ROW_TRACKING_SUSPENDED):
             return None
         return -1 if self._snapshot is None else highest_assigned_row_id(self._snapshot)
@@ -424,7 +427,7 @@ def _parameter_text(value: Any) -> str | None:
 
 
 class _Reads:
-    """A ReadSet under construction."""
+    """A ReadSet under construction. The predicates, time zones and rows of one read have the same position in their lists."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

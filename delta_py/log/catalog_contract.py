@@ -40,13 +40,16 @@ def is_managed_by_catalog(store: ObjectStore) -> bool:
 
 
 def is_forbidden(store: ObjectStore, maintenance: Maintenance) -> bool:
-    """Whether the table's catalog does this itself."""
+    """Whether the table's catalog does this maintenance itself, and forbids it to its clients."""
     coordinated = coordination_of(store)
     return coordinated is not None and coordinated.forbids(maintenance.value)
 
 
 def refuse_forbidden(store: ObjectStore, maintenance: Maintenance, statement: str, undone: str) -> None:
-    """Raises UnsupportedOperationError if the table's catalog does this itself. undone: what did not happen, for the message."""
+    """Raises UnsupportedOperationError if the table's catalog does this maintenance itself.
+
+    statement: the start of the message, before `the table at ...`. undone: a sentence for its end that says what did not happen.
+    """
     if is_forbidden(store, maintenance):
         raise _forbidden(f"{statement} the table at {store.root} is not supported: its catalog does this. {undone}")
 
@@ -61,8 +64,8 @@ def refuse_drop(store: ObjectStore, feature: str) -> None:
 
 
 def demanded_properties(store: ObjectStore, present: TableConfig) -> dict[str, str]:
-    """Properties that the table has and its catalog demands, so that a new definition must have them; none if no catalog manages
-    it."""
+    """The properties that the table's catalog demands and the table already has. A new definition of the table must have them
+    too. Empty if no catalog manages the table."""
     if not is_managed_by_catalog(store):
         return {}
     return {name: value for name, value in REQUIRED_PROPERTIES.items() if present.properties.get(name) == value}

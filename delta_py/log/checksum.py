@@ -49,7 +49,9 @@ class _Empty(CorruptTableError):
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """path: of the file. set_transactions, domain_metadata, txn_id (of the commit): None if the writer did not record them."""
+    """The state after a commit. path: of the checksum file; empty for a checksum that is not written yet. file_count, size_bytes:
+    number and total size of the live files. set_transactions, domain_metadata, txn_id (of the commit): None if the writer did not
+    record them."""
 
     path: str
     protocol: Protocol
@@ -208,8 +210,8 @@ T = TypeVar("T", SetTransaction, DomainMetadata)
 
 
 def _newest(previous: tuple[T, ...] | None, newer: Iterable[T], key: str) -> tuple[T, ...] | None:
-    """The previous items with those replaced that have a newer one of the same key. None if the previous ones are not known.
-    """
+    """The previous items, in which a newer item replaces the item with the same value of the attribute `key`. None if the
+    previous items are not known."""
     if previous is None:
         return None
     by_key = {getattr(item, key): item for item in previous}

@@ -62,11 +62,11 @@ ONLY_FOR_COMMITS = frozenset({"stats", "path_text", "tags", "clustering_provider
 
 _log = logging.getLogger("delta_py")
 
-_PIECE_BYTES = 8 * 1024 * 1024
-_FILES_AHEAD = 16
-_REMEMBERED_FILE_BYTES = 1024 * 1024
-_REMEMBERED_BYTES = 32 * 1024 * 1024
-_END_BYTES = 64 * 1024
+_PIECE_BYTES = 8 * 1024 * 1024  # a larger file is read in pieces of about this size
+_FILES_AHEAD = 16  # files of a remote store that are read before the caller needs them
+_REMEMBERED_FILE_BYTES = 1024 * 1024  # larger files are not kept in memory
+_REMEMBERED_BYTES = 32 * 1024 * 1024  # for all files in memory together
+_END_BYTES = 64 * 1024  # of a large commit, to check its last line
 _MARK = uuid.uuid4().hex  # separates lines that are decoded at once: no log contains it, so two lines cannot form one value
 _BETWEEN = b"," + orjson.dumps(_MARK) + b","
 
@@ -106,11 +106,11 @@ class CommitReader:
 
     def __init__(self, store: ObjectStore, *, uses_cache: bool = True) -> None:
         self.objects = CachedObjects.of(store) if uses_cache else CachedObjects(store)
-        self._remembered: dict[str, bytes] = {}
+        self._remembered: dict[str, bytes] = {}  # path -> content
         self._remembered_bytes = 0
         self._warned: set[str] = set()  # each file is warned of once, although a state takes more than one pass
         self._sound: set[str] = set()  # compactions of which every line was parsed
-        self._coming: dict[str, Future[bytes]] = {}
+        self._coming: dict[str, Future[bytes]] = {}  # path -> the read that `ahead` has started
 
     def ahead(self, files: Iterable[LogFile]) -> Iterator[LogFile]:
         """Yield the files, and already read the next ones in threads if the store is remote: each file costs a round trip."""
@@ -160,10 +160,13 @@ class CommitReader:
             yield actions.rows()
 
     def _reconciled(self, file: LogFile, *, keep_removes: bool) -> Iterator[_FileActionLines]:
-        """The file actions of each piece of a commit; a compaction is one piece. A compaction that names a file twice gives a
-        warning, a commit that does so an error.
+        """The file actions of each piece of a commit; a compaction is one piece. keep_removes: collect the complete remove
+        actions, not only their keys.
+
+        A compaction that names a file twice gives a warning. A commit that names a file in two of its pieces raises
+        CorruptTableError, because the caller already has the first of the two actions.
         """
-        before: set[str] = set()
+        before: set[str] = set()  # the keys in earlier pieces of a large commit
         actions = _FileActionLines(file, keep_removes)
         is_compaction = file.end_version > file.version
         for first, lines in self.pieces(file):
@@ -222,7 +225,7 @@ class CommitReader:
             fault = f"{file.path} has fewer than the {file.size_bytes} bytes that were listed."
             raise CorruptTableError(f"{fault} Restore the file from a backup.", path=file.path)
         _, line_break, line = end.rstrip().rpartition(b"\n")
-        if not line_break:
+        if not line_break:  # the line is longer than the bytes that were read: take it from the last piece of the whole file
             for _, lines in self.pieces(file):
                 line = b"\n".join(lines).rstrip().rpartition(b"\n")[2]
         return line
@@ -235,6 +238,7 @@ class CommitReader:
         without lines raises CorruptTableError. A compaction with a line that is not a JSON object raises it too: a reader that
         needs only a few of its actions must not trust it while another reader uses the commits instead.
         """
+        # unchecked: a compaction of which not every line was parsed yet.
         empty, unchecked = True, file.end_version > file.version and file.path not in self._sound
         for piece in _split(1, self._read(file)) if file.size_bytes <= _PIECE_BYTES else self._stream(file):
             empty = False
@@ -296,6 +300,7 @@ T = TypeVar("T")
 
 
 def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
+    """The result of `read` for the file. Raises LogFileNotFoundError if the file does not exist."""
     try:
         return read(file.info)
     except FileNotFoundError as error:
@@ -308,13 +313,18 @@ def _or_missing(file: LogFile, read: Callable[[ObjectInfo], T]) -> T:
 
 
 def _split(first: int, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """The data as one piece, in the form of CommitReader.pieces; no piece if all lines are blank. first: number of the first
+    line."""
     lines = data.split(b"\n")
     if any(line.strip() for line in lines):
         yield first, lines
 
 
 def _check_objects(file: LogFile, first: int, lines: list[bytes]) -> None:
-    """Raises CorruptTableError if a line that is not blank is not a JSON object."""
+    """Raises CorruptTableError if a line that is not blank is not a JSON object.
+
+    All lines are decoded at once. If that fails, each line is decoded separately, to name the damaged one.
+    """
     texts = [line for line in lines if line.strip()]
     try:
         values = orjson.loads(b"[" + _BETWEEN.join(texts) + b"]")
@@ -366,14 +376,15 @@ def changes_rows(body: Mapping[str, Any]) -> bool:
 
 
 class _FileActionLines:
-    """Collects the adds and removes of a piece of lines. The last action on a key counts."""
+    """Collects the adds and removes of a piece of lines. The last action on a key counts. keep_removes: whether `rows` will be
+    called, which returns the complete removes."""
 
     def __init__(self, file: LogFile, keep_removes: bool) -> None:
         self._file, self._keep_removes = file, keep_removes
         self._removes: dict[str, dict[str, Any]] = {}
         self._adds: list[dict[str, Any]] = []
-        self._lines: list[int] = []
-        self._paths: list[str] = []
+        self._lines: list[int] = []  # the line number of each add, for errors
+        self._paths: list[str] = []  # the decoded path of each add
         self._last: dict[str, int] = {}  # key -> index into _adds, or -1 for a remove
         self._action_count = 0
 
@@ -428,13 +439,16 @@ class _FileActionLines:
         return FileActions(self._batch([index for _, index in chosen]), [key for key, _ in chosen], removes)
 
     def rows(self) -> FileRows:
-        """Refuses whatever `columns` refuses, so that all readers of a commit agree."""
+        """The actions of `columns` with all their fields. Refuses whatever `columns` refuses, so that all readers of a commit
+        agree."""
         chosen = {key: index for key, index in self._last.items() if index >= 0}
         removes = {key: self._removes[key] for key, index in self._last.items() if index < 0}
+        # Only the check matters here, not the result.
         self._batch([*chosen.values()])
         return FileRows([self._adds[index] for index in chosen.values()], [*chosen], [*removes.values()], [*removes])
 
     def _batch(self, indexes: list[int]) -> pa.RecordBatch:
+        """Some of the adds as FILE_SCHEMA. Raises CorruptTableError, with the line, if an add breaks the protocol."""
         try:
             return adds_batch([self._adds[index] for index in indexes], [self._paths[index] for index in indexes])
         except (pa.ArrowException, KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
@@ -451,7 +465,10 @@ class _FileActionLines:
 
 
 def adds_batch(adds: list[dict[str, Any]], paths: list[str]) -> pa.RecordBatch:
-    """Convert add objects to FILE_SCHEMA. Raises the errors of Arrow and of Python for values of the wrong type."""
+    """Convert add objects to FILE_SCHEMA. paths: the decoded path of each add.
+
+    Raises the errors of Arrow and of Python for values of the wrong type.
+    """
     sizes, times = longs([add["size"] for add in adds]), longs([add["modificationTime"] for add in adds])
     if sizes.null_count or times.null_count or any(add["size"] < 0 for add in adds):
         raise ValueError("a size or time is missing or negative")

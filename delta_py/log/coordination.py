@@ -29,7 +29,7 @@ from delta_py.storage.store import ObjectStore
 FEATURE = "catalogManaged"
 IDENTITY_PROPERTY = "pydelta.coordinator"
 UNITY_PROPERTY = "io.unitycatalog.tableId"
-GROUP = "transactionGroup"
+GROUP = "transactionGroup"  # the key in commitInfo that names a multi-table transaction
 OPTION = "coordinator"
 _NAME_ONE = f"give the option {OPTION} with the URL of its ledger, in Spark also by the setting spark.pydelta.{OPTION}"
 TIMESTAMPS_PROPERTY = "delta.enableInCommitTimestamps"
@@ -55,6 +55,7 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
             features=lacking,
         )
     catalog_id, store_of_ledger = config.properties.get(UNITY_PROPERTY), coordination_of(store)
+    # Without IDENTITY_PROPERTY, the table's id in Unity Catalog is the identity.
     identity = config.properties.get(IDENTITY_PROPERTY, catalog_id)
     if identity is not None and identity == catalog_id and (store_of_ledger is None or store_of_ledger.id_property is None):
         raise _blocked(store, "It is managed by Unity Catalog: open it by its name, unity://host/catalog.schema.table.")
@@ -75,8 +76,8 @@ def require_coordinator(store: ObjectStore, config: TableConfig) -> CoordinatedS
 
 
 def coordinated_by(store: ObjectStore, config: TableConfig) -> dict[str, str]:
-    """The properties that the table has or will have. If its protocol needs a coordinator, this adds the property that names the
-    coordinator. It also enables in-commit timestamps, because commit files can be published at any time."""
+    """The properties that the table has or will have. If its protocol needs a coordinator, this function adds the property that
+    names the coordinator, and enables in-commit timestamps, because commit files can be published at any time."""
     properties = dict(config.metadata.configuration)
     coordinated = coordination_of(store)
     if not config.feature(FEATURE) or coordinated is None:
@@ -97,7 +98,8 @@ def named_group(actions: Iterable[Action], group: Mapping[str, Any]) -> tuple[Ac
 def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: bool) -> bool:
     """Do the check of require_coordinator for a version that is being opened.
 
-    Returns whether the caller must look up the version again, because the ledger's answer does not count.
+    Returns True if the ledger has forgotten the table during the call. Then the caller must look up the version again, because
+    the ledger's last answer does not count any more.
     is_newest: the version is the newest one in the listing of the log.
     If the ledger does not know the table yet, this registers the table with its newest version. If the newest version needs no
     coordinator any more, the ledger forgets the table. Raises UnsupportedOperationError if the ledger knows another table at this
@@ -123,7 +125,11 @@ def admit(store: ObjectStore, config: TableConfig, version: int, *, is_newest: b
 
 
 def _is_known_as(coordinated: CoordinatedStore, table_id: str, config: TableConfig) -> bool:
-    """Whether the ledger's table is the one whose log was read. Early versions of a table may not have its catalog's id yet."""
+    """Whether the ledger's table is the one whose log was read. table_id: the id by which the ledger knows its table.
+
+    With a catalog, a property holds this id. A version from before the table was catalog-managed may lack the property, and then
+    counts as the same table.
+    """
     if coordinated.id_property is None:
         return table_id == config.metadata.id
     return config.properties.get(coordinated.id_property, None if config.feature(FEATURE) else table_id) == table_id
@@ -140,7 +146,7 @@ def check_newest(store: ObjectStore, version: int) -> None:
         return
     path = f"{LOG_DIRECTORY}/{commit_file_name(version + 1)}"
     try:
-        coordinated.read_range(path, 0, 1)
+        coordinated.read_range(path, 0, 1)  # one byte shows that the commit exists
     except FileNotFoundError:
         raise LogFileNotFoundError(
             f"The coordinator {coordinated.ledger.shown} has ratified version {version + 1} of the table at {coordinated.root}, "
@@ -177,8 +183,8 @@ def _is_late(coordinated: CoordinatedStore, version: int) -> bool:
 
 
 def _let_go(coordinated: CoordinatedStore, tail: Tail, version: int) -> bool:
-    """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether it has.
-    """
+    """Publish all commits of a table that needs no coordinator any more, and let the ledger forget it. Returns whether the ledger
+    has forgotten the table."""
     if tail.version != version:
         return False  # an earlier version, from before the table had its coordinator
     coordinated.publish()

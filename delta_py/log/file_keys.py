@@ -17,13 +17,15 @@ from delta_py.protocol.paths import decode_path
 
 # Between path and vector: NUL, which no path contains.
 _SEPARATOR = "\0"
-# For hashes of keys. Only the first _HASHED_BYTES of a key are hashed.
+# For hashes of keys. _WORD: how many bytes are hashed at a time. Only the first _HASHED_BYTES of a key are hashed.
+# _MULTIPLIER: 2^64 divided by the golden ratio, which spreads similar numbers (Fibonacci hashing).
 _WORD, _HASHED_BYTES, _MULTIPLIER = 8, 512, np.uint64(0x9E3779B97F4A7C15)
 NO_KEYS = pa.nulls(0, pa.large_string())
 
 
 def keyed(action: Any) -> tuple[str, str]:
-    """The decoded path and the key of an add or remove, given as in the log. Raises CorruptTableError if its form is wrong."""
+    """The decoded path and the key of an add or remove. action: its JSON value in the log. Raises CorruptTableError if its form
+    is wrong."""
     if type(action) is not dict:
         raise CorruptTableError(f"The action is {shown(action)} and no JSON object. The log is damaged.")
     text = action.get("path")
@@ -51,7 +53,7 @@ def path_of(key: str) -> str:
 
 
 def file_keys(files: pa.Table) -> pa.LargeStringArray:
-    """The key of each file. files: one chunk of `path`, decoded, and `deletion_vector`."""
+    """The key of each file. files: has the columns `path` (decoded) and `deletion_vector`, each in one chunk."""
     vectors = files["deletion_vector"].chunk(0)
     paths = files["path"].chunk(0).cast(pa.large_string())
     if vectors.null_count == len(vectors):
@@ -62,6 +64,7 @@ def file_keys(files: pa.Table) -> pa.LargeStringArray:
     at, none, separator = (pa.scalar(text, pa.large_string()) for text in ("@", "", _SEPARATOR))
     suffix = pc.fill_null(pc.binary_join_element_wise(at, offset, none), none)
     identity = pc.binary_join_element_wise(storage, place, suffix, none)
+    # Without a vector, `identity` and the join are null, and the path alone is the key.
     return pc.coalesce(pc.binary_join_element_wise(paths, identity, separator), paths)
 
 
@@ -79,10 +82,11 @@ def key_hashes(keys: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint64]
     if buffer is None or not len(keys):
         return hashes
     padded = np.concatenate([np.frombuffer(buffer, np.uint8)[edges[0] : edges[-1]], np.zeros(_WORD, np.uint8)])
-    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # from each byte on
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))  # the eight bytes from each byte on
     starts, rows = edges[:-1] - edges[0], np.arange(len(keys))
     for hashed_bytes in range(0, min(int(lengths.max()), _HASHED_BYTES), _WORD):
         rows = rows[lengths[rows] > hashed_bytes]
+        # If a key ends within the word, the shift drops the bytes after its end.
         unused = (_WORD - np.minimum(lengths[rows] - hashed_bytes, _WORD)).astype(np.uint64) * np.uint64(8)
         mixed = (hashes[rows] ^ (words[starts[rows] + hashed_bytes] << unused)) * _MULTIPLIER
         hashes[rows] = mixed ^ (mixed >> np.uint64(32))
@@ -97,12 +101,14 @@ def repeated_keys(keys: Callable[[], Iterable[pa.LargeStringArray]]) -> tuple[in
     hashes = np.concatenate([np.empty(0, np.uint64), *map(key_hashes, keys())])
     count = len(hashes)
     hashes.sort()
+    # Hashes that occur more than once: of a repeated key, or of different keys that have the same hash.
     suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if not len(suspects):
         return count, NO_KEYS
     suspect_batches = [batch.filter(pa.array(np.isin(key_hashes(batch), suspects))) for batch in keys()]
     counts = pc.value_counts(pa.chunked_array(suspect_batches, pa.large_string()))
     repeated = pc.greater(counts.field("counts"), 1)
+    # Each suspect key counts once, however often it occurs.
     return count - sum(map(len, suspect_batches)) + len(counts), counts.field("values").filter(repeated)
 
 
@@ -127,12 +133,13 @@ class EachOnce:
         """True for files whose key did not occur before; None if that is true of all files. Call once for each batch."""
         if not (self.is_needed and files.num_rows):
             return None
+        # `rows`: the rows of this batch whose keys are repeated. `repeated`: for each of them, the place of its key.
         places = pc.index_in(keys_of(files), self._repeated)
         rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
         repeated = places.drop_null().to_numpy()
         is_first = np.zeros(len(rows), np.bool_)
-        is_first[np.unique(repeated, return_index=True)[1]] = True
-        is_first &= ~self._selected[repeated]
+        is_first[np.unique(repeated, return_index=True)[1]] = True  # the first row of each key in this batch
+        is_first &= ~self._selected[repeated]  # and no file of an earlier batch has the key
         self._selected[repeated] = True
         keep = np.ones(files.num_rows, np.bool_)
         keep[rows] = is_first

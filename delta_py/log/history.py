@@ -24,12 +24,13 @@ from delta_py.protocol.actions import CommitInfo
 from delta_py.protocol.table_config import TableConfig
 from delta_py.storage.store import ObjectStore
 
+# The structs of HISTORY_SCHEMA, and their fields, which are all texts.
 _STRUCT_OF_TEXT = {
     "job": ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType"),
     "notebook": ("notebookId",),
 }
 _MAP = pa.map_(pa.string(), pa.string())
-_LAST_MS = (2**63 - 1) // 1_000
+_LAST_MS = (2**63 - 1) // 1_000  # a later time does not fit into 64-bit microseconds
 HISTORY_SCHEMA = pa.schema(
     [
         ("version", pa.int64()),
@@ -145,7 +146,8 @@ def _no_timestamp(commit: LogFile, fault: str, condition: str) -> CorruptTableEr
 
 
 def _commit_info(reader: CommitReader, commit: LogFile) -> CommitInfo | None:
-    """The commitInfo action, which is nearly always the first line."""
+    """The commitInfo action; None if the commit has none. It is nearly always the first line, so the other lines are read only if
+    it is not."""
     line = reader.first_line(commit)
     if b'"commitInfo"' in line:
         try:
@@ -178,7 +180,7 @@ def version_at_timestamp(
     commits = _commits(store, recreatable=recreatable)
     commit = newest_commit_at(store, commits, timestamp_ms, config)
     newest = CommitTime(commits[-1].version, commit_timestamp(store, commits[-1], config))
-    if commit.timestamp_ms > timestamp_ms and not or_earliest:
+    if commit.timestamp_ms > timestamp_ms and not or_earliest:  # the first commit, because all commits are after the time
         raise _too_early(store, timestamp_ms, commit)
     if commit.version == newest.version and commit.timestamp_ms < timestamp_ms and not or_last:
         raise _too_late(store, timestamp_ms, commit)
@@ -200,8 +202,8 @@ def _commits(store: ObjectStore, *, recreatable: bool) -> list[LogFile]:
 def newest_commit_at(store: ObjectStore, commits: Sequence[LogFile], timestamp_ms: int, config: TableConfig) -> CommitTime:
     """The newest of some commits (ascending) at or before a time; the first of them if the time is before all of them."""
     first = _first_in_commit_version(config)
-    plain = [commit for commit in commits if commit.version < first]
-    stamped = commits[len(plain) :]
+    plain = [commit for commit in commits if commit.version < first]  # these have only file times
+    stamped = commits[len(plain) :]  # these have in-commit timestamps
     enabled_at = _long_property(config, "delta.inCommitTimestampEnablementTimestamp")
     # The two kinds of times may overlap, so the time from which commits have timestamps decides.
     if stamped and (not plain or enabled_at is None or timestamp_ms >= enabled_at):
@@ -291,6 +293,8 @@ def history_of(reader: CommitReader, commits: Sequence[LogFile], limit: int | No
 
 
 def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str, Any]]]) -> pa.Array:
+    """One column of the history. rows: version, time in ms since 1970, and commitInfo of each commit. In a column of booleans or
+    numbers, a value of another type is null."""
     if field.name == "version":
         return pa.array([version for version, _, _ in rows], pa.int64())
     if field.name == "timestamp":
@@ -309,6 +313,7 @@ def _history_column(field: pa.Field, rows: Sequence[tuple[int, int, Mapping[str,
 
 
 def _text(value: Any) -> str | None:
+    """A text or null unchanged; any other value as JSON text."""
     if value is None or isinstance(value, str):
         return value
     try:

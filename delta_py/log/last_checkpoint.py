@@ -73,6 +73,7 @@ class _Number(str):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The JSON object with these members. Raises ValueError if a key is repeated: a dict would keep only its last value."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -80,6 +81,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checked_hint(value: Any) -> LastCheckpoint:
+    """Convert the decoded JSON, in which numbers are _Number. A file without a checksum is accepted. Raises ValueError, with the
+    reason, if the JSON is damaged."""
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")
     checksum = value.get("checksum")
@@ -118,7 +121,7 @@ def _canonical_leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _canonical_leaves(f"{path}+{position}", item)
     elif isinstance(value, str) and not isinstance(value, _Number):
         yield path, _quoted(value)
-    else:
+    else:  # a number as the file has it; or true, false, null, or a number that we are about to write
         yield path, value if isinstance(value, _Number) else json.dumps(value)
 
 

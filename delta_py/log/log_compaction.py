@@ -26,9 +26,10 @@ _MOST_COMMITS = 10
 
 def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] | None:
     """The first and last commit to compact after a commit, or None. A compaction is due halfway to the next checkpoint, and every
-    ten commits if checkpoints are rare."""
+    ten commits if checkpoints are rare. With a checkpoint interval of 10, the commits 1 to 5, 11 to 15, and so on are compacted.
+    """
     position, step = version % checkpoint_interval, min(_MOST_COMMITS, checkpoint_interval // 2)
-    if step < 2:
+    if step < 2:  # a compaction has at least two commits
         return None
     is_due = position > 0 and position % step == 0
     has_checkpoint_soon = checkpoint_interval - position < 2
@@ -36,7 +37,7 @@ def compaction_range(version: int, checkpoint_interval: int) -> tuple[int, int] 
 
 
 def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
-    """The compaction of the commits start to end; None if it would be too large.
+    """The content of the compaction of the commits start to end; None if it would be too large, or have no lines.
 
     Raises CorruptTableError if a commit breaks the protocol, and FileNotFoundError if a commit is deleted.
     """
@@ -49,12 +50,13 @@ def compact(store: ObjectStore, start: int, end: int) -> bytes | None:
         if size_bytes > _MOST_BYTES:
             return None
         for identity, line in _lines(LogFile(path, version, version, len(data), 0), data):
-            newest_lines.pop(identity, None)
+            newest_lines.pop(identity, None)  # so that the lines remain in the order of their commits
             newest_lines[identity] = line
     return b"".join(line + b"\n" for line in newest_lines.values()) or None
 
 
 def _lines(file: LogFile, data: bytes) -> Iterator[tuple[tuple[str, str], bytes]]:
+    """The identity and the text of each line whose action is part of the state."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue

@@ -70,8 +70,8 @@ class LogWriter:
     def put_commit(self, version: int, actions: Iterable[Action], described: Callable[[], bytes] | None = None) -> Outcome:
         """Try to commit the actions as version `version` of the table, with one put-if-absent.
 
-        In a multi-table transaction, the actions become one of its commits; described: returns the description of the commit that
-        the transaction needs.
+        In a multi-table transaction, the actions become one of its commits. described: returns the description of the commit that
+        the transaction stores (commit/proposed_form.py); it is only called in such a transaction.
         The commitInfo among the actions should have a txnId that no other attempt uses. It identifies an attempt whose
         confirmation was lost. Raises StorageError if the store is sure that nothing was written and never will be, and
         UnsupportedOperationError, before anything is written, if no reader would accept an action.
@@ -168,7 +168,8 @@ class LogWriter:
     # ------------------------------------------------------------ who wrote a commit
 
     def _look(self, path: str, txn_id: str | None) -> Outcome:
-        """WON if the commit at the path has the txnId, LOST if it has another one, UNKNOWN if that cannot be said."""
+        """WON if the commit at the path has the txnId, LOST if it has another one. UNKNOWN if there is no commit, if it cannot be
+        read, or if our commit has no txnId by which it could be recognized."""
         holds = self._holds(path, txn_id)
         if holds is None or (holds is False and txn_id is None):
             return Outcome.UNKNOWN

@@ -33,9 +33,11 @@ T = TypeVar("T")
 
 # With more keys than this, many checkpoint batches are compared at a time.
 _MANY_KEYS = 20_000
+# The adds of small commits are combined until a batch has so many rows.
 _JOINED_ROWS = 8_192
 # Batches whose statistics are parsed at the same time.
 _PARSERS = 2
+# `gathered` yields a batch at the latest when it has so many rows.
 _MOST_GATHERED_ROWS = 32_768
 
 
@@ -113,7 +115,7 @@ def _fresh_adds(segment: LogSegment, commits: CommitReader, seen: set[str]) -> I
             adds = piece.adds if all(fresh) else piece.adds.filter(array(fresh, pa.bool_()))
             if adds.num_rows:
                 yield adds
-        seen |= commit_keys
+        seen |= commit_keys  # only now: the pieces of one commit do not undo each other (commit_reader.py)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -134,7 +136,7 @@ class CheckpointFiles:
     def __init__(self, checkpoint: CheckpointReader, requested_stats: RequestedStats, seen: Set[str]) -> None:
         self._checkpoint, self._requested_stats, self._seen = checkpoint, requested_stats, seen
         self._yielded_rows = 0
-        self._keeping: CachedStats | None = None
+        self._keeping: CachedStats | None = None  # a cache entry that does not have all rows of its file yet
 
     def __iter__(self) -> Iterator[FileBatch]:
         masks, each_once = SeenKeys(self._seen).masks(self._checkpoint), EachOnce(self._checkpoint.repeated_keys)
@@ -142,6 +144,7 @@ class CheckpointFiles:
             parsing: deque[tuple[RawFiles, Future[_Parsed]]] = deque()
             try:
                 for raw in self._checkpoint.files(self._requested_stats):
+                    # The masks are computed in this thread, because they need the batches in order.
                     parsing.append((raw, pool.submit(_with_stats, raw, both(masks(raw.files), each_once.mask(raw.files)))))
                     if len(parsing) > _PARSERS:
                         yield from self._next(parsing)
@@ -152,6 +155,7 @@ class CheckpointFiles:
                     self._keeping.abandon()
 
     def _next(self, parsing: deque[tuple[RawFiles, Future[_Parsed]]]) -> Iterator[FileBatch]:
+        """Wait until the oldest of the batches is parsed, and yield its live files if it has any."""
         raw, future = parsing.popleft()
         parsed = future.result()
         if parsed.of_json is not None:
@@ -195,6 +199,7 @@ def replay(
             yield file, read(file)
             continue
         try:
+            # Read the whole compaction before anything is yielded: no action of a damaged compaction may count.
             all_results = list(read(file))
         except CorruptTableError as error:
             _log.warning("%s is ignored and its commits are read instead: %s", file.path, error.message)
@@ -249,13 +254,16 @@ class SeenKeys:
         return all_true(sum(files.num_rows for files in group)) if mask is None else mask
 
     def unseen(self, group: list[pa.RecordBatch]) -> pa.BooleanArray | None:
-        """The mask of some batches in order. It compares paths first, and complete keys only for files whose path is seen."""
+        """The mask of files that no newer action names, for some batches in order; None if that is all files.
+
+        Compares paths first, and complete keys only for files whose path is in a newer action.
+        """
         hit = pc.is_in(pa.chunked_array([files["path"] for files in group]), self._paths).combine_chunks()
         if not hit.true_count:
             return None
         suspects = pa.Table.from_batches(group).select(["path", "deletion_vector"]).filter(hit).combine_chunks()
         seen = pc.is_in(file_keys(suspects), self._keys)
-        return pc.invert(pc.replace_with_mask(hit, hit, seen))
+        return pc.invert(pc.replace_with_mask(hit, hit, seen))  # `seen` has one value for each true value of `hit`
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +275,10 @@ class _Parsed:
 
 
 def _with_stats(raw: RawFiles, keep: pa.BooleanArray | None) -> _Parsed:
-    """Parse first and then filter, because the numbers are much shorter than their text."""
+    """Parse the statistics, and select the files for which keep is true; None keeps all files.
+
+    Parses first and then filters, because the numbers are much shorter than their text.
+    """
     of_json = None if raw.json is None else parse_stats(raw.json, raw.json_leaves)
     of_struct = None if raw.parsed is None else stats_from_struct(raw.parsed, raw.parsed_leaves)
     parts = [part for part in (raw.cached_stats, of_struct, of_json) if part is not None]
@@ -316,14 +327,15 @@ class StateWithoutFiles:
 
     @property
     def has_both(self) -> bool:
+        """Whether the protocol and the metadata are known, so that older actions do not change them."""
         return self.protocol is not None and self.metadata is not None
 
 
 def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader) -> StateWithoutFiles:
-    """The newest protocol and metadata in the commits after the checkpoint; None if they have none."""
+    """The newest protocol and metadata in the commits after the checkpoint; each is None if the commits have none."""
     state = StateWithoutFiles()
     for _, actions in replay(segment, commits, lambda file: commits.actions(file, "protocol", "metaData")):
-        for action in reversed(list(actions)):
+        for action in reversed(list(actions)):  # the last action of a file is the newest
             state.apply_older(action)
         if state.has_both:
             break
@@ -331,7 +343,7 @@ def protocol_and_metadata_of_commits(segment: LogSegment, commits: CommitReader)
 
 
 def protocol_and_metadata(segment: LogSegment, commits: CommitReader, checkpoint: CheckpointReader | None) -> StateWithoutFiles:
-    """The newest protocol and metadata; None if the log has none."""
+    """The newest protocol and metadata; each is None if the log has none."""
     state = protocol_and_metadata_of_commits(segment, commits)
     if checkpoint is not None and not state.has_both:
         for name, parse in (("protocol", Protocol.from_json), ("metaData", Metadata.from_json)):

@@ -25,8 +25,8 @@ from delta_py.object_stores.open_store import is_in_transaction
 from delta_py.protocol.paths import LOG_DIRECTORY, LogKind, LogName, parse_log_name, version_prefix
 from delta_py.storage.store import FileId, ObjectInfo, ObjectStore
 
-LONG_AGO = -math.inf
-_NAMED_CHECKPOINTS = 3
+LONG_AGO = -math.inf  # for a listing of another process, whose time.monotonic cannot be compared
+_NAMED_CHECKPOINTS = 3  # how many checkpoints an error message names
 
 _log = logging.getLogger("delta_py")
 
@@ -110,7 +110,12 @@ class LogSegment:
 
 @dataclass(slots=True)
 class Listing:
-    """The files in the log directory, sorted by kind and version. begun_at: start of the listing, by time.monotonic."""
+    """The files in the log directory, sorted by kind and version.
+
+    first_listed: the version at which the listing starts. begun_at: start of the listing, by time.monotonic. commits, checksums:
+    by version. checkpoints: the complete ones, best first. incomplete: version, number of existing parts and number of all parts
+    of each multi-part checkpoint that lacks parts.
+    """
 
     first_listed: int = 0
     begun_at: float = LONG_AGO
@@ -164,7 +169,7 @@ def load_segment(store: ObjectStore, version: int | None = None, *, unusable: fr
                 store.root,
                 hint.version,
             )
-    listing = list_log(store, 0)  # a store that refuses this too has raised its only error
+    listing = list_log(store, 0)  # if the store refuses this too, it raises here, and the warning is not needed
     if refusal is not None:
         warn_of_refusal(store, refusal)
     return _make_segment(store, listing, version, unusable, hint)
@@ -203,7 +208,10 @@ def list_log(store: ObjectStore, start: int, end: int | None = None) -> Listing:
 
 
 def _has_gap(listing: Listing, end: int | None) -> bool:
-    """Whether the listing lacks versions between the oldest and the newest."""
+    """Whether the listing lacks commits between the oldest and the newest, or commits that a compaction or checkpoint covers.
+
+    With `end`, the commits after it are not listed, but a compaction may cover them. That is not a gap.
+    """
     if not listing.commits:
         return False
     oldest, newest = min(listing.commits), max(listing.commits)
@@ -241,7 +249,8 @@ def log_file(info: ObjectInfo, name: LogName) -> LogFile:
 
 
 def _file_away(listing: Listing, parts: dict[tuple[int, int], dict[int, LogFile]], name: LogName, file: LogFile) -> None:
-    """Put the file to its kind in the listing. parts: collects checkpoints in parts, by version and number of parts."""
+    """Add the file to the files of its kind in the listing. parts: collects the parts of multi-part checkpoints: (version, number
+    of all parts) -> part number -> file."""
     match name.kind:
         case LogKind.COMMIT:
             listing.commits[file.version] = file
@@ -270,7 +279,10 @@ def _preference(checkpoint: Checkpoint) -> tuple[int, int, int, str]:
 def _choose_checkpoint(
     listing: Listing, version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> Checkpoint | None:
-    """The newest usable checkpoint up to the version; checkpoints are sorted by preference."""
+    """The newest usable checkpoint up to the version (None: any version), with its checksum and hint; None if there is none.
+
+    The listing's checkpoints are already sorted, best first.
+    """
     for checkpoint in listing.checkpoints:
         if version is not None and checkpoint.version > version:
             continue
@@ -283,6 +295,7 @@ def _choose_checkpoint(
 def _make_segment(
     store: ObjectStore, listing: Listing, requested_version: int | None, unusable: frozenset[str], hint: LastCheckpoint | None
 ) -> LogSegment:
+    """The segment of a version (None: the newest) from a listing. unusable, errors: as in load_segment."""
     newest = _require_table(store, listing)
     if requested_version is None:
         _check_compacted(store, listing, newest)
@@ -304,6 +317,7 @@ def _make_segment(
         commits=commits,
         last_commit=listing.commits[version],
         compactions=_choose_compactions(listing.compactions, start + 1, version),
+        # A commit of 0 bytes has lost its actions, and its checksum may describe them.
         checksum=listing.checksums.get(version) if listing.commits[version].size_bytes else None,
         last_checksum_version=max((v for v in listing.checksums if start <= v <= version), default=None),
         listed_at=listing.begun_at,
@@ -390,7 +404,11 @@ def _checkpoints_text(listing: Listing) -> str:
 
 
 def _check_contiguous(store: ObjectStore, listing: Listing, start: int, commits: tuple[LogFile, ...], version: int) -> None:
-    """Check that commits start+1 to version exist, and the commit of `version` even if the checkpoint covers it."""
+    """Check that commits start+1 to version exist, and the commit of `version` even if the checkpoint covers it.
+
+    start: the checkpoint's version; -1 without a checkpoint. commits: the existing commits after it, ascending. Raises
+    LogFileNotFoundError, VersionsNotContiguousError, VersionNotFoundError.
+    """
     if start == -1 and (not commits or commits[0].version != 0):
         raise _truncated(store, listing)
     previous = start

@@ -104,7 +104,8 @@ def vector_of(value: Any, name: str) -> DeletionVectorDescriptor | None:
 
 
 def spelling_of(path: str, text: str | None, name: str) -> str:
-    """The encoded text of a path for the log. Raises CorruptTableError if the text would be decoded to another path."""
+    """The encoded text of a path for the log. text: the text that earlier actions on the file have; None for our own encoding.
+    Raises CorruptTableError if the text would be decoded to another path."""
     written = encode_path(path) if text is None else text
     if decode_path(written) != path:
         raise wrong(name, path, "not how a path is spelled")

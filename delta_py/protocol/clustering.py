@@ -70,6 +70,7 @@ def with_columns_of(domain: DomainMetadata, before: StructType, after: StructTyp
     The domain is empty if one of the columns does not exist any more, or its new type cannot be used for clustering.
     """
     logical_paths = [_logical(before, path) for path in clustering_paths(domain)]
+    # The columns of the changed table that can be used for clustering.
     paths_by_name = {_folded(path): path for path, leaf in leaves(after) if _has_order(leaf.data_type) and not is_collated(leaf)}
     paths = [paths_by_name.get(_folded(path)) for path in logical_paths if path is not None]
     physical_paths = [physical_path(after, path, mode) for path in paths if path is not None]

@@ -25,6 +25,8 @@ def is_collated(f: StructField) -> bool:
 
 
 def _identifiers(f: StructField) -> Iterator[Any]:
+    """The collations in the field's own metadata, such as `spark.UTF8_LCASE`. An entry maps parts of the field to collations, and
+    may be nested."""
     waiting = [f.metadata[key] for key in _KEYS if key in f.metadata]
     while waiting:
         entry = waiting.pop()

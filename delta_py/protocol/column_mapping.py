@@ -167,7 +167,8 @@ def assign(
 
 
 def _parts(prefix: str, data_type: DataType) -> list[str]:
-    """The names of elements, keys and values between a field and the fields inside it, outer names first."""
+    """The names of elements, keys and values between a field and the fields inside it, outer names first: `m.key`, `m.value` and
+    `m.value.element` for a map `m` of arrays. prefix: the name of the data_type itself."""
     match data_type:
         case ArrayType(element, _):
             inner = {"element": element}

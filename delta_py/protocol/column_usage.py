@@ -36,7 +36,7 @@ def tracked(before: TableConfig | None, after: TableConfig) -> Metadata:
     elif not before.feature(_FEATURE) or before.properties.boolean(FLAG, default=True):
         is_changed = True
     else:
-        names = dict(_names(after.schema))
+        names = dict(_names(after.schema))  # a dropped field has no name here, and a renamed field another one
         is_changed = after.properties.boolean(FLAG) or any(names.get(key) != name for key, name in _names(before.schema))
     value = "true" if is_changed else "false"
     if after.properties.get(FLAG) == value:

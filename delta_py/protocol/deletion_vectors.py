@@ -24,7 +24,7 @@ FILE_VERSION = 1
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
 _FRAME_BYTES = 8  # the size before the data and the checksum after it
-_UUID_TEXT = 20
+_UUID_TEXT = 20  # characters of a UUID in z85
 # If a vector starts this close to the beginning of its file, one request reads the file's version byte too.
 _READ_FROM_START = 16 * 1024
 
@@ -60,6 +60,7 @@ class DeletionVectorDescriptor:
         """Check the fields and return the descriptor itself. Raises CorruptTableError if a field has another type or range than
         the protocol allows. This is done on read and on write."""
         offset = 0 if self.offset is None else self.offset
+        # Each number with its bits: the protocol's int or long, without the sign.
         counts = ((self.size_in_bytes, 31), (self.cardinality, 63), (offset, 31))
         sound = all(type(n) is int and 0 <= n < 2**bits for n, bits in counts)
         if self.storage_type not in ("u", "p", "i") or type(self.path_or_inline_dv) is not str or not sound:
@@ -153,7 +154,7 @@ def _read_framed(store: ReadsRanges, path: str, descriptor: DeletionVectorDescri
     """Read a vector from a file: its size, its bytes, its checksum. If it is near the beginning, the file's version is checked
     too.
     """
-    offset = 1 if descriptor.offset is None else descriptor.offset
+    offset = 1 if descriptor.offset is None else descriptor.offset  # without an offset: after the version byte
     framed_size = descriptor.size_in_bytes + _FRAME_BYTES
     start = 0 if offset <= _READ_FROM_START else offset
     block = store.read_range(path, start, offset - start + framed_size)
@@ -227,7 +228,7 @@ def _portable_from_native(data: bytes, order: str) -> bytes:
     """Convert native to portable. Native: int32 count, then for each key 0, 1, ... an int32 length and a 32-bit bitmap. Portable
     stores the keys too.
 
-    order: byte order of these numbers, `<` or `>`. Both occur; the protocol's own inline example has `>`.
+    order: byte order of the int32 numbers, `<` or `>`. Both occur; the protocol's own inline example has `>`.
     """
     count, position = struct.unpack_from(f"{order}i", data, 4)[0], 8
     if not 0 <= count <= len(data) // 4:

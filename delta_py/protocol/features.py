@@ -206,6 +206,7 @@ def writer_features(protocol: Protocol) -> frozenset[str]:
     """Names of the features that a writer must know. Raises CorruptTableError as `reader_features`."""
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
         implied = (f.name for f in _ROWS if f.legacy_writer is not None and f.legacy_writer <= protocol.min_writer_version)
+        # columnMapping is for readers too: the reader version must also imply it.
         return frozenset(name for name in implied if not FEATURES[name].reader or name in reader_features(protocol))
     return _listed(protocol.writer_features, "writerFeatures", "minWriterVersion", protocol.min_writer_version)
 

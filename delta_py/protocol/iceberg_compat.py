@@ -34,6 +34,7 @@ from delta_py.types.type_walk import all_fields, all_types
 VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _VERSIONS = (1, 2, 3)
 _WRITERS = "icebergWriterCompatV1"
+# The features that a table of icebergWriterCompatV1 may use, and those that it may only list in the protocol.
 _FOR_WRITERS = frozenset(
     {_WRITERS, "icebergCompatV2", "appendOnly", "columnMapping", "domainMetadata", "vacuumProtocolCheck", "v2Checkpoint"}
     | {"inCommitTimestamp", "clustering", "timestampNtz", "typeWidening", "catalogManaged"}
@@ -43,7 +44,7 @@ _V2_TYPES = frozenset(
     "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()  # noqa: SIM905
 )
 _V3_TYPES = _V2_TYPES | {"variant"}
-_WHOLE = ("byte", "short", "integer", "long")
+_WHOLE = ("byte", "short", "integer", "long")  # from narrow to wide
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _LITERAL = re.compile(
     r"\s*(?:(?:date|timestamp|timestamp_ntz|timestamp_ltz|x)?\s*(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\")"
@@ -136,7 +137,8 @@ def check_map_keys(before: StructType, after: StructType) -> None:
 
 
 def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
-    """The paths of maps whose keys have structs, and the types of these keys."""
+    """The paths of maps whose keys have structs, and the types of these keys. Paths use column ids, so a renamed column keeps its
+    path."""
     match data_type:
         case StructType(fields):
             for f in fields:
@@ -150,6 +152,8 @@ def _key_structs(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, D
 
 
 def _check_for_writers(features: Set[str], properties: Properties, schema: StructType, versions: tuple[int, ...]) -> None:
+    """Raises UnsupportedOperationError if the table breaks a rule of icebergWriterCompatV1. versions: the active versions of
+    IcebergCompat."""
     if versions != (2,):
         raise _not_for_writers(f"it requires {property_of(2)} to be true. Set it")
     if column_mapping.mode(properties) != "id":
@@ -161,6 +165,7 @@ def _check_for_writers(features: Set[str], properties: Properties, schema: Struc
     small = [f.name for f in all_fields(schema) if any(kind in (BYTE, SHORT) for kind in all_types(f.data_type))]
     if small:
         raise _not_for_writers(f"it has no types byte and short, which the columns {', '.join(small)} have. Make them int")
+    # The preview of a feature counts as the feature.
     final = {name: FEATURES[name].stands_for or name if name in FEATURES else name for name in features}
     excluded = sorted(name for name in features if final[name] not in _FOR_WRITERS | _FOR_WRITERS_UNUSED)
     if excluded:

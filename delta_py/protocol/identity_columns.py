@@ -54,6 +54,7 @@ class Identity:
         return number
 
     def _next(self) -> int:
+        """The first number of the sequence after the mark; the start if there is no mark."""
         if self.mark is None or (self.mark - self.start) * self.step < 0:  # a mark before the start was set by mistake
             return self.start
         return self.start + ((self.mark - self.start) // self.step + 1) * self.step

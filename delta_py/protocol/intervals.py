@@ -11,9 +11,11 @@ from fractions import Fraction
 from delta_py.errors import CorruptTableError
 from delta_py.protocol.features import Properties
 
+# Each rule: a table property, and its default.
 LOG_RETENTION = ("delta.logRetentionDuration", "interval 30 days")
 TRUNCATED_HISTORY = ("delta.dropFeatureTruncateHistory.retentionDuration", "interval 24 hours")
 DELETED_FILE_RETENTION = ("delta.deletedFileRetentionDuration", "interval 1 week")
+# This property has no default: without it, transactions are always retained.
 SET_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
 _UNITS_MICROS = {

@@ -50,7 +50,7 @@ _MAX_DECIMAL_DIGITS = 76
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats: years beyond datetime's range are computed from years within it
-_SHORT_DECIMAL = 38
+_SHORT_DECIMAL = 38  # characters; such a text fits into _MAX_DECIMAL_DIGITS at any scale
 
 
 def parse_partition_values(
@@ -208,16 +208,19 @@ def _civil_days(parts: re.Match[str]) -> int | None:
 
 
 def _timestamps(texts: pa.StringArray, target: pa.DataType, timezone: str) -> pa.Array:
-    """Parsed by Arrow if all texts have the same form, and otherwise one by one."""
+    """The texts as timestamps, or as wall clocks if the target has no zone. Arrow parses the texts if all of them have the usual
+    form; otherwise they are parsed one by one."""
     bulk = _cast(texts, target)  # for instants it succeeds only where every text has an offset
     if bulk is not None:
         return bulk
     walls = None if target.tz is None else _cast(texts, pa.timestamp("us"))
     if walls is not None:
         return _at_zone(walls, timezone).cast(target)
+    # (wall clock, offset) of each text. For instants, a text without an offset is in the zone `timezone`.
     parsed = [None if text is None else _micros(text.strip()) for text in texts.to_pylist()]
     if target.tz is None:  # a wall clock: an offset has no meaning
         return pa.array([None if item is None else _within(item[0]) for item in parsed], pa.int64()).cast(target)
+    # A day of room, so that the instant still fits after the zone's offset is applied.
     local = [None if item is None or item[1] is not None else _within(item[0], _DAY_MICROS) for item in parsed]
     walls = pa.array(local, pa.timestamp("us"))
     instants = pa.array([None if item is None or item[1] is None else _within(item[0] - item[1]) for item in parsed], pa.int64())
@@ -306,7 +309,8 @@ def format_partition_values(values: pa.Array, data_type: DataType) -> list[str |
 
 
 def _date_text(number: int) -> str:
-    """The day in ISO form. Years beyond those of Python's dates are moved by cycles, as in _civil_days."""
+    """The day in ISO form. number: days since 1970. Years beyond those of Python's dates are moved by cycles, as in
+    _civil_days."""
     ordinal = number + _EPOCH_ORDINAL
     cycles = 0 if date.min.toordinal() <= ordinal <= date.max.toordinal() else (ordinal - _EPOCH_ORDINAL) // _CYCLE_DAYS
     day = date.fromordinal(ordinal - _CYCLE_DAYS * cycles)
@@ -316,12 +320,14 @@ def _date_text(number: int) -> str:
 
 
 def _timestamp_text(number: int) -> str:
+    """`2024-05-01T10:20:30.500000Z`. number: microseconds since 1970."""
     days, in_day = divmod(number, _DAY_MICROS)
     time, fraction = _time_text(in_day)
     return f"{_date_text(days)}T{time}.{fraction:06d}Z"
 
 
 def _wall_clock_text(number: int) -> str:
+    """`2024-05-01 10:20:30.5`, without a fraction of 0. number: microseconds since 1970."""
     days, in_day = divmod(number, _DAY_MICROS)
     time, fraction = _time_text(in_day)
     return f"{_date_text(days)} {time}" + (f".{fraction:06d}".rstrip("0") if fraction else "")

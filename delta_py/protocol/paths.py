@@ -36,6 +36,7 @@ MAX_VERSION = 2**63 - 1
 # A scheme has at least two characters and is followed by `:/`, so a directory such as `time=10:20` is not a URI.
 _URI = r"^[A-Za-z][A-Za-z0-9+.\-]+:/"
 _FILE_URI = r"^(?i:file):(?:/{3,}|//(?i:localhost)/+|/([^/]|$))"  # not file://host/..., which remains a URI
+# A path that is a URI, or has a segment that is empty, `.` or `..`.
 _NOT_PLAIN = rf"{_URI}|(?:^|/)\.{{0,2}}(?:/|$)"
 _is_uri = re.compile(_URI).match
 _file_uri = re.compile(_FILE_URI)
@@ -191,6 +192,7 @@ def _percent_decode_array(texts: pa.Array) -> pa.Array:
     keep = np.ones(len(data), dtype=bool)
     keep[escapes + 1] = False
     keep[escapes + 2] = False
+    # Each escape becomes one byte instead of three.
     removed_before = 2 * np.searchsorted(escapes, offsets)
     buffers = [None, pa.py_buffer(offsets - removed_before), pa.py_buffer(decoded[keep])]
     try:
@@ -206,13 +208,14 @@ def _find_escapes(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np
     """Positions of the `%` of valid escapes within one value, and the bytes that they encode."""
     percent = np.flatnonzero(data == 0x25)
     percent = percent[(percent >= offsets[0]) & (percent < offsets[-1])]
+    # Both hexadecimal digits must be in the same value as the `%`.
     percent = percent[percent + 2 < offsets[np.searchsorted(offsets, percent, side="right")]]
     high, low = _HEX[data[percent + 1]], _HEX[data[percent + 2]]
     good = (high < 16) & (low < 16)
     return percent[good], (high[good] * 16 + low[good]).astype(np.uint8)
 
 
-_HEX = np.full(256, 16, dtype=np.uint8)
+_HEX = np.full(256, 16, dtype=np.uint8)  # byte -> value of the hexadecimal digit; 16 if it is no digit
 for _value, _digit in enumerate(b"0123456789abcdef"):
     _HEX[_digit] = _value
 for _value, _digit in enumerate(b"ABCDEF", start=10):

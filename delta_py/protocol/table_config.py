@@ -136,6 +136,7 @@ class TableConfig:
                 sql_state="KD004",
                 features=["columnMapping"],
             )
+        # Computing these raises CorruptTableError if names or partition columns are not valid.
         _ = self.physical_schema, self.physical_partition_columns
 
     def _check_format(self) -> None:

@@ -144,6 +144,7 @@ def _integer_limits(bits: int, side: int) -> list[int]:
 
 @cache
 def _float_limits(side: int) -> Doubles:
+    """The absolute limits of integers, floats and doubles, sorted."""
     return _sorted([*_integer_limits(_ALL_BITS, side), *_FLOAT_LIMITS, _DOUBLE_LIMIT])
 
 
@@ -265,7 +266,7 @@ def _as_if_double(decimals: pa.Array, side: int) -> pa.Array:
     step_low, step_high = magnitude << np.uint64(14), (magnitude >> np.uint64(50)).astype(np.int64)
     if side > 0:
         wide_low = low + step_low
-        wide_high = high + step_high + (wide_low < low)
+        wide_high = high + step_high + (wide_low < low)  # the carry: the sum of the low halves was cut to 64 bits
     else:
         wide_low = low - step_low
         wide_high = high - step_high - (wide_low > low)

@@ -1,6 +1,6 @@
 """Statistics of a data file that another program wrote, from its footer alone, as the JSON text of `add.stats`.
 
-    footer_stats(footer, leaves, columns, string_prefix=32)
+    footer_stats(footer, schema, leaves, columns, string_prefix=32)
 
 A value that the footer does not have for every row group is left out, and readers treat it as unknown. Upper bounds of floats are
 left out too, because footers ignore NaN, which is larger than any number. Only leaves outside lists and maps get null counts,
@@ -42,6 +42,7 @@ def footer_stats(
     rows = groups.num_records.to_pylist()  # there are few groups: plain numbers are faster than arrays
     nulls = {path: _null_counts(counts, rows) for path, counts in groups.null_count.items()}
     bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
+    # For each leaf and row group: whether it has values that are not null. An unknown null count counts as 0.
     with_values = {
         path: [row_count > (0 if n is None else n) for row_count, n in zip(rows, nulls[path], strict=True)] for path in bounded
     }
@@ -58,7 +59,7 @@ def footer_stats(
 
 
 def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]:
-    """The null count of each row group; None is unknown."""
+    """The null count of each row group; None is unknown. A row group without rows has no nulls, whatever its footer says."""
     return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
 
 

@@ -100,6 +100,7 @@ def _read_each(texts: pa.Array, schema: pa.Schema) -> pa.StructArray:
 
 
 def _document(text: str) -> dict[str, Any]:
+    """The object in a text; empty if the text is not a JSON object. Fractions become Decimal, so that no digit is lost."""
     try:
         value = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
@@ -108,6 +109,7 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _struct_of(values: list[Any], kind: pa.StructType) -> pa.StructArray:
+    """Decoded objects as structs. A value that is not an object counts as an empty one."""
     rows = [value if isinstance(value, dict) else {} for value in values]
     arrays = []
     for child in kind:

@@ -30,7 +30,7 @@ RULES = 4
 """The version of the parsing rules. Increase it when the result for a file's statistics changes, because parsed statistics are
 cached on disks."""
 
-_PIECE_BYTES = 64 * 1024 * 1024
+_PIECE_BYTES = 64 * 1024 * 1024  # more JSON text than this is divided into halves and parsed one after the other
 _INTEGERS = frozenset({"long", "integer", "short", "byte"})
 _FLOATS = frozenset({"float", "double"})
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
@@ -129,6 +129,7 @@ def has_bounds(data_type: DataType) -> bool:
 
 
 def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
+    """The members of `add.stats` that are read for these leaves. Bounds have the types of _json_type."""
     bounds = _nested({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
     counts = _nested({path: pa.int64() for path in leaves})
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
@@ -174,6 +175,7 @@ def struct_to_struct(
     fields = _fields_of(parsed)
 
     def build(kind: pa.StructType, path: Path) -> pa.Array:
+        """The struct at a path of the result. Paths begin with the section, such as minValues; the leaf's path follows."""
         children = []
         for child in kind:
             inner = (*path, child.name)
@@ -203,6 +205,7 @@ def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Ma
 
 
 def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
+    """FileStats from structs with the members of `add.stats`. A member that is missing, or of another type, is unknown."""
     fields = _fields_of(parsed)
 
     def bounds(section: str, side: int) -> dict[Path, pa.Array]:
@@ -223,6 +226,8 @@ def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: in
 
 
 def _fields_of(parsed: pa.StructArray) -> NestedColumns:
+    """The fields of statistics, at any depth, by their paths. A path begins with the section, such as minValues."""
+
     def section(name: str) -> pa.Array | None:
         return pc.struct_field(parsed, [name]) if parsed.type.get_field_index(name) >= 0 else None
 
@@ -298,7 +303,8 @@ def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _odd_timestamps(texts: pa.Array) -> pa.Array:
-    """Timestamps in mixed formats as microseconds. Further digits are cut."""
+    """Timestamps in mixed formats as microseconds. Further digits are cut. Other texts become null."""
+    # One form for all: a `T` before the time, at most six digits of a second, and no space before the offset.
     texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
     instants = _cast_matching(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$", pa.timestamp("us", "UTC"))
     plain = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
@@ -306,6 +312,7 @@ def _odd_timestamps(texts: pa.Array) -> pa.Array:
 
 
 def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Array:
+    """Cast texts. If Arrow cannot cast all of them, texts that do not match the pattern and texts that do not fit become null."""
     try:
         return texts.cast(target)
     except pa.ArrowInvalid:
@@ -330,6 +337,7 @@ def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
 _FIRST_SAFE_DAY = -141_427  # 1582-10-15
 _FIRST_SAFE_MICROS = -2_208_988_800_000_000  # 1900-01-01T00:00Z
 _MICROS_PER_DAY = 86_400_000_000
+# Unit -> factor and divisor that convert a number of this unit to microseconds.
 _TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
 
 
@@ -366,6 +374,7 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
 
 
 def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
+    """The bound of each row group in the leaf's type; null if it is unknown. side: "min" or "max"."""
     values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in statistics]
     target = to_arrow_type(data_type)
     if pa.types.is_date(target):
@@ -410,6 +419,7 @@ def _text(raw: bytes) -> str | None:
 
 
 def _is_plain_integer(statistics: Any) -> bool:
+    """Whether the values are signed integers, and not unsigned integers, decimals or times that are stored as integers."""
     if statistics.physical_type not in ("INT32", "INT64"):
         return False
     logical = json.loads(statistics.logical_type.to_json())

@@ -25,7 +25,7 @@ from delta_py.types.schema import DATE, DataType, DecimalType, Path, PrimitiveTy
 
 _BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
 _IN_FOOTER = frozenset({"long", "integer", "short", "byte", "date", "timestamp", "timestamp_ntz"})
-_LONGEST_INTEGER_DECIMAL = 18
+_LONGEST_INTEGER_DECIMAL = 18  # digits; the Parquet writer stores decimals up to this precision as integers
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -84,6 +84,7 @@ class StatsCollector:
         self._minimum, self._maximum = dict(minimum), dict(maximum)
 
     def _widen(self, path: Path, column: pa.Array) -> None:
+        """Widen the bounds of a leaf to include the values of the column, except NaN. A NaN is only noted."""
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
             self._has_nan.add(path)
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
@@ -141,6 +142,7 @@ def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
         if statistics.has_min_max:
             lows.append(statistics.min_raw)
             highs.append(statistics.max_raw)
+        # Without bounds, the row group must have only nulls. Otherwise it has values that are not known.
         elif not statistics.has_null_count or statistics.null_count < footer.row_group(number).num_rows:
             return None
     return (min(lows), max(highs)) if lows else None
@@ -162,6 +164,7 @@ def _python_value(bound: pa.Scalar | None) -> Any:
 
 
 def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    """Set the value at a path of nested objects; None sets nothing."""
     if value is None:
         return
     for name in path[:-1]:

@@ -17,11 +17,15 @@ from delta_py.types.names import split_list, split_name
 from delta_py.types.schema import VOID, ArrayType, MapType, Path, StructField, find_path, leaves, type_name
 
 PROPERTY = "delta.dataSkippingStatsColumns"
-_STATS_COLUMNS = 32
+_STATS_COLUMNS = 32  # the default of delta.dataSkippingNumIndexedCols
 
 
 def stats_columns(config: TableConfig) -> tuple[Path, ...]:
-    """Physical paths of the leaves with statistics: the leaves that a table property names, otherwise the first data leaves."""
+    """Physical paths of the leaves with statistics, in the schema's order.
+
+    With delta.dataSkippingStatsColumns: the leaves that it names, and the leaves inside the structs that it names. Otherwise: the
+    first leaves outside partition columns, as many as delta.dataSkippingNumIndexedCols (all if it is negative).
+    """
     partitions = set(config.partition_columns)
     data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
     named = config.properties.get(PROPERTY)

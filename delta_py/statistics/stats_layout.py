@@ -94,6 +94,7 @@ class _Texts:
         least eight bytes before the end of each occurrence. Each occurrence must be within the buffer."""
         words = np.ndarray((len(self.data) - _WORD + 1,), "<u8", self.data, strides=(1,))  # one word from each byte on
         ends = places + len(expected)
+        # The last word that ends with the bytes. If they are fewer than eight, the shift drops the bytes before them.
         is_there: Mask = words[ends - _WORD] >> _unused_bits(expected) == _word(expected[-_WORD:])
         for start in range(0, len(expected) - _WORD, _WORD):
             is_there &= words[places + start] == _word(expected[start : start + _WORD])
@@ -154,6 +155,7 @@ class _Sections:
     def of(cls, texts: _Texts) -> _Sections:
         """Raises _OtherLayoutError. For any input, each check ensures that the next checks read only bytes of the texts."""
         count, begin, end = len(texts.starts), int(texts.starts[0]), int(texts.ends[-1])
+        # Each text has four braces: its own, and those of its three objects.
         _require(np.count_nonzero(texts.data[begin : texts.ends[0]] == _OPENING) == 4)  # check one text before all texts
         braces = np.flatnonzero(texts.data[begin:end] == _OPENING) + begin
         _require(len(braces) == 4 * count)
