@@ -40,7 +40,7 @@ def narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]
 
 def _is_lossless(source: DataType, target: DataType) -> bool:
     """Whether different values stay different and in order, and every value can be cast."""
-    if is_integral(source):
+    if is_integral(source):  # a double holds every int exactly, but not every long
         if is_integral(target):
             return not cast_can_fail(source, target)
         return holds_all(source, target) or (target == DOUBLE and INTEGRAL_RANGE[source][1] <= INTEGRAL_RANGE[INTEGER][1])
@@ -58,6 +58,7 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
         return _narrow_to_decimal(value, target)
     if math.isnan(value) or math.isinf(value):
         return Literal(value, target)
+    # The only other narrower type is float: the constant must survive its 32 bits. pack raises if it is too large.
     try:
         same = struct.unpack("f", struct.pack("f", value))[0] == value
     except OverflowError:

@@ -32,8 +32,9 @@ from delta_py.types.schema import (
 )
 
 MAX_PRECISION = 38
-_MIN_ADJUSTED_SCALE = 6
+_MIN_ADJUSTED_SCALE = 6  # Spark does not reduce the scale of a result below this
 
+# INTEGRAL and DATETIME are in the order of Spark's common type: of two types it is the later one.
 INTEGRAL: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 FRACTIONAL: tuple[DataType, ...] = (FLOAT, DOUBLE)
 DATETIME: tuple[DataType, ...] = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
@@ -112,8 +113,10 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
-    common: DataType = VOID
+    """As common_type, for any number of types, from left to right. VOID without types."""
+    common: DataType = VOID  # null: the common type of it and another type is the other type
     type_list = list(types)
+    # Structs have no hash, and arrays and maps may contain structs: such lists keep their duplicates.
     hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in type_list)
     for item in dict.fromkeys(type_list) if hashed else type_list:  # there may be very many items of few types
         wider = common_type(common, item)
@@ -135,6 +138,7 @@ def _common_number(first: DataType, second: DataType) -> DataType:
 
 
 def _common_with_text(other: DataType) -> DataType | None:
+    """Text next to a number is compared as a long or double, and next to another simple type as this type."""
     if is_integral(other):
         return LONG
     if is_numeric(other):
@@ -193,7 +197,7 @@ def may_assign(source: DataType, target: DataType) -> bool:
 
 
 def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalType:
-    """The type of `left op right` for op of + - * / %."""
+    """The type of `left op right` for op of + - * / %, by the formulas of Spark. p is a precision, s a scale."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     match op:
         case "+" | "-":
@@ -212,7 +216,7 @@ def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalTyp
 
 
 def _adjusted(precision: int, scale: int) -> DecimalType:
-    """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, down to 6."""
+    """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, but not below 6. A scale up to 6 does not change."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
     reduced_scale = max(MAX_PRECISION - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE))

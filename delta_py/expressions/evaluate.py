@@ -54,7 +54,9 @@ from delta_py.types.schema import (
     to_arrow_type,
 )
 
+# The maximum number of expressions whose plans are cached.
 _MAX_PLANS = 128
+# Operators that are null if either operand is null. _Plan._strict evaluates their operands.
 _STRICT = frozenset({"+", "-", "*", "/", "%", "div"})
 
 
@@ -110,6 +112,7 @@ class _Plan:
         self._constants: Mapping[int, Any] = dict(_constants(root))
 
     def array(self, batch: pa.RecordBatch) -> Any:
+        """One value per row, as an Array. Raises ExpressionError, for errors of Arrow too."""
         try:
             with growth_limit(MOST_BYTES):
                 return _broadcast(self.value(self.root, batch), batch.num_rows)
@@ -126,6 +129,7 @@ class _Plan:
             case Column(path):
                 return _column(path, node.data_type, batch)
             case Comparison(op, _, _):
+                # <=> is never null, so it needs the values of both operands in every row.
                 left, right = self._strict(node, batch) if op != "<=>" else [self.value(c, batch) for c in node.children]
                 return compare(op, left, right, node.children[0].data_type)
             case In():
@@ -147,6 +151,7 @@ class _Plan:
                 return self._call(name, node, batch)
 
     def _call(self, name: str, node: Node, batch: pa.RecordBatch) -> Any:
+        """A call: of a conditional, of try_cast, or of a function in the table."""
         if name == "coalesce":
             return self._coalesce(node, batch)
         if name in ("if", "case"):
@@ -162,12 +167,13 @@ class _Plan:
         return _on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 
     def _in(self, node: Node, batch: pa.RecordBatch) -> Any:
+        """IN. The result is null for a null operand. A value without a match gives null if an option is null."""
         options, has_null = self._constants[id(node)]
         values = self.value(node.children[0], batch)
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
         if pa.types.is_null(values.type):
-            return pa.scalar(None, pa.bool_())
+            return pa.scalar(None, pa.bool_())  # an operand of the type void is null in every row
         is_member = _on_arrays(lambda array: pc.is_in(array, value_set=options, skip_nulls=True), [values])
         is_member = pc.if_else(pc.is_valid(values), is_member, None)
         return pc.if_else(is_member, True, None) if has_null else is_member
@@ -176,7 +182,7 @@ class _Plan:
 
     def _strict(self, node: Node, batch: pa.RecordBatch) -> list[Any]:
         """The values of two operands for a function that is null if either is null: if the first is null, the second is not
-        evaluated. Division evaluates the divisor first."""
+        evaluated. Division evaluates the divisor first, as Spark does."""
         order = list(node.children)
         if len(order) != 2 or (not order[0].can_fail and not order[1].can_fail):
             return [self.value(child, batch) for child in order]
@@ -187,10 +193,15 @@ class _Plan:
         return [other_value, value] if divides else [value, other_value]
 
     def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
-        """AND (neutral: true) and OR (neutral: false), from left to right."""
+        """AND and OR, from left to right. An operand that can fail is evaluated only for rows that the operands before it leave
+        undecided.
+
+        kernel: and_kleene or or_kleene. neutral: the value that does not change a result: true for AND, false for OR.
+        """
         result: Any = pa.scalar(neutral)
         for child in node.children:
             if child.can_fail:
+                # A row is undecided if its result is `neutral` or null: null AND false is false, null OR true is true.
                 open_rows = pc.fill_null(result if neutral else pc.invert(result), True)
                 result = kernel(result, self._for_rows(child, batch, open_rows))
             else:
@@ -198,6 +209,8 @@ class _Plan:
         return result
 
     def _coalesce(self, node: Node, batch: pa.RecordBatch) -> Any:
+        """The first value that is not null. An operand that can fail is evaluated only for rows where all operands before it are
+        null."""
         result = self.value(node.children[0], batch)
         for child in node.children[1:]:
             if isinstance(result, pa.Scalar):
@@ -210,6 +223,7 @@ class _Plan:
         return result
 
     def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
+        """IF and CASE. A condition or value that can fail is evaluated only for the rows that need it."""
         cases = cases_of(node)
         remaining_rows: Any = pa.scalar(True)  # rows that no condition has selected yet
         branches = []
@@ -236,10 +250,12 @@ class _Plan:
         if needed_count == batch.num_rows:
             return self.value(node, batch)
         if needed_count:
+            # Only the columns that the node uses are filtered.
             needed = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
             values = _broadcast(self.value(node, _filtered(needed, rows)), needed_count)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
+        # The n-th true row gets the n-th computed value.
         flags = rows.to_numpy(zero_copy_only=False)
         return values.take(pa.array(np.cumsum(flags) - 1, pa.int64(), mask=~flags))
 
@@ -265,7 +281,8 @@ def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, 
 
 @dataclass(frozen=True, slots=True)
 class _CachedPlan:
-    """names: of the columns of the expression. schema: these columns, or all of them; see _columns_named."""
+    """names: the sorted names of the top-level columns that the expression uses. schema: the result of _columns_named for
+    these names."""
 
     expression: Expression
     names: tuple[str, ...]
@@ -281,6 +298,8 @@ class _Plans:
         self._lock = Lock()
 
     def get(self, expression: Expression, schema: pa.Schema) -> _Plan:
+        """The plan of the expression for batches of the schema, from the cache or made now. The cache has one plan for each
+        expression, for the schema of its last use. If the cache is full, the oldest plan leaves it."""
         key = id(expression)
         with self._lock:
             entry = self._cached_plans.get(key)
@@ -310,7 +329,7 @@ def _columns_named(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _schema_of(schema: pa.Schema) -> StructType:
-    """An expression can only use columns of types that Delta has."""
+    """The schema in Delta's types, without columns of types that Delta does not have: no expression can use them."""
     try:
         return from_arrow_schema(schema)
     except DeltaError:
@@ -318,6 +337,7 @@ def _schema_of(schema: pa.Schema) -> StructType:
 
 
 def _field_of(column: pa.Field) -> Any:
+    """A tuple with the column as a field of Delta, or () if Delta does not have its type."""
     try:
         return from_arrow_schema(pa.schema([column])).fields
     except DeltaError:
@@ -354,8 +374,11 @@ def _filtered(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
 
 
 def compare(op: str, left: Any, right: Any, data_type: DataType) -> Any:
-    """Comparison of Arrays or Scalars of one type, which may be float or double."""
-    if data_type == VOID:
+    """`left op right`, with Spark's results for null and NaN.
+
+    op: one of = <=> < <= > >=. left, right: Arrays or Scalars of the type data_type.
+    """
+    if data_type == VOID:  # both operands are null in every row
         return pa.scalar(True if op == "<=>" else None, pa.bool_())
     if op == "<=>":
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
@@ -374,7 +397,7 @@ def _compare_doubles(op: str, left: Any, right: Any) -> Any:
         return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     if op == ">=":
         return pc.or_(ieee, pc.is_nan(left))
-    return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))
+    return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))  # op is >
 
 
 def _extreme(name: str, arguments: list[Any], data_type: DataType) -> Any:

@@ -81,6 +81,7 @@ class FileBounds:
         return Bounds(None, None, self.no, self.yes, hidden_nan=True)
 
     def of(self, node: Node) -> Bounds:
+        """The bounds of an operand in each file. Unknown for operations that do not keep the order of values."""
         match node.expression:
             case Literal():
                 return self._literal(node.expression)
@@ -105,6 +106,7 @@ class FileBounds:
         return Bounds(values, values, null, null)
 
     def _statistics(self, path: Path) -> Bounds:
+        """The bounds of a column by the statistics. NaN as a bound counts as unknown."""
         lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
         lower = None if lower is None else within_four_digit_years(lower, -1)
         upper = None if upper is None else within_four_digit_years(upper, 1)
@@ -120,8 +122,8 @@ class FileBounds:
         return Bounds(lower, upper, all_null, may_be_null, hidden_nan=floating)
 
     def _nulls(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-        """A null count of 0 or of all rows is right even if bounds are wide. Any other count then means nothing, and is
-        not used to conclude more."""
+        """all_null and may_be_null, as in Bounds. A null count of 0 or of all rows is right even if bounds are wide
+        (tightBounds is false). Any other count then means nothing, and is not used to conclude more."""
         nulls, rows = self._stats.null_count.get(path), self._stats.num_records
         if nulls is None:
             return self.no, self.yes
@@ -129,6 +131,7 @@ class FileBounds:
         return pc.fill_null(all_null, FALSE), pc.fill_null(pc.not_equal(nulls, ZERO), TRUE)
 
     def _literal(self, literal: Literal) -> Bounds:
+        """A constant is its own bound on both sides. Null and NaN have no bounds."""
         if literal.value is None:
             return Bounds(None, None, self.yes, self.yes)
         scalar = literal_scalar(literal)
@@ -155,7 +158,8 @@ class FileBounds:
         return carried if is_fractional(target) or not inner.hidden_nan else replace(carried, upper=None)
 
     def _call(self, name: str, node: Node) -> Bounds:
-        """The bounds of a call that increases with its only argument that is no constant; otherwise unknown."""
+        """The bounds of a call, if one argument varies, all others are constants, and the result increases with this argument.
+        Otherwise unknown."""
         varying = [place for place, child in enumerate(node.children) if not isinstance(child.expression, Literal)]
         if len(varying) != 1:
             return self.unknown()
@@ -171,7 +175,8 @@ class FileBounds:
         return self._through(node, varying[0], inner) or self.unknown()
 
     def _through(self, node: Node, varying: int, inner: Bounds) -> Bounds | None:
-        """The function's values for both bounds of that argument. varying: its position. None if a constant is null."""
+        """The bounds of a call: the function's values for both bounds of the argument that varies. inner: the bounds of this
+        argument. varying: its position. None if a constant is null, or if _apply returns None."""
         assert isinstance(node.expression, Call)
         name = node.expression.name
         literals = [child.expression if isinstance(child.expression, Literal) else None for child in node.children]
@@ -186,7 +191,8 @@ class FileBounds:
         return _apply(inner, lambda side: _of_side(side, run))
 
     def _in_zone(self, name: str, node: Node, operand: Node) -> Bounds:
-        """Wall clocks go back at the end of daylight saving time: the bounds are widened by more than that."""
+        """The bounds of from_utc_timestamp and to_utc_timestamp. Wall clocks go back at the end of daylight saving time: the
+        bounds are widened by more than that. Unknown if the zone varies."""
         moved = self._through(node, 0, self.of(operand)) if operand is node.children[0] else None
         if moved is None:
             return self.unknown()
@@ -197,13 +203,14 @@ class FileBounds:
 
 
 def _adds_constant(name: str, node: Node, varying: int) -> bool:
-    """`x + c`, `c + x` and `x - c` keep order. On dates they wrap, so dates are excluded."""
+    """Whether the call is `x + c`, `c + x` or `x - c`, which keep order. The functions that add days to a date (date_add)
+    may wrap, and have other names. varying: the position of x."""
     return len(node.children) == 2 and (name == "+" or (name == "-" and varying == 0))
 
 
 def _apply(inner: Bounds, change: Any) -> Bounds | None:
     """The bounds with both sides changed; None if a side cannot be changed, or becomes null: then values between
-    may become null too."""
+    may become null too. change: the old lower or upper bound -> the new one."""
     try:
         lower, upper = change(inner.lower), change(inner.upper)
     except _FAILURES:
@@ -222,6 +229,7 @@ def _becomes_null(before: Any, after: Any) -> bool:
 
 
 def _of_side(side: Any, run: Any) -> Any:
+    """run(side) for a side of Bounds. run: a function that needs an Array; a Scalar is passed as an Array of one value."""
     if side is None:
         return None
     return run(pa.repeat(side, 1))[0] if isinstance(side, pa.Scalar) else run(side)

@@ -20,6 +20,7 @@ from delta_py.expressions.value_casts import cast_can_fail, cast_values
 from delta_py.types.arrow_values import array
 from delta_py.types.schema import BOOLEAN, DataType, to_arrow_type, type_name
 
+# The maximum number of bytes of text that functions may produce to compute one constant.
 _MOST_CONSTANT_BYTES = 1 << 16
 
 
@@ -45,6 +46,8 @@ class Node:
 
 
 class Cases(NamedTuple):
+    """conditions, values: the branches in order, one value for each condition. otherwise: ELSE's value; None without ELSE."""
+
     conditions: tuple[Node, ...]
     values: tuple[Node, ...]
     otherwise: Node | None
@@ -79,6 +82,7 @@ def cast_node(node: Node, target: DataType) -> Node:
 
 def call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
     function = FUNCTIONS.get(name)
+    # With floats, +, - and * give infinity or NaN, not an error.
     fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
     expression = Call(name, tuple(child.expression for child in children))
     return Node(expression, result, children, fails or any(child.can_fail for child in children))
@@ -119,8 +123,11 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
 
 
 def compute(node: Node) -> Any:
-    """The value of a cast or call whose children are literals. Raises ExpressionError if there is no value, and for a
-    text so long that it is better computed where rows are evaluated than stored in the tree."""
+    """The value of a cast or call whose children are literals, as the value of a Literal.
+
+    Raises ExpressionError if there is no value, and for a long text, which is better computed for each batch of rows than stored
+    in the tree.
+    """
     arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
     arrays = [pa.repeat(argument, 1) for argument in arguments]
     if isinstance(node.expression, Cast):

@@ -47,8 +47,7 @@ def parse_named(
     """As parse_expression, or with `condition` as parse_predicate, for text whose names are not those of the rows' columns.
 
     column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
-    their
-    name alone: such a name is never read as a word like current_date.
+    their name alone: such a name is never read as a word like current_date.
     """
 
     def fold(part: Expression) -> Expression:
@@ -69,6 +68,7 @@ def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Express
 
 
 def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
+    """The tree of the text, not yet resolved. fold: see tree_of. Raises ExpressionError for text that is nested too deeply."""
     from delta_py.expressions.sql_text.from_sql import tree_of  # importing sqlglot takes longer than a small read
 
     try:
@@ -80,7 +80,8 @@ def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]
 
 
 def _check_depth(tree: Expression) -> None:
-    """An operand that occurs in several places is checked once per level: there may be exponentially many places."""
+    """Raises ExpressionError if the tree has more than _MAX_DEPTH levels. An operand that occurs in several places is checked
+    once per level: there may be exponentially many places."""
     level: list[Expression] = [tree]
     for _ in range(_MAX_DEPTH):
         parts = (part for parent in level for part in ((parent.operand,) if isinstance(parent, In) else children(parent)))

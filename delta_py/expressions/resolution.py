@@ -59,6 +59,8 @@ _CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
 
 
 class Resolution:
+    """zone: the time zone of the session, which is valid."""
+
     def __init__(self, schema: StructType, zone: str) -> None:
         self.schema = schema
         self.zone = zone
@@ -109,12 +111,17 @@ class Resolution:
         return cast_node(node, target)
 
     def accepted(self, name: str, node: Node, target: DataType) -> Node:
+        """The node, unchanged. Raises ExpressionError if its type is not a simple type and is not the target. name: of the
+        function, for the message."""
         if not (is_atomic(node.data_type) or node.data_type in (VOID, target)):
             raise mismatch(name, node.data_type)
         return node
 
     def computed(self, node: Node, *, strict: bool = False) -> Node:
-        """The node as a literal, if it is a cast or call of literals only."""
+        """The node as a literal, if it is a cast or call of literals only; otherwise the node.
+
+        strict: raise the error of a constant that has no value. Without it the node is returned, and evaluation raises the error.
+        """
         children = node.children
         if not children or not all(is_constant(child) for child in children) or not is_atomic(node.data_type):
             return node
@@ -131,6 +138,7 @@ class Resolution:
     # ------------------------------------------------------------ comparisons
 
     def compare(self, op: str, left: Node, right: Node) -> Node:
+        """`left op right` in the type in which Spark compares them. A constant on the left changes sides."""
         if op not in _FLIPPED:
             raise not_supported(f"The comparison {op!r}")
         if isinstance(left.expression, Literal) and not isinstance(right.expression, Literal):
@@ -153,8 +161,8 @@ class Resolution:
         return self.cast(left, common), self.cast(right, common)
 
     def _padded(self, text: Node, other: Node) -> Node:
-        """A literal, or a shorter char column, that is compared with a char(n) column: padded with spaces like the
-        column's values."""
+        """The text, padded with spaces like the values of `other`, if `other` is a char(n) column and the text is a literal or a
+        shorter char column. Otherwise unchanged."""
         length = self._char_length(other)
         if length is None:
             return text
@@ -165,12 +173,14 @@ class Resolution:
         return text
 
     def _char_length(self, node: Node) -> int | None:
+        """n if the node is a top-level column of type char(n); otherwise None."""
         if not isinstance(node.expression, Column) or len(node.expression.path) > 1:
             return None
         char_type = char_type_at(find_path(self.schema, node.expression.path)[0])
         return char_type.length if char_type is not None and char_type.kind == "char" else None
 
     def is_one_of(self, operand: Node, options: tuple[Literal, ...]) -> Node:
+        """`operand IN (options)`, in the common type of all."""
         common = coercion.common_type_of_all([operand.data_type, *(option.data_type for option in options)])
         if common is None:
             raise mismatch("IN", operand.data_type, *dict.fromkeys(option.data_type for option in options))
@@ -189,6 +199,7 @@ class Resolution:
         result = [Literal(None, target) if o.value is None else o for o in options]
         for source in {o.data_type for o in result} - {target}:
             places = [place for place, o in enumerate(result) if o.data_type == source]
+            # cast_values reads times in UTC, so such options are cast one by one in the time zone of the session.
             if TIMESTAMP in (source, target) and not self.in_utc:
                 for place in places:
                     cast = self.cast(literal_node(result[place]), target).expression
@@ -205,13 +216,14 @@ class Resolution:
     # ------------------------------------------------------------ functions
 
     def function(self, name: str, arguments: Sequence[Node]) -> Node:
+        """A call of a plain function, with its arguments cast to the function's types. Constants are computed."""
         function = FUNCTIONS[name]
         signature = function.signature(name, [operand_of(argument) for argument in arguments])
         for place in function.constants:
             if place < len(arguments) and not is_constant(arguments[place]):
                 raise not_supported(f"{name} with an argument {place + 1} that is not a constant", "Give it a constant.")
         children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
-        if function.run is None:
+        if function.run is None:  # a function of the clock, which clock.at_time replaces later
             return call_node(name, signature.result, children)
         if not self.in_utc:
             return self.computed(self._zoned_call(name, signature.result, children))
@@ -229,6 +241,7 @@ class Resolution:
         if name != "date_trunc":
             return call_node(name, result, children)
         unit = unit_of(constant_value(children[0]))
+        # Offsets are whole seconds, so these units begin at the same time in every zone. None gives null.
         if unit in ("second", "millisecond", "microsecond", None):
             return call_node(name, result, children)
         # In a region, an hour of the wall clock can occur twice, so the truncated time would be ambiguous.
@@ -249,7 +262,8 @@ def _filled(literal: Literal, length: int, constant_count: int = 1) -> Literal:
 
 
 def _type_next_to_decimal(node: Node, other: Node) -> DataType:
-    """An integer literal next to a decimal has only its own digits."""
+    """The node's type in an operation with `other`: an integer literal next to a decimal has only its own digits, so 5 is a
+    decimal(1, 0)."""
     if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value
         return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type

@@ -23,8 +23,11 @@ from delta_py.types.zones import check_zone
 
 
 def resolve(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
-    """Raises SchemaMismatchError for a column that does not exist, ExpressionError for types that do not match, an
-    unknown function, an unknown time zone, and nesting that is too deep."""
+    """The tree with all types decided.
+
+    Raises SchemaMismatchError for a column that does not exist, ExpressionError for types that do not match, an
+    unknown function, an unknown time zone, and nesting that is too deep.
+    """
     check_zone(session_timezone)
     try:
         return _Resolver(Resolution(schema, session_timezone)).node(expression)
@@ -47,7 +50,9 @@ def resolve_cast(expression: Expression, schema: StructType, target: DataType, s
 class _Resolver:
     def __init__(self, resolution: Resolution) -> None:
         self._resolution = resolution
-        self._resolved: dict[int, tuple[Expression, Node]] = {}  # an operand that occurs in several places is resolved once
+        # By the id of an expression: an operand that occurs in several places is resolved once. The entry holds the expression,
+        # so that no other expression gets its id.
+        self._resolved: dict[int, tuple[Expression, Node]] = {}
 
     def node(self, expression: Expression) -> Node:
         resolved = self._resolved.get(id(expression))
@@ -82,6 +87,7 @@ class _Resolver:
                 return self._call(name.lower(), [self.node(argument) for argument in arguments])
 
     def _logic(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
+        """AND or OR of conditions; the condition itself if there is only one."""
         name = "AND" if isinstance(expression, And) else "OR"
         children = tuple(self._resolution.condition(self.node(operand), name) for operand in operands)
         if len(children) == 1:

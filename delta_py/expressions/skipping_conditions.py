@@ -47,6 +47,7 @@ from delta_py.statistics.stats import FileStats
 from delta_py.types.arrow_values import FALSE, array, from_numpy, scalar, to_numpy
 from delta_py.types.schema import Path, StructField, StructType, from_arrow_type
 
+# NOT (a < b) is a >= b, and a > b is b < a.
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED = {">": "<", ">=": "<="}
 
@@ -79,6 +80,7 @@ def _paths_with_stats(expression: Expression) -> Iterator[Path]:
 
 
 def _may_carry_bounds(name: str) -> bool:
+    """Whether bounds of an argument can give bounds of this function's result."""
     function = FUNCTIONS.get(ALIASES.get(name, name))
     return name in ("+", "-", "from_utc_timestamp", "to_utc_timestamp") or (function is not None and function.increasing)
 
@@ -103,6 +105,7 @@ class _Files:
     def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
         self._partitions = {path: _as_array(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
         self._bounds = FileBounds(stats, self._partitions)
+        # The path of each column -> its flat name, a number, as a path of one name.
         self._flat: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
         self._paths = {flat: path for path, flat in self._flat.items()}
         self._schema = StructType(tuple(self._fields(stats)))
@@ -154,14 +157,16 @@ class _Files:
         return transform_columns(expression, lambda path: Column(self._flat[path]))
 
     def _leaf(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+        """As may_be, for a condition that is not AND, OR or NOT."""
         try:
             node = resolve_condition(self._flattened(expression), self._schema)
-        except DeltaError:
+        except DeltaError:  # the type of a column is unknown, or the condition does not resolve
             return self._by_nulls(expression, outcome)
         return self._node(node, outcome)
 
     def _by_nulls(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
-        """For columns of unknown types, which have no bounds."""
+        """Files in which the condition may be `outcome` for some row, by null counts alone: columns of unknown types have no
+        bounds."""
         match expression:
             case IsNull(Column(path)) if outcome:
                 return self._bounds.column(path).may_be_null
@@ -172,6 +177,7 @@ class _Files:
                 | StringMatch(_, Column(path), _)
                 | IsNull(Column(path))
             ):
+                # For a null, these conditions are null, and IS NULL is not false: they need a row with a value.
                 return pc.invert(self._bounds.column(path).all_null)
         return self._bounds.yes
 
@@ -194,6 +200,7 @@ class _Files:
             case StringMatch(how, _, pattern):
                 return self._matched(node, prefix_of(how, pattern), outcome)
             case Column() | Cast() | Call():
+                # A boolean value is compared with the constant `outcome`.
                 scalar = pa.scalar(outcome)
                 same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
                 return self._equal(self._of(node), same)
@@ -219,19 +226,22 @@ class _Files:
         return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
 
     def _both_valued(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        if right.is_constant:
+        """False for files in which one side is null in all rows, so that a comparison is null too."""
+        if right.is_constant:  # a constant with bounds is not null
             return pc.invert(left.all_null)
         return pc.invert(pc.or_(left.all_null, right.all_null))
 
     def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """A hidden NaN equals only NaN, so it does not match a number (a constant, a bound of a type without NaN)."""
+        """Files in which both sides may have the same value in some row. A hidden NaN equals only NaN, so it does not match a
+        number (a constant, a bound of a type without NaN)."""
         hidden = left.hidden_nan and right.hidden_nan
         above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
         below = self._surely(pc.less, None if hidden else left.upper, right.lower)
         return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
 
     def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
-        """False for files in which both sides have one and the same value in all rows."""
+        """Files in which the sides may have different values in some row. False for files in which both sides have one and the
+        same value in all rows."""
         valued = self._both_valued(left, right)
         if left.hidden_nan or right.hidden_nan:
             return valued
@@ -239,7 +249,7 @@ class _Files:
         return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
 
     def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
-        """Whether the test holds for two bounds; false if either is unknown."""
+        """Whether the test holds for two bounds; false if either is unknown. left, right: as Bounds.lower and Bounds.upper."""
         if left is None or right is None:
             return self._bounds.no
         is_true = test(left, right)
@@ -255,7 +265,7 @@ class _Files:
         values = [option.value for option in options if option.value is not None]
         if not outcome and len(values) < len(options):
             return self._bounds.no  # x NOT IN (..., null) is never true
-        if not values:
+        if not values:  # no row has a match; if `outcome` is false, there are no options at all
             return self._bounds.no if outcome else pc.invert(bounds.all_null)
         valued = pc.invert(bounds.all_null)
         if bounds.lower is None or bounds.upper is None or bounds.is_constant:
@@ -269,12 +279,13 @@ class _Files:
         return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
 
     def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
-        """Files with one of the sorted values between their bounds. The first value that is not below the lower bound is
-        found by binary search, for all files at once."""
+        """Files with one of the sorted values between their bounds; true for files without bounds. One binary search for all
+        files returns the first value that is not below the lower bound."""
         outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
         has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
         open_files = pc.and_not(has_bounds, outside)
         result = pc.invert(outside)
+        # `result` is final for files without both bounds, and for all files if there is one value.
         if len(sought) == 1 or not open_files.true_count:
             return result
         lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
@@ -286,10 +297,15 @@ class _Files:
     # ------------------------------------------------------------ text
 
     def _matched(self, node: Node, prefix: tuple[str, bool], outcome: bool) -> pa.BooleanArray:
-        """outcome: text between the bounds may begin with the prefix. Otherwise: some of it may not begin with it."""
+        """Files in which the match may have the value `outcome` for some row.
+
+        prefix: the result of like.prefix_of: the text with which every match begins, and whether every text that begins with it
+        matches. In the order of texts, all texts between two texts with a prefix have this prefix too.
+        """
         bounds = self._of(node.children[0])
         valued = pc.invert(bounds.all_null)
         text, is_whole_test = prefix
+        # An empty prefix tells nothing, except that a test of the prefix alone (LIKE '%') is never false.
         if not text and not (is_whole_test and not outcome):
             return valued
         start = scalar(text, pa.string())
@@ -322,6 +338,7 @@ def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
 
 
 def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
+    """The node with the paths of the table in place of flat names. paths: flat path -> path of the table."""
     if isinstance(node.expression, Column):
         return replace(node, expression=Column(paths[node.expression.path]))
     return replace(node, children=tuple(_unflattened(child, paths) for child in node.children)) if node.children else node
@@ -333,7 +350,7 @@ def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | No
     if pa.types.is_floating(arrow_type):
         if pc.any(pc.is_nan(options)).as_py():
             return None
-        options = pc.unique(pc.add(options, pa.scalar(0.0, arrow_type)))
+        options = pc.unique(pc.add(options, pa.scalar(0.0, arrow_type)))  # -0.0 becomes 0.0, which equals it
     return options.take(pc.sort_indices(options))
 
 
@@ -343,6 +360,7 @@ def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.d
     if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
         places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
         return places
+    # numpy cannot search among texts, decimals or booleans of Arrow: here each position is between low and high.
     low = np.zeros(len(bounds), np.int64)
     high = np.full(len(bounds), len(sought), np.int64)
     while (low < high).any():

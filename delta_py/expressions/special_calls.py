@@ -28,11 +28,13 @@ def coalesce(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def extreme(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    same_type(name, [operand_of(argument) for argument in arguments])
+    """GREATEST and LEAST."""
+    same_type(name, [operand_of(argument) for argument in arguments])  # only checks the types
     return _same_typed(resolution, name, arguments)
 
 
 def _same_typed(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
+    """The call with all arguments cast to their common type, which is also the type of the result."""
     common = coercion.common_type_of_all(argument.data_type for argument in arguments)
     if common is None:
         raise mismatch(name, *(argument.data_type for argument in arguments))
@@ -125,6 +127,7 @@ def try_cast(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def _try_cast(resolution: Resolution, node: Node, target: DataType) -> Node:
+    """TRY_CAST: a plain cast if no value can fail, otherwise the call try_cast(node, null literal of the target type)."""
     check_cast(node.data_type, target)
     if node.data_type == target or not cast_can_fail(node.data_type, target):
         return resolution.cast(node, target, explicit=True)
@@ -136,6 +139,7 @@ def _try_cast(resolution: Resolution, node: Node, target: DataType) -> Node:
 
 
 def like(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """LIKE with a constant pattern. Its escape character is the backslash."""
     operand, pattern = arguments
     text = resolution.cast(operand, STRING)
     if not is_constant(pattern) or not isinstance(constant_value(pattern), str):
@@ -145,7 +149,7 @@ def like(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    """Functions between text, numbers and times, with or without a pattern."""
+    """from_unixtime, unix_timestamp, to_date, to_timestamp and similar functions, with or without a pattern for the text."""
     first, *pattern = arguments
     if name == "from_unixtime":
         shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
@@ -163,8 +167,7 @@ def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) ->
 
 
 def _moment(resolution: Resolution, name: str, first: Node, pattern: list[Node]) -> Node:
-    """to_timestamp and try_to_timestamp: a cast without a pattern, and otherwise a wall clock that is parsed and moved to UTC.
-    """
+    """to_timestamp and try_to_timestamp: a cast without a pattern, and otherwise a wall clock that is parsed and moved to UTC."""
     if not pattern or first.data_type != STRING:
         if name.startswith("try_"):
             return _try_cast(resolution, first, TIMESTAMP)

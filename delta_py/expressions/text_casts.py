@@ -43,12 +43,14 @@ def trimmed(texts: Any) -> Any:
 
 
 def _refuse(bad: Any, texts: Any, target: DataType) -> None:
+    """Raises CAST_INVALID_INPUT for the first text that is not null and for which `bad` is true."""
     refused = pc.and_(bad, pc.is_valid(texts)).fill_null(False)
     if refused.true_count:
         raise invalid_input(texts.filter(refused)[0].as_py(), target) from BadRows(refused)
 
 
 def _refuse_unlike(pattern: str, stripped: Any, texts: Any, target: DataType) -> None:
+    """As _refuse, for texts whose stripped form does not match the pattern."""
     _refuse(pc.invert(pc.match_substring_regex(stripped, pattern)), texts, target)
 
 
@@ -59,6 +61,7 @@ def to_integral(texts: Any, target: DataType) -> Any:
     """The whole numbers in texts. Raises CAST_INVALID_INPUT for other texts, and for numbers out of the type's range."""
     stripped = trimmed(texts)
     _refuse_unlike(_INTEGER, stripped, texts, target)
+    # Removes a plus sign and leading zeros.
     digits = pc.replace_substring_regex(stripped, r"^\+?(-?)0*([0-9])", r"\1\2")
     _refuse(pc.greater(pc.utf8_length(digits), _MAX_LONG_DIGITS + 1), texts, target)  # one more for the sign
     wide = digits.cast(pa.decimal128(_MAX_LONG_DIGITS + 1, 0))
@@ -68,6 +71,8 @@ def to_integral(texts: Any, target: DataType) -> Any:
 
 
 def to_fractional(texts: Any, target: DataType) -> Any:
+    """The floats or doubles in texts: numbers as Java reads them (also 1e3, 1.5f, 2D), infinities and NaN in upper or lower case.
+    Raises CAST_INVALID_INPUT for other texts."""
     stripped = trimmed(texts)
     if pc.any(pc.match_substring_regex(stripped, _JAVA_HEX)).as_py():
         raise not_supported("A hexadecimal floating point number in text")
@@ -75,6 +80,7 @@ def to_fractional(texts: Any, target: DataType) -> Any:
     missing = pc.equal(pc.utf8_lower(stripped), "nan")
     special = pc.or_(infinite, missing)
     _refuse(pc.invert(pc.or_(special, pc.match_substring_regex(stripped, _JAVA_NUMBER))), texts, target)
+    # Infinities and NaN are cast as 0, and get their values below.
     plain = pc.replace_substring_regex(pc.if_else(special, "0", stripped), r"^\+|[dDfF]$", "")
     numbers = plain.cast(to_arrow_type(target))
     if not pc.any(special).as_py():
@@ -97,6 +103,7 @@ def to_wide_decimal(texts: Any, target: DataType) -> Any:
 
 
 def to_boolean(texts: Any) -> Any:
+    """The booleans in texts: t, true, y, yes, 1 and their opposites, ignoring case. Raises CAST_INVALID_INPUT for other texts."""
     word = pc.utf8_lower(trimmed(texts))
     true = pc.is_in(word, value_set=pa.array(["t", "true", "y", "yes", "1"]))
     false = pc.is_in(word, value_set=pa.array(["f", "false", "n", "no", "0"]))
@@ -108,6 +115,7 @@ def to_boolean(texts: Any) -> Any:
 
 
 def to_date(texts: Any) -> Any:
+    """The dates in texts (2024, 2024-1, 2024-01-01). All text after the day and a blank or T is ignored, as in Spark."""
     stripped = trimmed(texts)
     _refuse_unlike(_DATE, stripped, texts, DATE)
     parts = pc.extract_regex(stripped, _DATE)
@@ -120,7 +128,7 @@ def to_timestamp(texts: Any, zone: str) -> Any:
     """Instants. Text without a zone of its own is read in `zone`."""
     wall_clocks, zones = _wall_clocks(texts, TIMESTAMP)
     is_zoneless = pc.is_in(zones, value_set=pa.array([""]), skip_nulls=True)
-    if is_zoneless.true_count == len(is_zoneless) - zones.null_count:
+    if is_zoneless.true_count == len(is_zoneless) - zones.null_count:  # no text has a zone of its own
         return to_instants(wall_clocks, zone)
     instants = to_instants(wall_clocks, zone)
     for name in pc.unique(zones).to_pylist():  # distinct zones, not rows
@@ -135,7 +143,10 @@ def to_timestamp_ntz(texts: Any) -> Any:
 
 
 def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
-    """Wall clocks, and the zone's name in each text ('' if it has none)."""
+    """The wall clock in each text, and the zone's name in it ('' if it has none); both are null for null.
+
+    Raises CAST_INVALID_INPUT for text that is no timestamp, or names a day, time or zone that does not exist.
+    """
     stripped = trimmed(texts)
     if pc.any(pc.match_substring_regex(stripped, _TIME_ONLY)).as_py():
         raise not_supported("A time of day without a date in text")
@@ -144,7 +155,9 @@ def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
     days, valid = _days(parts)
     hour, minute, second = (_number(parts, name, 0) for name in ("hour", "minute", "second"))
     valid &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    # The first six digits after the point are microseconds: .5 is 500000.
     fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(_text(parts, "fraction"), 0, 6), 6, "0").cast(pa.int64())
+    # The microseconds must fit 64 bits.
     valid &= np.abs(days) < 2**63 // (_DAY_SECONDS * 1_000_000)
     zones = pc.utf8_trim(_text(parts, "zone"), characters=_BLANK)
     zones = pc.if_else(pc.is_valid(texts), zones, None)
@@ -155,6 +168,7 @@ def _wall_clocks(texts: Any, target: DataType) -> tuple[Any, Any]:
 
 
 def _unknown_zones(zones: Any) -> Any:
+    """Whether each row names a zone that does not exist."""
     unknown = [name for name in pc.unique(zones).to_pylist() if name and not _is_zone(name)]
     return pc.is_in(zones, value_set=pa.array(unknown, pa.string()))
 
@@ -164,7 +178,7 @@ def _is_zone(name: str) -> bool:
         return True
     try:
         region(name)
-    except Exception as error:
+    except Exception as error:  # only an unknown name is the fault of the text; every other error goes on
         if getattr(error, "error_class", "") == "INVALID_TIMEZONE":
             return False
         raise
@@ -177,6 +191,7 @@ def _text(parts: Any, name: str) -> Any:
 
 
 def _number(parts: Any, name: str, otherwise: int) -> _Int64:
+    """One group of an extract_regex as integers; `otherwise` if it did not take part or the row is null."""
     text = _text(parts, name)
     numbers: _Int64 = pc.if_else(pc.equal(text, ""), str(otherwise), text).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
@@ -197,6 +212,7 @@ def _days(parts: Any) -> tuple[_Int64, np.ndarray[Any, np.dtype[np.bool_]]]:
 def days_of(year: _Int64, month: _Int64, day: _Int64) -> _Int64:
     """Days since 1970-01-01 of days that exist."""
     # Here years begin in March, so that the leap day is the last day of a year.
+    # 719,468 days are between 0000-03-01 and 1970-01-01.
     march_year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days: _Int64 = march_year * 365 + march_year // 4 - march_year // 100 + march_year // 400 + day_of_year - 719_468
@@ -212,6 +228,7 @@ def _masked(numbers: _Int64, texts: Any) -> Any:
 
 def decimal_text(values: Any, scale: int) -> Any:
     """Plain digits with `scale` digits after the point, never an exponent."""
+    # The same bytes as a decimal of scale 0: its text is the digits without a point.
     digits_type = pa.decimal128(values.type.precision, 0)
     digits = pa.Array.from_buffers(digits_type, len(values), values.buffers(), values.null_count, values.offset).cast(pa.string())
     if scale == 0:

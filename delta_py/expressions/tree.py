@@ -97,6 +97,7 @@ FALSE: Or = Or(())
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
+    """The direct parts of the expression, in order. The options of IN are among them."""
     match expression:
         case Column() | Literal():
             return ()
@@ -121,6 +122,7 @@ def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
             paths.add(node.path)
         elif id(node) not in visited:
             visited[id(node)] = node
+            # The options of IN are literals, perhaps very many.
             waiting.extend((node.operand,) if isinstance(node, In) else children(node))
     return frozenset(paths)
 

@@ -34,12 +34,15 @@ from delta_py.types.schema import (
 )
 from delta_py.types.zones import INSTANT, WALL_CLOCK
 
+# (values, source type, target type) -> values of the target type
 _Cast = Callable[[Any, DataType, DataType], Any]
 _Pairs = tuple[tuple[DataType, DataType], ...]
 
-_EXACT_DOUBLE_DIGITS = 15
+_EXACT_DOUBLE_DIGITS = 15  # each integer of at most so many digits is exactly a double
 _MICROS = 1_000_000
-_FIRST_WHOLE_DOUBLE = 1e18  # from 2^53 on every double is a whole number; this leaves 57 digits for the fractions below
+# From 2^53 on every double is a whole number. A double below this limit has at most 18 digits before the point, which leaves 57
+# of the 76 digits of an Arrow decimal for its fraction.
+_FIRST_WHOLE_DOUBLE = 1e18
 _FRACTION_DIGITS = 57
 _TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
 
@@ -74,7 +77,8 @@ def check_cast(source: DataType, target: DataType) -> None:
 
 
 def nested_pairs(source: DataType, target: DataType) -> _Pairs | None:
-    """The inner types of both, part by part: fields by position. None for types that are not nested in the same way."""
+    """The (source, target) pairs of the types inside: of fields by position, of elements, or of keys and values. None for types
+    that are not nested in the same way."""
     match source, target:
         case StructType(), StructType() if len(source.fields) == len(target.fields):
             return tuple((s.data_type, t.data_type) for s, t in zip(source.fields, target.fields, strict=True))
@@ -114,6 +118,7 @@ def cast_can_fail(source: DataType, target: DataType) -> bool:
         ):
             return False
         case ("timestamp", "integral"):
+            # The seconds of each timestamp fit a long.
             return INTEGRAL.index(target) < len(INTEGRAL) - 1
         case _:
             return source != target
@@ -160,6 +165,7 @@ def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
         except ExpressionError as error:
             if not isinstance(error.__cause__, BadRows):
                 raise
+            # These rows fail in one way. The next call may name rows that fail in another way.
             values = pc.if_else(error.__cause__.rows, pa.scalar(None, values.type), values)
 
 
@@ -200,12 +206,14 @@ def _number_to_fractional(values: Any, source: DataType, target: DataType) -> An
 
 
 def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> Any:
-    """Towards zero. The bounds are compared as doubles, so that 2^63 itself becomes the largest long, as in Spark."""
+    """Rounds towards zero. The bounds are compared as doubles, so that 2^63 itself becomes the largest long, as in Spark."""
     low, high = INTEGRAL_RANGE[target]
     numbers = values.cast(pa.float64()).fill_null(0).to_numpy()
     with np.errstate(invalid="ignore"):
+        # The test of Spark: 127.9 becomes the byte 127.
         inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
     raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
+    # float(high) is 2^63 for a long, which numpy cannot convert to 64 bits.
     saturated = numbers >= float(high)
     integers = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
     integers[saturated] = high
@@ -244,7 +252,8 @@ def fit_decimal(values: Any, target: DecimalType) -> Any:
 
 
 def _raise_outside(wide: Any, target: DecimalType) -> None:
-    """Raises the overflow for the first value with too many digits; for the largest if such a limit is no decimal of Arrow."""
+    """Raises the overflow. The message names the first value that is too large, or the largest value if Arrow has no decimal
+    type in which the limit can be compared with the values."""
     whole_digits = target.precision - target.scale
     if whole_digits + wide.type.scale < 76:
         limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)
@@ -254,6 +263,7 @@ def _raise_outside(wide: Any, target: DecimalType) -> None:
 
 
 def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
+    """The error of does_not_fit, with the name that Spark gives it for decimals."""
     error = does_not_fit(value, target)
     return ExpressionError(error.message, error_class="NUMERIC_VALUE_OUT_OF_RANGE", sql_state="22003", **error.message_parameters)
 
@@ -267,6 +277,7 @@ def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any:
+    """Drops the digits after the point. Raises for a number that is then out of the range of the target."""
     low, high = INTEGRAL_RANGE[target]
     integers = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
     bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
@@ -290,7 +301,9 @@ def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> A
     doubles = values.cast(pa.float64())
     doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
     size = pc.abs(doubles)
+    # No decimal type has more than 38 digits.
     raise_first(pc.greater_equal(size, 1e38), values, lambda value: _decimal_overflow(value, target))
+    # Large doubles and fractions need decimals of different scales, so each group is cast with zeros in place of the other.
     large = pc.greater_equal(size, _FIRST_WHOLE_DOUBLE)
     small = pc.if_else(pc.or_(large, pc.less(size, _TINIEST)), 0.0, doubles)
     fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
@@ -319,12 +332,13 @@ def _to_date(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
-    """From dates, wall clocks (all read in UTC) and back; the microseconds do not change."""
+    """Between dates, wall clocks and instants, all in UTC. A date becomes its midnight; the microseconds of a timestamp do not
+    change."""
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.int64()).cast(to_arrow_type(target))
     try:
         return values.cast(WALL_CLOCK).cast(pa.int64()).cast(to_arrow_type(target))
-    except pa.ArrowInvalid as error:
+    except pa.ArrowInvalid as error:  # 64 bits of microseconds reach fewer years than 32 bits of days
         raise overflow(f"cast(date as {type_name(target)})") from error
 
 

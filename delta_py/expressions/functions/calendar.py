@@ -66,13 +66,15 @@ def civil(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
 
 
 def _month_length(year: _Int64, month: _Int64) -> _Int64:
+    """The number of days of each month. month: 1 to 12."""
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[month - 1]
     return np.asarray(lengths + (leap & (month == 2)))
 
 
 def _integers(values: Any, arguments: list[Any]) -> _Int64:
-    """The numbers, days or microseconds of an argument as integers, 0 if null."""
+    """The numbers, days or microseconds of an argument as integers, 0 if null. arguments: all arguments of the call, of which an
+    Array has the number of rows."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
     narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
@@ -81,6 +83,7 @@ def _integers(values: Any, arguments: list[Any]) -> _Int64:
 
 
 def _dates(days: _Int64, arguments: list[Any]) -> Any:
+    """Dates from days since 1970-01-01, null where an argument is null. Raises for days out of the range of 32 bits."""
     day_numbers = with_validity_of_all(pa.array(days), arguments)
     low, high = INTEGRAL_RANGE[INTEGER]
     outside = pc.or_(pc.less(day_numbers, low), pc.greater(day_numbers, high))
@@ -141,6 +144,7 @@ def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _In
 
 
 def _next_day(arguments: list[Any], result: DataType) -> Any:
+    """The first day after the date that is the weekday. Its name may not have blanks around it."""
     values, name = arguments
     if name is None:
         return pa.nulls(len(values), pa.date32())
@@ -151,6 +155,7 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
             error_class="ILLEGAL_DAY_OF_WEEK",
             sql_state="22009",
         )
+    # Counts from the day after, because the result is 1 to 7 days later.
     days = _integers(values, arguments[:1])
     return _dates(days + 1 + (weekday - 1 - days) % 7, arguments[:1])
 
@@ -162,6 +167,7 @@ def _make_date(arguments: list[Any], result: DataType) -> Any:
     year, month, day = (_integers(argument, arguments) for argument in arguments)
     is_month = (month >= 1) & (month <= 12)
     fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
+    # A row with a null argument gives null and is not checked.
     known_rows = with_validity_of_all(pa.array(year), arguments)
     raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
     return _dates(np.where(fits, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
@@ -189,6 +195,8 @@ def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _micros(factor: int) -> Callable[[list[Any], DataType], Any]:
+    """The timestamp of a number of units since 1970-01-01. factor: the microseconds of a unit."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         try:
             return pc.multiply_checked(arguments[0], pa.scalar(factor, pa.int64())).cast(INSTANT)
@@ -203,6 +211,8 @@ def _from_unix_date(arguments: list[Any], result: DataType) -> Any:
 
 
 def _name_of(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable[[list[Any], DataType], Any]:
+    """The first three letters of a name. field: the position of the name for each date."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         return pa.array([name[:3] for name in names]).take(field(arguments[0]))
 

@@ -34,6 +34,7 @@ def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
 
 
 def _texts(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
+    """An array of text or bytes from the form that _content returns, null where the source is null."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32).tobytes()), pa.py_buffer(content.tobytes())]
     return with_validity_of(pa.Array.from_buffers(arrow_type, len(offsets) - 1, buffers), source)
 
@@ -52,6 +53,7 @@ def _hex_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _hex(arguments: list[Any], result: DataType) -> Any:
+    """The digits of a number, or two digits for each byte of text or bytes."""
     values = arguments[0]
     if pa.types.is_integer(values.type):
         return _in_base(values, 4)
@@ -62,7 +64,7 @@ def _hex(arguments: list[Any], result: DataType) -> Any:
 
 
 def _in_base(values: Any, bits: int) -> Any:
-    """The digits of longs as if unsigned, without leading zeros."""
+    """The digits of longs as if unsigned, without leading zeros. bits: of one digit, 4 for hex and 1 for bin."""
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
     shifts = np.arange(64 - bits, -1, -bits, dtype=np.uint64)
     digits = _DIGITS[((numbers[:, None] >> shifts) & np.uint64((1 << bits) - 1)).astype(np.int64)]
@@ -79,6 +81,7 @@ def _unhex(arguments: list[Any], result: DataType) -> Any:
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
     even = pc.binary_join_element_wise(pc.if_else(odd, "0", ""), values, "")
     content, offsets = _content(even)
+    # In ASCII the digits 0 to 9 are 48 to 57, and a to f are 97 to 102. The bit 0x20 makes a letter lower-case.
     lower = content | 0x20
     codes = np.where(content <= 57, content - 48, lower - 87).astype(np.uint8)
     return _texts((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
@@ -142,6 +145,7 @@ def _chr(arguments: list[Any], result: DataType) -> Any:
 
 
 def _crc_table() -> Any:
+    """How each value of a byte changes the state of a CRC-32, for the polynomial of zlib."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
@@ -153,7 +157,8 @@ _LONG_BYTES = 256
 
 
 def _crc32(arguments: list[Any], result: DataType) -> Any:
-    """One step for each byte of the longest value, over all rows of at least that length; row by row if that is long."""
+    """Computes one position after the other, each for all rows that have a byte at this position. If a value has more than
+    _LONG_BYTES bytes, zlib computes row by row instead."""
     values = arguments[0]
     content, offsets = _content(values)
     starts, lengths = offsets[:-1], np.diff(offsets)

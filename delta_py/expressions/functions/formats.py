@@ -36,6 +36,7 @@ def _padded(values: Any, width: int) -> Any:
 
 
 def _fraction(values: Any, digits: int) -> Any:
+    """The first 1 to 9 digits of the fraction of a second. The digits after the microseconds are 0."""
     micros = pc.add(pc.multiply(pc.millisecond(values), 1000), pc.microsecond(values))
     return pc.utf8_slice_codeunits(pc.utf8_rpad(_padded(micros, 6), 9, "0"), 0, digits)
 
@@ -47,6 +48,7 @@ def _hour_of_12(values: Any) -> Any:
 
 
 def _named(names: tuple[str, ...], width: int | None) -> Callable[[Any], Any]:
+    """A function from positions to names. width: of the name, in letters; None for the whole name."""
     table = pa.array([name[:width] for name in names])
     return lambda place: table.take(place)
 
@@ -79,7 +81,8 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {"M": pc.month, "d": pc.day, "H": pc.
 
 
 def _items(pattern: str) -> list[tuple[str, str]]:
-    """(letters, '') or ('', literal text), in order. Raises ExpressionError for a quote that is not closed."""
+    """The parts of the pattern in order: each is (letters, '') or ('', literal text), so `yyyy-MM` has ('yyyy', ''), ('', '-')
+    and ('MM', ''). Raises ExpressionError for a quote that is not closed."""
     items, place = [], 0
     while place < len(pattern):
         item = _ITEM.match(pattern, place)
@@ -89,7 +92,7 @@ def _items(pattern: str) -> list[tuple[str, str]]:
         if item[1]:
             items.append((item.group(), ""))
         else:
-            quoted = item[2]
+            quoted = item[2]  # empty for two quotes alone, which mean one quote
             items.append(("", item.group() if quoted is None else quoted.replace("''", "'") or "'"))
         place = item.end()
     return items
@@ -104,18 +107,21 @@ def _date_format(arguments: list[Any], result: DataType) -> Any:
         raise not_supported("The text of a date before year 1 or after 9999")
     parts = [_written(letters, values) if letters else text for letters, text in _items(pattern)]
     spend("date_format", len(values) * len(pattern.encode()))
+    # The last part makes the text null if the value is null.
     return pc.binary_join_element_wise(*parts, pc.if_else(pc.is_valid(values), "", None), "")
 
 
 def _format_signature(name: str, operands: Sequence[Operand]) -> Signature:
     signature = fixed(STRING, TIMESTAMP, STRING)(name, operands)
     if isinstance(operands[1].value, str):
+        # Refuses unsupported letters when the expression is resolved, before there are rows.
         _date_format([pa.array([0], INSTANT), operands[1].value], STRING)
     return signature
 
 
 # ---------------------------------------------------------------- from text
 
+# For each letter and each number of it, the regular expression for the text of the field.
 _READ = {"y": {4: r"[0-9]{4}"}, "S": {n: f"[0-9]{{{n}}}" for n in range(1, 10)}}
 _READ |= {letter: {1: r"[0-9]{1,2}", 2: r"[0-9]{2}"} for letter in "MdHms"}
 
@@ -128,6 +134,7 @@ def _reader(pattern: str) -> str:
         field = _READ.get(letters[:1], {}).get(len(letters))
         if letters and (field is None or f"(?P<{letters[0]}>" in "".join(parts)):
             raise not_supported(f"Reading the letters {letters} of the date pattern {shown(pattern)}")
+        # A single letter stands for one or two digits: if another field follows at once, its end is not known.
         if letters and letters_before and 1 in (len(letters), len(letters_before)):
             raise not_supported(f"The date pattern {shown(pattern)}, where fields of open length touch")
         parts.append(f"(?P<{letters[0]}>{field})" if letters else re.escape(text))
@@ -141,6 +148,7 @@ def _wall_clocks(values: Any, pattern: str) -> Any:
     parts = pc.extract_regex(values, regex)
     names = [parts.type.field(place).name for place in range(parts.type.num_fields)]
 
+    # The numbers of a field; `otherwise` if the pattern has no such field, or for null.
     def field(letter: str, otherwise: int) -> Any:
         if letter not in names:
             return np.full(len(values), otherwise, np.int64)
@@ -196,7 +204,7 @@ def _parse_signature(result: DataType) -> Callable[[str, Sequence[Operand]], Sig
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         resolved = fixed(result, STRING, STRING)(name, operands)
         if isinstance(operands[1].value, str):
-            _reader(operands[1].value)
+            _reader(operands[1].value)  # refuses unsupported letters when the expression is resolved
         return resolved
 
     return signature

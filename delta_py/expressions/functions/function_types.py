@@ -1,8 +1,8 @@
 """The rows of the function table, and the signatures that many functions share.
 
 A function is identified by its lower-case name. `signature` takes the operands' types and decides the types to which its
-arguments are cast, and the result type; `run` computes it on Arrow values. To add a function, add a row to one of the tables
-NUMBERS, TEXTS, TIMES.
+arguments are cast, and the result type; `run` computes it on Arrow values. The rows are in tables of one kind of function each
+(NUMBERS, TEXTS, TIMES, ...), which function_table.py joins.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def accepts(operand: DataType, target: DataType) -> bool:
 
 
 def check_count(name: str, operands: Sequence[Operand], least: int, most: int | None) -> None:
+    """Raises ExpressionError unless there are `least` to `most` operands. most: None for any number."""
     if len(operands) < least or (most is not None and len(operands) > most):
         expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         raise wrong_argument_count(name, len(operands), expected)

@@ -38,7 +38,8 @@ _WILDCARDS = {"%": ".*", "_": "."}
 
 
 def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
-    """The text with which every match begins, and whether a text that begins with it always matches."""
+    """The text with which every match begins (may be empty), and whether every text that begins with it matches. how: the kind of
+    a StringMatch."""
     if how == "startswith":
         return pattern, True
     if how != "like":
@@ -77,4 +78,5 @@ def with_backslashes(pattern: str, escape: str) -> str:
 
 
 def _literal_character(character: str) -> str:
+    """The character in a LIKE pattern so that it means only itself."""
     return "\\" + character if character in "%_\\" else character

@@ -45,6 +45,8 @@ def _of_double(kernel: Callable[[Any], Any], *, null_from: float | None = None, 
 
 
 def _of_two_doubles(kernel: Callable[[Any, Any], Any]) -> Function:
+    """A function of two doubles. kernel: works on arrays of numpy."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         count = max(len(a) for a in arguments if isinstance(a, pa.Array))
         left, right = (pa.repeat(a, count) if isinstance(a, pa.Scalar) else a for a in arguments)
@@ -129,6 +131,7 @@ def _shift(name: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _numbers(argument: Any, arguments: list[Any]) -> Any:
+    """The argument as numpy values for each row, 0 for null. arguments: all arguments of the call, one of them an Array."""
     count = next(len(a) for a in arguments if isinstance(a, pa.Array))
     values = pa.repeat(argument, count) if isinstance(argument, pa.Scalar) else argument
     return values.fill_null(zero_of(values.type)).to_numpy(zero_copy_only=False)
@@ -178,6 +181,7 @@ def _run_of(name: str) -> Callable[[list[Any], DataType], Any]:
 
 def _try_divide(name: str) -> Callable[[list[Any], DataType], Any]:
     """As the operator, with null in place of a divisor 0."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         dividend, divisor = arguments
         if isinstance(divisor, pa.Scalar):
@@ -199,6 +203,7 @@ def _try_sum(name: str) -> Callable[[list[Any], DataType], Any]:
         except ExpressionError as error:
             if error.error_class not in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW"):
                 raise
+        # Some result does not fit. 19 digits hold every long, so the results in 256 bits are exact.
         wide = [a.cast(pa.decimal256(19, 0)) for a in (x.cast(pa.int64()) for x in arguments)]
         exact = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[name](*wide)
         low, high = (pa.scalar(end, pa.int64()).cast(exact.type) for end in INTEGRAL_RANGE[result])
@@ -209,6 +214,8 @@ def _try_sum(name: str) -> Callable[[list[Any], DataType], Any]:
 
 
 def _try_signature(name: str) -> Callable[[str, Sequence[Operand]], Signature]:
+    """The signature of the operator `name`, without decimals."""
+
     def signature(called: str, operands: Sequence[Operand]) -> Signature:
         check_count(called, operands, 2, 2)
         resolved = NUMBERS[name].signature(name, operands)
@@ -226,7 +233,7 @@ def _negative_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _factorial(arguments: list[Any], result: DataType) -> Any:
-    """Null outside the range 0 to 20."""
+    """Null outside the range 0 to 20: 21! does not fit a long."""
     values = arguments[0].cast(pa.int64())
     table = [1]
     for n in range(1, 21):

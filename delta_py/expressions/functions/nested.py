@@ -115,8 +115,7 @@ def _try_element_at(arguments: list[Any], result: DataType) -> Any:
 def _at_index(
     values: Any, index: Any, *, outside: Callable[[_Flags, _Int64, _Int64], None] | None, from_one: bool = False
 ) -> Any:
-    """The element at the index of each row. outside: called for the indexes outside of a list, to raise; None: they give null.
-    """
+    """The element at the index of each row. outside: called for the indexes outside of a list, to raise; None: they give null."""
     starts, lengths = _starts_and_lengths(values)
     rows_index = _row_values(index, len(values))
     is_valid = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
@@ -137,6 +136,7 @@ def _at_index(
 
 
 def _refuse_index(bad: _Flags, indexes: _Int64, lengths: _Int64) -> None:
+    """Raises INVALID_ARRAY_INDEX for the first row in `bad`. lengths: the number of elements in each row."""
     if bad.any():
         row = int(np.argmax(bad))
         raise ExpressionError(
@@ -148,10 +148,11 @@ def _refuse_index(bad: _Flags, indexes: _Int64, lengths: _Int64) -> None:
 
 
 def _of_map(values: Any, key: Any) -> Any:
+    """The value of the row's key in each map; null if the map does not have the key."""
     rows, places, equal = _matches(values, values.keys, key)
     is_equal = equal.fill_null(False).to_numpy(zero_copy_only=False)
     place = np.full(len(values), -1, np.int64)
-    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # of equal keys, which should not occur, the first
+    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # backwards: the first of equal keys, which should not occur, wins
     return values.items.take(pa.array(place, mask=place < 0))
 
 
@@ -164,6 +165,7 @@ def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _field(arguments: list[Any], result: DataType) -> Any:
+    """A field of a struct. Its name ignores case, but a field with exactly this name comes first."""
     values, name = arguments
     names = [values.type.field(place).name for place in range(values.type.num_fields)]
     exact = name if name in names else next(n for n in names if n.lower() == name.lower())
@@ -174,6 +176,7 @@ def _field(arguments: list[Any], result: DataType) -> Any:
 
 
 def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
+    """The type of the only argument. Raises ExpressionError unless it is of one of the kinds."""
     check_count(name, operands, 1, 1)
     if not isinstance(operands[0].data_type, kinds):
         raise mismatch(name, operands[0].data_type)
@@ -192,6 +195,7 @@ def _size(arguments: list[Any], result: DataType) -> Any:
 
 
 def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """map_keys and map_values."""
     map_type = _collection(name, operands, MapType)
     assert isinstance(map_type, MapType)
     array = (
@@ -203,6 +207,7 @@ def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _list_of(values: Any, elements: Any, result: DataType) -> Any:
+    """The keys or the values of each map as an array. elements: those of all maps, as Arrow stores them."""
     starts, lengths = _starts_and_lengths(values)
     _, places = _elements(starts, lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -211,6 +216,8 @@ def _list_of(values: Any, elements: Any, result: DataType) -> Any:
 
 
 def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """array_contains, array_position and map_contains_key: (container, value). The value is cast to the type of the elements or
+    keys, which must be the common type of both."""
     check_count(name, operands, 2, 2)
     container, value_type = operands[0].data_type, operands[1].data_type
     if name == "map_contains_key" and isinstance(container, MapType):
@@ -244,6 +251,7 @@ def _position(arguments: list[Any], result: DataType) -> Any:
     hit = equal.fill_null(False).to_numpy(zero_copy_only=False)
     starts, _ = _starts_and_lengths(values)
     first = np.zeros(len(values), np.int64)
+    # Backwards, so that the first equal element of a row wins.
     first[rows[hit][::-1]] = (places[hit] - starts[rows[hit]] + 1)[::-1]
     null = pc.or_(values.is_null(), _row_values(sought, len(values)).is_null()).to_numpy(zero_copy_only=False)
     return pa.array(first, mask=null)
@@ -287,6 +295,7 @@ def _interleaved(columns: list[Any]) -> Any:
 
 
 def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """map(key, value, key, value, ...): keys have one type, and so have values."""
     if not operands:
         raise not_supported("An empty map", "Its keys have no type. Cast null, or name a key.")
     if len(operands) % 2:
@@ -309,6 +318,7 @@ def _one_type(name: str, types: Sequence[DataType]) -> DataType:
 
 def _map(arguments: list[Any], result: DataType) -> Any:
     columns, count = _columns(arguments)
+    # As in text_functions.spend_joined: the largest column counts as input.
     sizes = [column.nbytes for column in columns]
     spend("map", sum(sizes) - max(sizes, default=0))
     keys, items = _interleaved(columns[::2]), _interleaved(columns[1::2])
@@ -319,7 +329,10 @@ def _map(arguments: list[Any], result: DataType) -> Any:
 
 
 def _check_keys(keys: Any, length: int, count: int) -> None:
-    """Raises ExpressionError for a key that is null, or that occurs twice in a map."""
+    """Raises ExpressionError for a key that is null, or that occurs twice in a map.
+
+    keys: of all maps, row by row. length: the number of keys of each map. count: the number of maps.
+    """
     if keys.null_count:
         raise _null_key()
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(count, length)
@@ -342,6 +355,7 @@ def _null_key() -> ExpressionError:
 
 
 def _named_struct_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """named_struct(name, value, name, value, ...): names are constants."""
     if not operands or len(operands) % 2:
         raise wrong_argument_count(name, len(operands), "2, 4, 6, ...")
     names = [operand.value for operand in operands[::2]]

@@ -40,14 +40,15 @@ from delta_py.expressions.value_casts import (
 )
 from delta_py.types.schema import BOOLEAN, BYTE, DOUBLE, FLOAT, LONG, SHORT, STRING, VOID, DataType, DecimalType, to_arrow_type
 
-_ARROW_DIGITS = 76
+_ARROW_DIGITS = 76  # the maximum number of digits of a decimal256
 _NAMES = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division", "%": "Remainder", "div": "Division"}
 
 # ---------------------------------------------------------------- signatures
 
 
 def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType, DataType]:
-    """The types of an arithmetic operator's operands: equal, or two decimals with their own digits."""
+    """The types to which the operands of an arithmetic operator are cast: one type for both, or two decimals with their own
+    digits."""
     left, right = first.data_type, second.data_type
     if VOID in (left, right):  # null gets the type of the other operand; two nulls are doubles
         left, right = (right, right) if left == VOID else (left, left)
@@ -63,7 +64,7 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
 
 
 def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
-    """An integral operand next to a decimal: a literal has only its own digits."""
+    """The operand's type next to a decimal: a literal has only its own digits. None for types that are no decimal then."""
     if operand.is_literal and is_integral(data_type) and isinstance(operand.value, int):
         return decimal_of_value(operand.value)
     return decimal_of(data_type)
@@ -104,6 +105,7 @@ def _one_number(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _integral_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """floor and ceil: the result is a decimal without a fraction for a decimal, and a long for all other numbers."""
     if len(operands) == 2:
         raise not_supported(f"{name} with a scale", "Use round, or leave the scale out.")
     check_count(name, operands, 1, 1)
@@ -111,12 +113,14 @@ def _integral_signature(name: str, operands: Sequence[Operand]) -> Signature:
     if operands[0].data_type == VOID or is_integral(data_type):
         return Signature((LONG,), LONG)
     if isinstance(data_type, DecimalType):
+        # With a fraction, the result may have one digit more: 9.5 becomes 10.
         digits = data_type.precision if data_type.scale == 0 else min(data_type.precision - data_type.scale + 1, MAX_PRECISION)
         return Signature((data_type,), DecimalType(digits, 0))
     return Signature((DOUBLE,), LONG)
 
 
 def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """round and bround: decimals get the scale of the result, other numbers keep their type."""
     if len(operands) not in (1, 2):
         raise wrong_argument_count(name, len(operands), "1 to 2")
     data_type = numeric_argument(name, operands[0].data_type)
@@ -126,7 +130,7 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
         return Signature((data_type, *other_types), data_type)
     integral = data_type.precision - data_type.scale + 1  # a carry may add a digit: 9.9 becomes 10
     scale = min(digits or 0, data_type.scale)
-    if scale < 0:
+    if scale < 0:  # rounded to tens, hundreds, ...: 50 becomes 100, which needs 1 - scale digits
         return Signature((data_type, *other_types), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
     return Signature((data_type, *other_types), DecimalType(min(integral + scale, MAX_PRECISION), scale))
 
@@ -162,6 +166,7 @@ def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalTy
     """Compute in 256 bits, and then round to the result type. Where Arrow's type is the same as Spark's, Arrow's kernel is
     enough.
     """
+    # exact: the number of digits that Arrow's kernel needs for every result.
     left, right = (DecimalType(a.type.precision, a.type.scale) for a in arguments)
     exact = left.precision + right.precision + 1 if name == "*" else result.precision
     if exact <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
@@ -198,6 +203,7 @@ def _abs(arguments: list[Any], result: DataType) -> Any:
 
 
 def _refuse_zero(name: str, dividend: Any, divisor: Any) -> None:
+    """Raises division_by_zero for a divisor 0, except for a null dividend, which gives null."""
     zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
     if pc.any(zero).as_py():
         raise division_by_zero(_NAMES[name])
@@ -215,6 +221,7 @@ def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
     """Rounded half up at the result's scale: the quotient is truncated (towards zero) at least one digit later."""
     wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
     fraction = divisor.type.scale
+    # The numerator is the dividend times a power of ten, so it has more digits.
     needed = _digits(dividend) + wide_scale - dividend.type.scale + fraction
     if needed + _digits(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
@@ -284,6 +291,7 @@ def _times(left: Any, right: Any) -> Any:
 
 
 def _divide_integers(arguments: list[Any], result: DataType) -> Any:
+    """The whole part of the quotient. Raises for a divisor 0, and if the lowest long is divided by -1."""
     dividend, divisor = arguments
     _refuse_zero("div", dividend, divisor)
     top, bottom = _filled(dividend), _filled(divisor)
@@ -293,6 +301,7 @@ def _divide_integers(arguments: list[Any], result: DataType) -> Any:
         raise overflow(_NAMES["div"])
     divisors = np.where(bottom == 0, 1, bottom)
     divisors = np.where((top == lowest) & (divisors == -1), 1, divisors)
+    # The difference is a multiple of the divisor, so // does not round down here.
     quotient = (top - np.fmod(top, divisors)) // divisors
     return with_validity_of_all(pa.array(np.atleast_1d(quotient)), arguments)
 
@@ -375,10 +384,11 @@ def _round_doubles(values: Any, digits: int, tie: str) -> Any:
     if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
         raise not_supported(f"round to {digits} digits on a double")
     size = pc.abs(values)
+    # Infinities, NaN, and doubles from 1e18 on, which have no fraction, do not change.
     exact = pc.or_(pc.invert(pc.is_finite(values)), pc.greater_equal(size, 1e18))
     if digits < 0 and pc.any(pc.and_(exact, pc.is_finite(values))).as_py():
         raise not_supported("round to tens of a double of 1e18 or more")
-    tiny = pc.less(size, 1e-40)
+    tiny = pc.less(size, 1e-40)  # rounds to 0 at every number of digits that is allowed
     text = pc.if_else(pc.or_(exact, tiny), 0.0, values).cast(pa.string())
     rounded = pc.round(text.cast(pa.decimal256(_ARROW_DIGITS, 57)), digits, tie)
     return pc.if_else(exact, values, rounded.cast(pa.string()).cast(pa.float64()))
@@ -389,6 +399,7 @@ def _is_nan(arguments: list[Any], result: DataType) -> Any:
 
 
 def _is_nan_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """isnan: a float is not cast, all other numbers and text become double."""
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type != FLOAT:

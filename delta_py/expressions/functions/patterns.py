@@ -18,8 +18,10 @@ from delta_py.expressions.functions.text_growth import spend, text_bytes
 from delta_py.types.schema import BOOLEAN, INTEGER, STRING, ArrayType, DataType
 
 _TEXTS = ArrayType(STRING)
+# If a replacement can produce at most so many bytes, its matches are not counted.
 _SURELY_LITTLE = 1 << 20
-_SLOWER = 8  # than functions without a pattern
+# regexp_replace is so many times slower than functions without a pattern, so each of its bytes counts as so many.
+_SLOWER = 8
 
 
 def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
@@ -60,7 +62,8 @@ def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
 
 
 def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
-    """A match produces the replacement, and the text of each group in it, which is a part of the input."""
+    """Counts the bytes that the result may be longer than the input. A match produces the replacement, and the text
+    of each group in it, which is a part of the input."""
     input_bytes, replacement_bytes = text_bytes(values, len(values)), len(replacement.encode())
     most_matches = input_bytes  # matches are not empty; they are counted only if this many would produce much text
     if input_bytes * replacement_bytes > _SURELY_LITTLE:
@@ -140,6 +143,7 @@ def _split(arguments: list[Any], result: DataType) -> Any:
 
 
 def _wrapped(values: Any) -> Any:
+    """A list with each text as its only element; null for null."""
     offsets = pa.array(range(len(values) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, values, mask=values.is_null() if values.null_count else None)
 
@@ -173,6 +177,7 @@ def _split_part(arguments: list[Any], result: DataType) -> Any:
         )
     parts = pc.split_pattern(values, separator) if separator else _wrapped(values)
     lengths = pc.list_value_length(parts)
+    # The position of the part in its list, from 0.
     place = pc.add(lengths, part) if part < 0 else pc.if_else(pc.is_valid(lengths), pa.scalar(part - 1, pa.int32()), None)
     inside = pc.and_(pc.greater_equal(place, 0), pc.less(place, lengths))
     starts = parts.offsets.slice(0, len(parts)).cast(pa.int64())
@@ -187,7 +192,7 @@ def _split_part_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _substring_index(arguments: list[Any], result: DataType) -> Any:
-    """The text before the n-th separator, or after the n-th from the end."""
+    """The text before the n-th separator, or with a negative n after the n-th from the end; the whole text if there are fewer."""
     values, separator, count = arguments
     if separator is None or count is None:
         return _nulls(values)
@@ -222,7 +227,7 @@ def _instr(arguments: list[Any], result: DataType) -> Any:
 
 
 def _initcap(arguments: list[Any], result: DataType) -> Any:
-    """Only blanks separate words."""
+    """Each word in lower case with a first letter in upper case. Only blanks separate words."""
     lower, upper = TEXTS["lower"].run, TEXTS["upper"].run
     assert lower is not None and upper is not None
     values = arguments[0]
@@ -233,6 +238,7 @@ def _initcap(arguments: list[Any], result: DataType) -> Any:
     titled = pc.binary_join_element_wise(
         upper([pc.utf8_slice_codeunits(every, 0, 1)], STRING), pc.utf8_slice_codeunits(every, 1), ""
     )
+    # The changed words go back to the lists that they came from.
     lengths = pc.list_value_length(words).fill_null(0)
     ends = pc.cumulative_sum(lengths)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])

@@ -78,7 +78,11 @@ def _plain(pattern: str, place: int, only_tests: bool) -> str:
 
 
 def _quantified(pattern: str, place: int, result: list[str], translated: str, character: str) -> int:
-    """Appends the item and its repetition; the repetition of a group comes after its closing parenthesis."""
+    """Appends an item and its repetition to the result. The repetition of a group comes after its closing parenthesis.
+
+    place: the position after the item in the pattern. translated: the item for RE2. character: the first one of the item in the
+    pattern. Returns the position after the repetition.
+    """
     result.append(translated)
     quantifier = _QUANTIFIER.match(pattern, place)
     if quantifier is None:
@@ -123,7 +127,7 @@ def _class(pattern: str, place: int) -> tuple[str, int]:
     if pattern[place : place + 1] == "^":
         parts.append("^")
         place += 1
-    first = place
+    first = place  # a ] at this position is refused
     while pattern[place : place + 1] != "]" or place == first:
         character = pattern[place : place + 1]
         if not character or character == "[" or pattern.startswith("&&", place) or (character == "]" and place == first):

@@ -24,7 +24,7 @@ _FINAL_SIGMA = "\u03a3"
 
 @lru_cache(maxsize=2)
 def _special_case(upper: bool) -> dict[str, str]:
-    """Characters whose full case mapping differs from the simple one that Arrow applies, and their mapping."""
+    """Characters whose full case mapping differs from the simple one that Arrow applies -> the text that they become."""
     characters = [c for c in map(chr, range(0x80, sys.maxunicode + 1)) if not 0xD800 <= ord(c) <= 0xDFFF]
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     simple = kernel(pa.array(characters)).to_pylist()
@@ -101,6 +101,7 @@ def _substring(arguments: list[Any], result: DataType) -> Any:
     if position >= 0:
         start = max(position - 1, 0)
         return _slice(values, start, min(start + length, 2**31 - 1))
+    # A position from the end. The part may end before the end of the text, or reach it (None).
     end = position + length
     return _slice(values, position, end if end < 0 else None)
 
@@ -140,6 +141,7 @@ def _trimmer(kernel: Any) -> Callable[[list[Any], DataType], Any]:
 
 
 def _concat_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """Bytes if all arguments are bytes or null, otherwise text."""
     types = {operand.data_type for operand in operands} - {VOID}
     if types == {BINARY}:
         return Signature((BINARY,) * len(operands), BINARY)
@@ -200,7 +202,7 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
-    """Text cut off, or padded with the repeated filling, to a length in characters."""
+    """Text cut off, or padded with the repeated filling, to a length in characters. side: of the padding, left or right."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
         values, length = arguments[:2]
@@ -244,6 +246,7 @@ def _translate(arguments: list[Any], result: DataType) -> Any:
     values, old, new = arguments
     if old is None or new is None:
         return pa.nulls(len(values), pa.string())
+    # Backwards, so that the first place of a repeated character decides.
     table = {character: new[place] if place < len(new) else "" for place, character in reversed(list(enumerate(old)))}
     # Replaces by way of characters that the texts do not contain, so that no replacement is replaced again.
     marks = _unused(values, len(table))
@@ -294,6 +297,8 @@ def _space(arguments: list[Any], result: DataType) -> Any:
 
 
 def _octets(factor: int) -> Function:
+    """factor: the units in a byte, 1 for bytes and 8 for bits."""
+
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         return _length_signature(name, operands)
 

@@ -28,6 +28,7 @@ _left: ContextVar[list[int]] = ContextVar("bytes that may still be made")
 
 @contextmanager
 def growth_limit(size_bytes: int) -> Iterator[None]:
+    """Inside the block, spend allows this many bytes in total."""
     token = _left.set([size_bytes])
     try:
         yield
@@ -37,6 +38,7 @@ def growth_limit(size_bytes: int) -> Iterator[None]:
 
 def spend(name: str, size_bytes: int) -> None:
     """Record that a function is about to produce this many bytes in addition to its input. Raises ExpressionError."""
+    # Outside of growth_limit each call has the whole limit.
     budget = _left.get(None) or [MOST_BYTES]
     budget[0] -= size_bytes
     if budget[0] < 0:

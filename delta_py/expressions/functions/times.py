@@ -72,6 +72,7 @@ def _clock_field(kernel: Callable[[Any], Any]) -> Function:
 
 
 def _date_trunc(arguments: list[Any], result: DataType) -> Any:
+    """The beginning of the unit of time; null for text that is not a unit."""
     unit, values = unit_of(arguments[0]), arguments[1]
     if unit is None:
         return pa.nulls(len(values), INSTANT)
@@ -79,6 +80,7 @@ def _date_trunc(arguments: list[Any], result: DataType) -> Any:
 
 
 def _trunc(arguments: list[Any], result: DataType) -> Any:
+    """The first day of the year, quarter, month or week; null for other units."""
     values, unit = arguments[0], unit_of(arguments[1])
     if unit not in _DATE_UNITS:
         return pa.nulls(len(values), pa.date32())
@@ -87,6 +89,7 @@ def _trunc(arguments: list[Any], result: DataType) -> Any:
 
 def _last_day(arguments: list[Any], result: DataType) -> Any:
     first = pc.floor_temporal(_within_calendar(arguments[0]), unit="month").cast(pa.int32())
+    # 31 days after the first day is some day of the next month.
     later = pc.floor_temporal(pc.add(first, pa.scalar(31, pa.int32())).cast(pa.date32()), unit="month").cast(pa.int32())
     return pc.subtract(later, pa.scalar(1, pa.int32())).cast(pa.date32())
 
@@ -174,6 +177,8 @@ def _unix_timestamp(arguments: list[Any], result: DataType) -> Any:
 
 
 def _whole_part(divisor: int) -> Callable[[list[Any], DataType], Any]:
+    """The microseconds since 1970-01-01 divided by `divisor`, rounded down."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         micros = arguments[0].cast(pa.int64())
         return with_validity_of(pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), divisor)), micros)

@@ -51,6 +51,7 @@ _SYMBOLS = {
 # A word directly before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
 _MOST_CACHED_CHARACTERS = 100_000
+# Tokens after which an operand begins; None: the start of the text.
 _BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
 _NUMBER_STARTS = frozenset("0123456789.")
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA})
@@ -98,6 +99,7 @@ def _parsed(sql: str) -> exp.Expression:
 def _unexpected(sql: str, error: ParseError) -> ExpressionError:
     """The error for a parser's error, which names the word and its position if the parser knows them."""
     details = error.errors[0] if error.errors else {}
+    # The parser returns all text before the word as its context, because error_message_context is the length of the text.
     word, place = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
     if not word or place > len(sql) or details.get("description", "").startswith("Required argument"):
         return not_an_expression(sql, "it ends too early, or an operand is missing")
@@ -155,6 +157,7 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
 
 
 def _text(sql: str, token: Token) -> tuple[Token, int]:
+    """The token of a quoted text with the text's value, and the position after it."""
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
@@ -166,11 +169,12 @@ def _number_at(sql: str, place: int) -> re.Match[str] | None:
 
 
 def _replaced(token: Token, token_type: TokenType, text: str, end: int) -> Token:
-    """end: the position after it in the text."""
+    """The token with another type and text. end: the position after the token in the SQL text."""
     return Token(token_type, text, token.line, token.col, token.start, end - 1)
 
 
 def _ends_operand(tokens: list[Token]) -> bool:
+    """Whether a dot after these tokens means a field (`a.1`) and not the beginning of a number (`.1`)."""
     ends = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
     return bool(tokens) and tokens[-1].token_type in ends
 
@@ -184,6 +188,8 @@ def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
 
 
 def _check(sql: str, token: Token, previous: Token | None) -> None:
+    """Refuses subqueries, empty places in lists (`f(a, )`), semicolons and N'...', which sqlglot accepts. An empty list `()` is
+    allowed."""
     kind, kind_before = token.token_type, None if previous is None else previous.token_type
     if kind_before == TokenType.L_PAREN and token.text.upper() in ("SELECT", "WITH"):
         raise not_supported(SUBQUERY)
@@ -239,6 +245,7 @@ class _Parser(SparkParser):
         return self._chain(self._negation, {TokenType.AND: exp.And})
 
     def _chain(self, operand: Callable[[], Any], operators: _Binary) -> Any:
+        """Operands with any of the operators between them, bound from the left. operand: reads one operand."""
         left = operand()
         while self._match_set(operators):
             left = self.expression(operators[self._prev.token_type](this=left, expression=operand()))
@@ -250,6 +257,8 @@ class _Parser(SparkParser):
         return self._parse_range()
 
     def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+        """A comparison, or a predicate on it: IS, BETWEEN, IN, LIKE, ILIKE or RLIKE, with or without NOT. Spark binds predicates
+        less tightly than comparisons. parse_is has no effect: it belongs to the method of sqlglot that this one replaces."""
         operand = this or self._parse_comparison()
         if self._match(TokenType.IS):
             return self._is(operand)
@@ -286,12 +295,13 @@ class _Parser(SparkParser):
         return exp.Literal(this=self._prev.text, is_string=kind == TokenType.STRING)
 
     def _is(self, operand: Any) -> Any:
+        """The rest after IS: [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM."""
         negated = self._match(TokenType.NOT)
         if self._match(TokenType.DISTINCT):
             if not self._match(TokenType.FROM):
                 self.raise_error("Expecting FROM")
             predicate: Any = self.expression(exp.NullSafeEQ(this=operand, expression=self._parse_comparison()))
-            negated = not negated
+            negated = not negated  # IS DISTINCT FROM is NOT <=>
         elif self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) or self._match_texts(("UNKNOWN",)):
             predicate = self.expression(exp.Is(this=operand, expression=exp.Var(this=self._prev.text.upper())))
         else:
@@ -357,6 +367,7 @@ class _Parser(SparkParser):
         return self._chain(self._parse_unary, _PRODUCTS)
 
     def _parse_unary(self) -> Any:
+        """An operand with any number of signs and ~ before it."""
         if self._match(TokenType.DASH):
             if self._match(TokenType.NUMBER):  # a literal with its sign: -2147483648 is an int
                 return self._parse_column_ops(exp.Literal(this="-" + self._prev.text, is_string=False))
@@ -368,6 +379,7 @@ class _Parser(SparkParser):
         return self._parse_type()
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> Any:
+        """A text with a type before it (`DATE '2024-01-01'`), an INTERVAL, or another operand such as a column or a call."""
         word, following = self._curr.text.upper(), self._next.token_type
         if self._curr.token_type in _WORD_TOKENS and following == TokenType.STRING and word in _LITERAL_PREFIXES:
             self._advance(2)
@@ -396,6 +408,7 @@ class _Parser(SparkParser):
         return " ".join(parts)
 
     def _case(self) -> Any:
+        """The rest after CASE, with an operand (`CASE x WHEN 1 ...`) or without (`CASE WHEN x = 1 ...`)."""
         operand = None if self._match(TokenType.WHEN, advance=False) else self._parse_disjunction()
         cases = []
         while self._match(TokenType.WHEN):

@@ -41,6 +41,7 @@ _CASTING_FUNCTIONS: dict[str, DataType] = {
     **{"string": STRING, "boolean": BOOLEAN, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP},
     "decimal": DecimalType(10, 0),
 }
+# Words before a text, as in `DATE '2024-01-01'`, and the type of the constant.
 _PREFIXES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 _COMPARISONS: dict[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
@@ -50,6 +51,7 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     **{exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~"},
     **{exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.Neg: "-", exp.RegexpLike: "rlike"},
 }
+# The fields of EXTRACT, and the function that returns each.
 _FIELDS = {
     **{name: name.lower() for name in ("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFWEEK", "HOUR", "MINUTE")},
     **{"Y": "year", "YEARS": "year", "YR": "year", "YRS": "year", "QTR": "quarter", "MON": "month", "MONS": "month"},
@@ -84,6 +86,7 @@ class _Converter:
         return converted
 
     def _read(self, node: exp.Expression) -> Expression:
+        """The tree of a node that is not a literal. Raises ExpressionError for nodes that are not supported."""
         match node:
             case exp.Paren():
                 return self.tree(node.this)
@@ -98,6 +101,7 @@ class _Converter:
                 return self._call(node)
             case exp.Bracket():
                 return self._element(node)
+        # Each of these returns None for nodes that it does not know.
         for read in (self._constant_of_words, self._comparison, self._predicate, self._grammar):
             expression = read(node)
             if expression is not None:
@@ -108,6 +112,7 @@ class _Converter:
         return tuple(self.tree(node) for node in nodes)
 
     def _refused(self, node: exp.Expression) -> Exception:
+        """The error for a node that has no conversion. It names the part of Spark's grammar."""
         match node:
             case exp.Star() | exp.Distinct():
                 return not_supported("An aggregate function")
@@ -136,13 +141,14 @@ class _Converter:
         return None
 
     def _prefixed(self, prefix: str, text: str) -> Literal:
+        """The constant of a text with a word before it: X'1F', DATE '2024-01-01', ..."""
         if prefix == "X":
             try:
                 return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY)
             except ValueError as error:
                 raise not_an_expression(self._sql, f"{text[:40]!r} is not hexadecimal") from error
         literal = self._fold(Cast(Literal(text, STRING), _PREFIXES[prefix]))
-        if not isinstance(literal, Literal):
+        if not isinstance(literal, Literal):  # still a cast: there is no such value, or Python cannot hold it
             raise not_an_expression(self._sql, f"{text[:40]!r} is no {prefix.lower()} between the years 1 and 9999")
         return literal
 
@@ -155,6 +161,7 @@ class _Converter:
                 return Column((*inner.path, name))
             return Call("get_field", (inner, Literal(name, STRING)))
         path = tuple(self._name(part) for part in node.parts)  # type: ignore[attr-defined]
+        # A word such as current_date is a function without parentheses, unless a column has this name.
         bare = path[0].lower()
         if len(path) == 1 and bare in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(bare) is None:
             return Call(bare, ())
@@ -179,6 +186,7 @@ class _Converter:
         return None if op is None else Comparison(op, self.tree(node.this), self.tree(node.expression))
 
     def _predicate(self, node: exp.Expression) -> Expression | None:
+        """BETWEEN, IN, IS, LIKE and ILIKE; None for other nodes."""
         match node:
             case exp.Between():
                 operand = self.tree(node.this)
@@ -195,12 +203,14 @@ class _Converter:
         return None
 
     def _is(self, operand: exp.Expression, what: str) -> Expression:
+        """`operand IS what`. what: NULL, TRUE, FALSE or UNKNOWN."""
         if what == "NULL":
             return IsNull(self.tree(operand))
         condition = Call("is_condition", (self.tree(operand),))
         return IsNull(condition) if what == "UNKNOWN" else Comparison("<=>", condition, Literal(what == "TRUE", BOOLEAN))
 
     def _in(self, node: exp.In) -> Expression:
+        """IN: the node In if all options are constants, otherwise a call of `in`, which compares the options one by one."""
         if not node.expressions:
             raise not_an_expression(self._sql, "IN needs a list of values in parentheses")
         operand, options = self.tree(node.this), self._trees(node.expressions)
@@ -208,10 +218,12 @@ class _Converter:
         return In(operand, constants) if len(constants) == len(options) else Call("in", (operand, *options))
 
     def _constant(self, option: Expression) -> Literal | None:
+        """The value of the expression as a Literal; None if it is not a constant."""
         value = option if isinstance(option, Literal) else self._fold(option)
         return value if isinstance(value, Literal) else None
 
     def _like(self, node: exp.Expression, escape: str) -> Expression:
+        """LIKE and ILIKE with a constant pattern. escape: the escape character of the pattern."""
         operand, pattern = self.tree(node.this), self._constant(self.tree(node.expression))
         if pattern is None:
             raise not_supported("LIKE with a pattern that is not a constant", "Give it a constant.")
@@ -254,6 +266,7 @@ class _Converter:
         return None
 
     def _case(self, node: exp.Case) -> Expression:
+        """CASE. `CASE x WHEN v` becomes the condition x = v."""
         operand = None if node.this is None else self.tree(node.this)
         parts: list[Expression] = []
         for case in node.args["ifs"]:

@@ -20,6 +20,7 @@ TEXT = re.compile(r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | [rR]'[^']*' 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _INTEGRAL_SUFFIX: dict[str, DataType] = {"L": LONG, "S": SHORT, "Y": BYTE}
+# quantize raises if a number has more digits than its context: 28 by default.
 _WIDE = decimal.Context(prec=100)
 
 
@@ -79,6 +80,7 @@ def number(sql: str, number_text: str) -> Literal:
 
 def _integral(sql: str, digits: str, data_type: DataType) -> Literal:
     low, high = INTEGRAL_RANGE[data_type]
+    # int() refuses very long text.
     if len(digits) > 40 or not low <= int(digits) <= high:
         raise not_an_expression(sql, f"{digits[:40]} is out of the range of its type")
     return Literal(int(digits), data_type)
@@ -89,6 +91,7 @@ def _floating(sql: str, digits: str, data_type: DataType) -> Literal:
     if data_type == FLOAT:
         import numpy as np
 
+        # The nearest value in 32 bits. A number that is too large becomes infinite, and is refused below.
         with np.errstate(over="ignore"):
             value = float(np.float32(value))
     if value in (float("inf"), float("-inf")):

@@ -217,6 +217,7 @@ class _Printer:
     # ------------------------------------------------------------ literals and names
 
     def _value(self, node: exp.Expression) -> str | None:
+        """The text of a literal, an interval, a column or a field; None for other nodes."""
         match node:
             case exp.Null():
                 return "NULL"
@@ -239,12 +240,14 @@ class _Printer:
         return None
 
     def _number(self, number_text: str) -> str:
+        """The number as written, in parentheses if it has a sign. Raises ExpressionError if it is no number of Spark's."""
         literals.number(self._sql, number_text)
         if not literals.NUMBER.fullmatch(number_text.removeprefix("-")):
             raise not_an_expression(self._sql, f"{number_text[:40]!r} is no number")
         return f"({number_text})" if number_text.startswith("-") else number_text
 
     def _prefixed(self, prefix: str, text: str) -> str:
+        """A text with a word before it: X'1F', DATE '2024-01-01', ..."""
         if prefix == "X" and _HEXADECIMAL.fullmatch(text):
             return f"X'{text}'"
         if prefix not in _LITERAL_PREFIXES or not _TIME.fullmatch(text):
@@ -286,6 +289,7 @@ class _Printer:
     # ------------------------------------------------------------ predicates and grammar
 
     def _predicate(self, node: exp.Expression) -> str | None:
+        """The text of BETWEEN, IN, IS, LIKE or ILIKE; None for other nodes."""
         match node:
             case exp.Between():
                 return self._function("between", [node.this, node.args["low"], node.args["high"]])
@@ -313,6 +317,7 @@ class _Printer:
         return f"{self.print(node.this)} {word} {self.print(node.expression)}"
 
     def _grammar(self, node: exp.Expression) -> str | None:
+        """The text of calls, lambda functions, CASE, casts and other functions with their own grammar; None for other nodes."""
         match node:
             case exp.Paren():
                 return self.print(node.this)
@@ -356,6 +361,7 @@ class _Printer:
     # ------------------------------------------------------------ functions
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
+        """A call of a built-in of Spark. Raises ExpressionError for a function that is not in the list."""
         lower, argument_list = name.lower(), list(arguments)
         if self._asks_session and lower in _STATEMENT_FUNCTIONS and not argument_list:
             return f"system.builtin.`{lower}`()"
@@ -364,6 +370,7 @@ class _Printer:
         return f"system.builtin.`{lower}`({self._list(argument_list)})"
 
     def _lambda(self, node: exp.Lambda) -> str:
+        """`x -> ...` or `(x, y) -> ...`, with names that this module chooses for the variables."""
         with self._scope([self._name(parameter) for parameter in node.expressions]) as variables:
             names = variables[0] if len(variables) == 1 else f"({', '.join(variables)})"
             return f"{names} -> {self.print(node.this)}"

@@ -49,7 +49,8 @@ _TYPES: dict[object, DataType] = {
 
 
 def data_type_of(sql: str, type_node: exp.Expression, depth: int = 0) -> DataType:
-    """The type in a cast in `sql`. Raises ExpressionError for a type to which this library does not cast."""
+    """The type in a cast in `sql`. Raises ExpressionError for a type to which this library does not cast.
+    depth: the number of types around this one."""
     kind = type_node.this if isinstance(type_node, exp.DataType) else None
     if kind in (_KINDS.ARRAY, _KINDS.MAP, _KINDS.STRUCT) and type_node.expressions:
         return _nested(sql, kind, type_node.expressions, depth + 1)

@@ -114,7 +114,7 @@ def to_sql(expression: Expression) -> str:
 
 
 def _operand(expression: Expression) -> str:
-    """In parentheses unless it needs none."""
+    """The text of an operand, in parentheses unless it needs none."""
     text = to_sql(expression)
     if isinstance(expression, Column | Literal | Cast):
         return text
@@ -176,12 +176,14 @@ def _literal(value: Any, data_type: DataType) -> str:
             return _timestamp(value, data_type)
         case datetime.date():
             return f"date'{value.isoformat()}'"
+    # The type of a decimal literal follows from its digits; another type needs a cast.
     if isinstance(data_type, DecimalType):
         return f"cast({value:f}BD AS {type_name(data_type)})" if _digits(value) != data_type else f"{value:f}BD"
     return repr(value)
 
 
 def _digits(value: Any) -> DecimalType:
+    """The type that Spark gives to the decimal as a literal: its own digits."""
     digits, scale = len(value.as_tuple().digits), max(0, -value.as_tuple().exponent)
     return DecimalType(max(digits, scale, 1), scale)
 
