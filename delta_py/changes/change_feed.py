@@ -43,9 +43,11 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 
 CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
-# File times may run backwards over this many commits and still be put in order.
+# File times may run backwards over this many commits. commit_times then adjusts them so that they increase. So the time of a
+# commit depends on the commits before it, and this many of them are read too.
 UNORDERED_COMMITS = 100
 _THREADS = 8
+# The statistics of this many changed files are parsed at a time.
 _PRUNED_AT_ONCE = 20_000
 
 
@@ -53,7 +55,8 @@ _PRUNED_AT_ONCE = 20_000
 class _Bounds:
     """first, last: versions, both inclusive; `last` is requested_last limited to the newest version, below `first` if there is no
     change.
-    latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`."""
+    latest: the newest snapshot. read: the snapshot whose schema the changes have. start: the snapshot of `first`; None if
+    there is no change."""
 
     first: int
     last: int
@@ -101,10 +104,11 @@ def plan_changes(
 ) -> Scan:
     """The files that hold the changes of all versions from start to end, both inclusive.
 
-    One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with one beyond the
-    newest version, the newest version ends the range. An ending time means the last commit at or before it. Times are ms since
-    1970. allow_out_of_range: there are no changes after the newest version, and a later ending time means it; otherwise both are
-    errors.
+    One starting bound is required; a time means the first commit at or after it. Without an ending bound, or with an
+    ending_version after the newest version, the newest version ends the range. An ending time means the last commit at or before
+    it. Times are ms since 1970.
+    allow_out_of_range: a start after the newest version or after ending_version gives no changes, and an ending time after the
+    newest version means the newest version; without it, each of these is an error.
     columns, predicate: over changes_schema. options: by default rows are dropped by the predicate.
     Raises ChangeDataFeedError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE,
     DELTA_MISSING_CHANGE_DATA if the feed was off for a version of the range, and
@@ -140,12 +144,14 @@ def _resolve(
     *,
     allow_out_of_range: bool,
 ) -> _Bounds:
-    """The range as versions, times included. If no commit is in it, it ends at first - 1."""
+    """The range as versions, also if the bounds are times (first_ms, last_ms). If no commit is in the range, the range ends at
+    first - 1."""
     _check_bounds(first, last, first_ms, last_ms)
     latest = Snapshot.load(store)
     if first is None:
         assert first_ms is not None
         first = first_version_from(store, first_ms, latest, or_after_latest=allow_out_of_range)
+    # The range is empty. An ending time is not known as a version yet, so it is compared below.
     if allow_out_of_range and first > (latest.version if last is None else min(last, latest.version)):
         return _Bounds(first, first - 1, first - 1, latest, latest, None)
     if first > latest.version:
@@ -194,8 +200,11 @@ def _check_bounds(first: int | None, last: int | None, first_ms: int | None, las
 
 
 def first_version_from(store: ObjectStore, timestamp_ms: int, latest: Snapshot, *, or_after_latest: bool = False) -> int:
-    """The first commit at or after a time. or_after_latest: a time after the newest version means the version after it. Raises
-    TimestampOutOfRangeError otherwise."""
+    """The version of the first commit at or after a time in ms since 1970. latest: the newest snapshot.
+
+    or_after_latest: a time after the newest version means the version after the newest one; without it, such a time raises
+    TimestampOutOfRangeError.
+    """
     commit = commit_at_timestamp(store, timestamp_ms, latest.config, recreatable=False)
     if commit.timestamp_ms >= timestamp_ms:
         return commit.version
@@ -224,7 +233,8 @@ def _with_schema(store: ObjectStore, first: int, last: int, requested_last: int,
 
 
 def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
-    """CHANGED_FILES, for several commits at a time."""
+    """Tables of CHANGED_FILES, each for one commit or several consecutive ones. Checks for every version that the feed is on
+    and that the schema is compatible with the read."""
     assert bounds.start is not None
     config = bounds.start.config
     _check_feed_is_on(config, bounds.first, bounds)
@@ -235,10 +245,12 @@ def _changes(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
             for commit in actions.commits:
                 config = _config_after(config, commit, bounds)
             yield CommitChanges(store, pool, times, frozenset(config.physical_partition_columns)).of(actions)
+    # The first version is checked last: if a commit in the range changes the schema, the error names that commit.
     _check_schema(bounds.start.metadata, bounds.first, bounds)
 
 
 def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
+    """The commits of the range, ascending. Raises LogFileNotFoundError if one is missing."""
     commits = list_commits(store, bounds.first, bounds.last)
     versions = {commit.version for commit in commits}
     missing = next((version for version in range(bounds.first, bounds.last + 1) if version not in versions), None)
@@ -252,6 +264,8 @@ def _commits(store: ObjectStore, bounds: _Bounds) -> list[LogFile]:
 
 
 def _times(store: ObjectStore, bounds: _Bounds) -> list[CommitTime]:
+    """The times of the commits in the range, and perhaps of some before it. If all commits of the table have in-commit
+    timestamps, no commit before the range is needed (see UNORDERED_COMMITS)."""
     config = bounds.latest.config
     always_stamped = config.enabled("inCommitTimestamp") and "delta.inCommitTimestampEnablementVersion" not in config.properties
     start = bounds.first if always_stamped else max(0, bounds.first - UNORDERED_COMMITS)
@@ -267,7 +281,7 @@ def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> 
     config = TableConfig(protocol or config.protocol, metadata or config.metadata)
     config.require(Operation.READ)
     _check_feed_is_on(config, version, bounds)
-    if metadata is not None and version > bounds.first:
+    if metadata is not None and version > bounds.first:  # _changes checks the schema of the first version
         _check_schema(metadata, version, bounds)
     return config
 

@@ -55,7 +55,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
 # The columns of a changed file that are read. _change_type: null for a change file, whose rows contain it. selection: if not
-# null, only its rows are read. stats: of the rows that are read. place: see above.
+# null, only its rows are read. stats: of the rows that are read. place: see the module's docstring.
 PLACE = "place"
 _FILES = pa.schema([f for f in FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS])
 _OF_CHANGES = (
@@ -72,12 +72,12 @@ Files = TypeVar("Files", pa.Table, pa.RecordBatch)
 _KIND = "kind"
 _ADD, _REMOVE, _CHANGE_FILE = 0, 1, 2
 _ACTIONS = pa.schema([*_FILES, FILE_SCHEMA.field("stats"), pa.field(COMMIT_VERSION, pa.int64()), pa.field(_KIND, pa.int8())])
-_LINES_AT_ONCE = 10_000
+_LINES_AT_ONCE = 10_000  # about this many file actions are Python objects at a time
 
 
 @dataclass(slots=True)
 class CommitFacts:
-    """The facts of a commit other than its files. info: of commitInfo."""
+    """The facts of a commit other than its files. info: the fields of commitInfo; empty if the commit has none."""
 
     version: int
     protocol: Protocol | None = None
@@ -98,19 +98,19 @@ class CommitFacts:
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
     """Consecutive commits; a commit with a protocol or metadata is alone. files: the change files of each commit or, if it has
-    none,
-    its adds and removes that change data, in order: _ACTIONS and PLACE."""
+    none, its adds and removes that change data, in the order of the log: _ACTIONS and PLACE."""
 
     commits: tuple[CommitFacts, ...]
     files: pa.Table
 
     @classmethod
     def of(cls, commits: Sequence[CommitFacts], files: pa.Table) -> ChangeActions:
-        """files: _ACTIONS of everything in the commits."""
+        """files: _ACTIONS, with all file actions of the commits. Drops the adds and removes of a commit that has change files."""
         with_change_files = [commit.version for commit in commits if commit.has_change_files]
         if with_change_files:
             has_change_file_commit = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(with_change_files, pa.int64()))
             files = files.filter(pc.or_(pc.equal(files[_KIND], _CHANGE_FILE), pc.invert(has_change_file_commit)))
+        # The actions of a commit are consecutive. first[place]: for each action, the row of the first action of its commit.
         _, first, place = np.unique(files[COMMIT_VERSION].to_numpy(), return_index=True, return_inverse=True)
         places = np.arange(files.num_rows) - first[place] if files.num_rows else np.array([], np.int64)
         return cls(tuple(commits), files.append_column(PLACE, pa.array(places)))
@@ -118,6 +118,8 @@ class ChangeActions:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
+    """A commit before its file actions are converted to Arrow. lines: the file actions; of a large commit, a part of them."""
+
     file: LogFile
     facts: CommitFacts
     lines: list[_Line]
@@ -170,6 +172,7 @@ def _pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator
         yield pending
 
 
+# What orjson, Arrow and this module raise for a line that is not an action of the form that the protocol demands.
 _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
@@ -184,6 +187,7 @@ def _take(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
         body = action.get(name)
         if body is not None:
             facts.has_change_files |= kind == _CHANGE_FILE
+            # A change file always has changes. An add or remove without dataChange counts as one that changes rows.
             if kind == _CHANGE_FILE or "dataChange" not in body or changes_rows(body):
                 actions.append((kind, body))
             return
@@ -206,13 +210,13 @@ def _explained(reader: CommitReader, file: LogFile) -> CorruptTableError:
 
 
 def _batch(reader: CommitReader, commits: Sequence[_Parsed]) -> pa.RecordBatch:
-    """The changes of the commits as one batch."""
+    """The file actions of the commits as one batch of _ACTIONS. Raises CorruptTableError for a damaged commit."""
     try:
         return _columns([line for parsed in commits for line in parsed.lines], commits)
     except _MALFORMED as error:
         if len(commits) == 1:
             raise _explained(reader, commits[0].file) from error
-    for parsed in commits:  # to name the damaged commit
+    for parsed in commits:  # each one alone, so that the error names the damaged commit
         _batch(reader, [parsed])
     raise AssertionError("what fails together fails alone")
 
@@ -252,8 +256,8 @@ def _columns(lines: Sequence[_Line], commits: Sequence[_Parsed]) -> pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """Computes the changes of commits. times_ms: of their versions. partitions: physical names of the table's partition columns
-    after them."""
+    """Computes the changes of commits. times_ms: the time of each version, in ms since 1970. partitions: physical names of the
+    partition columns that the table has after these commits."""
 
     store: ObjectStore
     pool: ThreadPoolExecutor
@@ -261,7 +265,7 @@ class CommitChanges:
     partitions: frozenset[str]
 
     def of(self, actions: ChangeActions) -> pa.Table:
-        """CHANGED_FILES, by version and place.
+        """CHANGED_FILES, sorted by version and place.
 
         Raises ChangeDataFeedError (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA,
         DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA), DeletionVectorError.
@@ -282,7 +286,8 @@ class CommitChanges:
         return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
 
     def _moved(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
-        """(files, the type of their changes, a deletion vector if only its rows changed)."""
+        """Yields (files, the type of their changes, selection). selection: for each file a deletion vector, if only the rows in
+        this vector changed; None if all rows of the files changed."""
         if removes.num_rows and adds.num_rows:
             keys = _keys(pa.concat_tables([adds, removes]))
             added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
@@ -291,12 +296,15 @@ class CommitChanges:
             adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
             if new.num_rows:
                 has_deletes, has_restores = self._differences(old, new)
+                # A read of the old file leaves out the rows in its own deletion vector. So the remaining rows in the new
+                # vector are those that this commit deleted. The same holds for restored rows, with the vectors exchanged.
                 yield self._checked(old.filter(has_deletes)), "delete", new["deletion_vector"].filter(has_deletes)
                 yield new.filter(has_restores), "insert", old["deletion_vector"].filter(has_restores)
         yield self._checked(removes), "delete", None
         yield adds, "insert", None
 
     def _changed(self, files: pa.Table, kind: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
+        """CHANGED_FILES from file actions. kind, selection: as in _typed."""
         versions, of_row = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
         times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[of_row]
         typed = _typed(files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), selection)
@@ -314,7 +322,7 @@ class CommitChanges:
             except ChangeDataFeedError:
                 if Snapshot.load(self.store).config.feature("columnMapping"):
                     raise
-                continue  # columns have the same names in the files
+                continue  # without column mapping, the files name the columns as the table does
             reason = why_not_found(previous_config.metadata, facts.metadata)
             if reason is not None:
                 raise ChangeDataFeedError(
@@ -350,13 +358,15 @@ class CommitChanges:
         return all(frozenset(config.physical_partition_columns) == self.partitions for config in previous_configs)
 
     def _with_nulls(self, removes: pa.Table) -> pa.Table:
-        """The removes with null for each partition column that they leave out, because delta-spark omits null values. Not for a
-        commit that changes the partition columns: there a missing value may mean another column."""
+        """The removes with null for each partition column that they leave out, because delta-spark omits null values. The
+        caller does not use this for commits that change the partition columns: there a missing name may mean that the file is
+        partitioned by other columns."""
         values, names = _in_one_piece(removes["partition_values"]), sorted(self.partitions)
         is_fillable = pc.and_(values.is_valid(), pa.array(self._foreign(values) == 0))
         if not names or not pc.any(is_fillable).as_py():
             return removes
         columns = pa.concat_arrays([pc.map_lookup(values, pa.scalar(name), "first") for name in names])
+        # `columns` has all values of the first name, then all of the second, ...; by_row puts the values of each row together.
         by_row = np.arange(len(columns)).reshape(len(names), len(values)).T.ravel()
         offsets = pa.array(np.arange(len(values) + 1) * len(names), pa.int32())
         complete_values = pa.MapArray.from_arrays(offsets, pa.array(names * len(values), pa.string()), columns.take(by_row))
@@ -364,7 +374,8 @@ class CommitChanges:
         return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
     def _checked(self, deleted: pa.Table) -> pa.Table:
-        """Raises for removes whose rows cannot be read with the table's partition columns."""
+        """Returns the removes. Raises ChangeDataFeedError if the rows of one of them cannot be read with the table's partition
+        columns: it must have a value for each of them, and for no other column."""
         if not deleted.num_rows:
             return deleted
         values = _in_one_piece(deleted["partition_values"])
@@ -447,7 +458,9 @@ def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.Rec
 
 
 def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None) -> Files:
-    """The files with the columns of changes. kind: None if the rows contain it. selection: see SELECTION."""
+    """The files with the columns of _OF_CHANGES. kind: the type of the changes; None if the rows contain it. times_us: of the
+    commits, in microseconds since 1970. selection: a deletion vector for each file, whose rows are the only ones to read; None
+    to read all rows."""
     values = {
         SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if selection is None else selection,
         CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
@@ -463,7 +476,7 @@ def _typed(files: Files, kind: str | None, versions: Any, times_us: Any, selecti
 
 
 def _without(files: pa.Table, versions: Sequence[int]) -> pa.Table:
-    """Without the adds and removes of some commits."""
+    """The files without the adds and removes of the commits of these versions."""
     if not versions:
         return files
     idle = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(versions, pa.int64()))
@@ -480,10 +493,10 @@ def _keys(files: pa.Table) -> Any:
 
 
 def _last_of_each(files: pa.Table) -> pa.Table:
-    """The last action of each kind on each file in each commit; all change files."""
+    """For each file and commit, the last add and the last remove; all change files."""
     kinds = files[_KIND].to_numpy()
     keys = _keys(files) * 2 + (kinds == _REMOVE)
-    # np.unique tells the first place of each key, which in the reversed keys is the last one.
+    # np.unique returns the first place of each key, which in the reversed keys is the last one.
     distinct, from_the_end = np.unique(keys[::-1], return_index=True)
     if len(distinct) == len(keys):
         return files
@@ -497,5 +510,5 @@ def _lengths(values: pa.MapArray) -> Any:
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece, whose children begin where it begins."""
+    """The column as one array, whose keys and items begin with its first row."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -73,7 +73,8 @@ def _folded(path: Path) -> Path:
 
 
 def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
-    """A renamed or dropped field. When column mapping is turned on, each column's name becomes its physical name."""
+    """The first field that was renamed or dropped, or a change of the mode, as a reason; None if there is none. When column
+    mapping is turned on, each column's name becomes its physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
     old, new = dict(_paths(old_schema, old_mode)), dict(_paths(new_schema, new_mode))
@@ -139,6 +140,7 @@ def is_wider(old: DataType, new: DataType) -> bool:
     if isinstance(new, DecimalType):
         if isinstance(old, DecimalType):
             return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        # By the protocol, BYTE and SHORT need decimals with as many digits as INT.
         return digits is not None and new.precision - new.scale >= max(digits, _DIGITS[INTEGER])
     if digits is not None:
         return _DIGITS.get(new, 0) > digits or (new == DOUBLE and old != LONG)

@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 _ROWS_IN_MEMORY = 100_000
-_ROWS_AT_ONCE = 8_192
-_SAMPLES_OF_A_RUN = 64
+_ROWS_AT_ONCE = 8_192  # of one record batch in the file
+_SAMPLES_OF_A_RUN = 64  # more samples make the portions of sorted_by more equal
 _Key = tuple[Any, ...]
 
 
@@ -45,6 +45,7 @@ def sorted_by(
     second = next(pieces, None)
     if second is None:
         return first
+    # A run is a sorted piece in a file.
     runs = [_in_file([_sorted(piece, keys)], schema) for piece in chain((first, second), pieces)]
     bounds = _portion_bounds(runs, keys, in_memory)
     cuts = [_cuts(run, keys, bounds) for run in runs]
@@ -91,6 +92,7 @@ def _in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
 
 def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> list[_Key]:
     """Ascending keys with about `rows` rows of all runs between two of them."""
+    # A sampled key stands for `step` rows. So _SAMPLES_OF_A_RUN of them stand for about `rows` rows, whichever run they are from.
     sampled: list[_Key] = []
     step = max(1, rows // _SAMPLES_OF_A_RUN)
     for run in runs:
@@ -100,7 +102,8 @@ def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> lis
 
 
 def _cuts(run: pa.Table, keys: Sequence[str], bounds: list[_Key]) -> list[int]:
-    """Where to cut a sorted run: a portion begins with its bound."""
+    """The positions at which a sorted run is cut into portions: from 0 to its number of rows, both included. A portion begins
+    with the first row whose key is not less than the portion's bound."""
     places = range(run.num_rows)
     return [0, *(bisect_left(places, bound, key=lambda place: _key(run, keys, place)) for bound in bounds), run.num_rows]
 

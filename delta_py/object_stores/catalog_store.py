@@ -50,6 +50,7 @@ class CatalogStore(CoordinatedStore):
         return self.last_tail is not None and maintenance not in self._ledger.allowed_maintenance
 
     def _check_unmanaged(self) -> None:
+        """Always raises: the catalog does not ratify the table's commits, so nobody may commit."""
         self.ledger.register(self.place, 0, "")
 
     def _drop_published(self, commits: Sequence[Ratified]) -> None:

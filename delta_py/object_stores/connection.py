@@ -32,7 +32,7 @@ _EXTRAS = {"s3": ("boto3", "s3"), "gs": ("google-cloud-storage", "gcs"), "az": (
 
 
 class Connection:
-    """sleep, clock: for tests."""
+    """See the docstring of this module. sleep, clock: for tests."""
 
     def __init__(
         self,

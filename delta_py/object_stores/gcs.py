@@ -87,7 +87,7 @@ class GcsClient:
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**self._settings)), may_miss=True)
         end = None if length is None else start + length - 1
         try:
-            # Checksums are of whole objects.
+            # The store's checksums are of whole objects, so a part cannot be checked.
             part = {"start": start, "end": end, "checksum": None, **self._settings}
             return self._ask(f"{container}/{key}", lambda: bytes(blob.download_as_bytes(**part)), may_miss=True)
         except BeyondTheEnd:

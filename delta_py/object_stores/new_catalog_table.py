@@ -73,6 +73,7 @@ class NewCatalogStore(CatalogStore):
         return NewCatalogStore, (self._file_store, self._ledger, self._access, self._location)
 
     def tail(self) -> Tail | None:
+        """None before the commit of version 0: until then the catalog ratifies no commits of the table."""
         if self._is_created:
             return super().tail()
         self._tail, self._is_tail_known = None, True
@@ -98,6 +99,7 @@ class NewCatalogStore(CatalogStore):
             except CatalogRefusedError as error:
                 if error.kind != _EXISTS:
                     raise
+                # Only an earlier attempt, whose answer was lost, can have created our own table.
                 if not attempt or not self._is_ours():
                     raise self._exists() from error
                 return

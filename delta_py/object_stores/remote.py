@@ -106,6 +106,7 @@ class RemoteStore:
         return self._listed(directory, "", deep=True)
 
     def _listed(self, directory: str, start: str, *, deep: bool) -> Iterator[ObjectInfo]:
+        """Objects in the directory whose names are at least `start`, page after page. deep: at any depth."""
         connection, container = self._connection, self._address.container
         below = self._below("")
         prefix = self._below(f"{directory}/") if directory else below
@@ -116,7 +117,7 @@ class RemoteStore:
                 lambda token=token: connection.client.list_page(container, prefix, first, deep=deep, token=token),  # type: ignore[misc]
             )
             for info in page.objects:
-                if info.path.encode() >= first.encode():
+                if info.path.encode() >= first.encode():  # a page may have objects before `start`
                     yield replace(info, path=info.path.removeprefix(below))
             token = page.token
             if token is None:
@@ -147,6 +148,7 @@ class RemoteStore:
         return self.open_output(path)
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:
+        # With equal options, the credentials for the target are those for the source: the store can read it, too.
         if not isinstance(source, RemoteStore) or source._options != self._options:
             return False
         address, connection = self._locate_below_root(path), self._connection
@@ -168,6 +170,7 @@ class RemoteStore:
 
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         address, connection = self._locate_below_root(path), self._connection
+        # Not repeated: after a request that was not answered, the caller first checks who has written the object.
         connection.once(lambda: connection.client.put_new(address.container, address.key, data))
 
     def abort_uploads(self, part_of_name: str) -> None:

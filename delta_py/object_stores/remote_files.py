@@ -20,7 +20,7 @@ _log = logging.getLogger("delta_py")
 
 # Most Parquet footers fit into it. It is fetched to check whether the object exists.
 _TAIL_BYTES = 64 * 1024
-_LEAST_REQUEST_BYTES = 64 * 1024
+_LEAST_REQUEST_BYTES = 64 * 1024  # small reads are mostly followed by more reads of what comes next
 _PART_BYTES = 8 * 1024 * 1024
 # Stores accept at most 10,000 parts of an object: after this many parts, the part length doubles.
 _PARTS_OF_A_LENGTH = 1000
@@ -29,8 +29,9 @@ _PARTS_UNDER_WAY = 4
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Bytes of an object that were requested together. view: their buffer. parts: (start, end) of their requests, with the number
-    of bytes that arrived; empty if all bytes are there."""
+    """Bytes of an object that were requested together: from `start` to `end` (exclusive). view: their buffer. parts: (start, end,
+    future) of each request, in positions of the object; the future returns the number of bytes that arrived. Empty if all bytes
+    are there."""
 
     start: int
     end: int

@@ -83,7 +83,7 @@ class S3Client:
             filled = 0
             while read := body.readinto(target[filled : filled + PIECE_BYTES]):
                 filled += read
-            return max(filled, int(answer["ContentLength"]))
+            return max(filled, int(answer["ContentLength"]))  # more than the target has if the store ignores ranges
 
     def size(self, container: str, key: str) -> int:
         answer = self._ask(f"{container}/{key}", lambda: self._s3.head_object(Bucket=container, Key=key, **self._payer))

@@ -83,6 +83,7 @@ class CommitTable:
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition))
 
     def complete(self, entry: CommitEntry) -> None:
+        """Mark the item as complete. DynamoDB may delete it after its expireTime."""
         expires = {"expireTime": {"N": str(int(time.time()) + _EXPIRES_AFTER_SECONDS)}}
         item = {**self._item(replace(entry, is_complete=True)), **expires}
         self._ask(lambda: self._client.put_item(TableName=self._name, Item=item))
@@ -137,6 +138,7 @@ class DynamoDbStore(RemoteStore):
         if self._exists(path):
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self._check_before(log_name.version, name)
+        # The three steps of the module's docstring: the bytes, the item, the bytes again under the commit's own name.
         entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", is_complete=False)
         self.put(f"{LOG_DIRECTORY}/{entry.temp_path}", data)
         self._decide(entry)
@@ -148,7 +150,8 @@ class DynamoDbStore(RemoteStore):
             _log.warning("%s: commit %s is decided, and not yet at its place: %s", self.root, name, error)
 
     def _put_other(self, path: str, data: bytes) -> None:
-        """These files have a unique name, or the same content from every writer."""
+        """Put a file that is not a commit. Such files have a unique name, or the same content from every writer, so a check
+        before the write is enough."""
         if self._exists(path):
             raise FileExistsError(errno.EEXIST, "There is an object of that name", path)
         self.put(path, data)

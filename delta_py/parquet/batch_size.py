@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-_FIRST_ROWS = 4_096
-_FEW_ROWS = 64
-_GROWTH = 16
+_FIRST_ROWS = 4_096  # of the first batch, before the decoded size of a row is known
+_FEW_ROWS = 64  # dictionaries do not make the first batch of a range smaller than this
+_GROWTH = 16  # a batch has at most this many times as many rows as the batch before
 
 
 class BatchSizer:
@@ -32,6 +32,7 @@ class BatchSizer:
         encoded = byte_count / max(1, row_count)
         guess, limit = encoded, min(_FIRST_ROWS, self._max_rows)
         if self._row_bytes is not None:
+            # If these rows take more bytes encoded than the last ones, they probably take as many times more decoded.
             guess, limit = self._row_bytes * max(1.0, encoded / max(self._encoded_row_bytes, 1e-9)), self._max_rows
         if dictionary_bytes:
             limit = min(limit, max(_FEW_ROWS, self._max_bytes // dictionary_bytes))

@@ -43,7 +43,7 @@ _BUFFERS_BYTES = 16 * 1024 * 1024
 # At most this many bytes of a remote file are fetched in addition to the row group being decoded. The limit is large, because
 # each request takes time, however little it reads.
 _AHEAD_BYTES = 64 * 1024 * 1024
-_MOST_MATCHING_SHARE = 0.8
+_MOST_MATCHING_SHARE = 0.8  # if at least this share of the rows matches, the others are not dropped unless they must be
 _RECENT_PLANS = 8
 
 
@@ -86,6 +86,7 @@ class ScanReader:
         self._warned = False
 
     def read(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
+        """As read_files, for one file."""
         has_begun = False
         try:
             with _naming(file), contextlib.ExitStack() as stack:
@@ -93,6 +94,7 @@ class ScanReader:
                     has_begun = True
                     yield batch
         except FileNotFoundError as error:
+            # A file of which rows were already returned cannot be skipped any more.
             if has_begun or not self._state.ignore_missing_files:
                 raise _missing(file, self._state) from error
             self._warn_of_missing(file)
@@ -138,6 +140,7 @@ class ScanReader:
         if self._budget is not None:
             self._budget.spend_on_vectors(file)
         selection = load_selection(self._store, file, footer.num_rows)
+        # Places of the columns whose values are only counted, and that have a value in each row of this file.
         valued = frozenset(place for place in self._counted if plan.has_no_nulls(footer, place))
         if valued:
             plan = plan.only(parquet, set(range(len(self._columns))) - valued)
@@ -184,6 +187,8 @@ class ScanReader:
             yield from self._decode_part(data.parquet, plan, part, sizer)
 
     def _decode_part(self, parquet: pq.ParquetFile, plan: FilePlan, run: Run, sizer: BatchSizer) -> Iterator[BatchRows]:
+        """Decode a run in batches. Each batch sets the size of the next one. Raises CannotRead if the row groups do not have as
+        many rows as the footer says."""
         position, end = run.first_row, run.first_row + run.row_count
         in_dictionaries = dictionary_bytes(parquet.metadata.row_group(run.groups[0]), plan.text_leaves)
         batches = parquet.reader.iter_batches(
@@ -244,11 +249,12 @@ class ScanReader:
             ):
                 inner = RowPick.of(mask)
                 rows = decoded.picked(inner if pick is None else pick.narrowed(mask))
+                # The columns after those of the output were only read for the predicate.
                 output_arrays = {place: array for place, array in decoded_arrays.items() if place < len(self._schema)}
                 decoded_arrays = {place: inner.rows_of(array) for place, array in output_arrays.items()}
         places = range(len(self._schema))
         arrays = [decoded_arrays[place] if place in decoded_arrays else columns.make(place, rows) for place in places]
-        if not arrays:
+        if not arrays:  # a batch without columns that still has its number of rows
             return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=[""]).select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -272,6 +278,7 @@ class _DataFile:
         sizes = [sum(length for _, length in of_group) for of_group in ranges]
         end = 0  # of the row groups that are fetched, or being fetched
         for number, group in enumerate(groups):
+            # More is fetched when at most half of the bytes that may be fetched ahead remain to be decoded.
             if end <= number or (end < len(groups) and sum(sizes[number + 1 : end]) <= _AHEAD_BYTES // 2):
                 end = _end_of_window(sizes, number)
                 expect_ranges(self.source, [part for of_group in ranges[number:end] for part in of_group])
@@ -288,7 +295,8 @@ def _end_of_window(sizes: Sequence[int], first: int) -> int:
 
 
 def _tracking_columns(state: ScanState) -> dict[str, ScanColumn]:
-    """The materialized row tracking columns that the metadata columns of the scan need, by metadata field."""
+    """The materialized row tracking columns that the metadata columns of the scan need: metadata field (row_id or
+    row_commit_version) -> the column in the files."""
     names = {"row_id": state.row_id_column, "row_commit_version": state.row_commit_version_column}
     needed_fields: set[str] = set()
     for column in (*state.columns, *state.filter_columns):

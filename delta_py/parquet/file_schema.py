@@ -99,6 +99,7 @@ def _fields(arrow_fields: Sequence[pa.Field], first_leaf: int) -> tuple[FileFiel
 
 
 def _end(fields: Sequence[FileField], start: int) -> int:
+    """The number of the leaf after the last field; `start` if there is no field."""
     return fields[-1].first_leaf + fields[-1].leaf_count if fields else start
 
 

@@ -54,7 +54,7 @@ def read_footers(reading: FooterReading, files: pa.Table) -> pa.Table:
 
 
 def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, str | None, str | None, str | None]:
-    """schema, stats, no_footer, no_type."""
+    """The last four columns of FOOTER_SCHEMA for one file: schema, stats, no_footer, no_type."""
     try:
         with reading.store.open_input(path, size, is_sure=True) as source, pq.ParquetFile(source) as file:
             file_columns = read_columns(file)
@@ -62,7 +62,7 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
             return schema_to_json(file_columns.schema), stats, None, None
     except (NoDeltaType, UnsupportedOperationError) as error:
         return None, None, None, str(error)
-    except DeltaError:
+    except DeltaError:  # the store failed, which says nothing about the file
         raise
     except (pa.ArrowException, UnicodeDecodeError) as error:
         return None, None, str(error), None
@@ -73,7 +73,7 @@ def _footer(reading: FooterReading, path: str, size: int) -> tuple[str | None, s
 
 
 def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterReading) -> str:
-    """The statistics under the table's names."""
+    """The statistics as JSON, with the table's spelling of names. A column that the file lacks is null in all rows."""
     assert reading.stats_columns is not None
     spelled = {_folded(path): path for path in file_columns.leaves}
     columns = {path: spelled[_folded(path)] for path in reading.stats_columns if _folded(path) in spelled}
@@ -84,7 +84,7 @@ def _stats(file: pq.ParquetFile, file_columns: ForeignColumns, reading: FooterRe
 
 
 def _has(schema: DataType, path: Path) -> bool:
-    """Whether such a column exists, or a column in its place that is not a struct."""
+    """Whether the schema has a column of this path, or a column that is not a struct at the beginning of the path."""
     if not path or not isinstance(schema, StructType):
         return True
     f = schema.find(path[0])

@@ -90,7 +90,8 @@ def _column(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | No
 
 
 def _type(f: FileField, parquet: Any, path: Path, leaves: dict[Path, int] | None) -> DataType:
-    """leaves: None inside a list or map."""
+    """The type of a field. leaves: receives the Parquet column of each leaf below the field; None inside a list or map, whose
+    leaves are not collected."""
     match f.shape:
         case Shape.STRUCT:
             return StructType(tuple(_column(inner, parquet, (*path, inner.name), leaves) for inner in f.children))
@@ -157,7 +158,7 @@ def _spark_schema(footer: Any) -> StructType | None:
     text = None if footer is None else footer.get(_SPARK_SCHEMA)
     try:
         return None if text is None else parse_schema(text)
-    except (CorruptTableError, UnsupportedOperationError):  # only a writer's note in addition to the file's own schema
+    except (CorruptTableError, UnsupportedOperationError):  # it is not needed: the file's own schema has the types
         return None
 
 

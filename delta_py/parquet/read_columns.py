@@ -62,6 +62,7 @@ class FilePlan:
         self._narrow: dict[frozenset[int], FilePlan] = {}
         self._converts: dict[int, Convert | None] = {}
         decoded = self._context.positions(schema.fields)
+        # By place of a column: its position in a decoded batch; None if the batch does not have it.
         self._positions = [None if m is None or m.source is None else decoded[m.source.first_leaf] for m in self.matches]
 
     def only(self, parquet: pq.ParquetFile, places: AbstractSet[int]) -> FilePlan:
@@ -128,8 +129,8 @@ def plan_file(parquet: pq.ParquetFile, columns: Sequence[ScanColumn], calendar: 
 
 
 class BatchRows:
-    """Decoded rows of a file from position `start` on, and which of them to return. decoded: None if no column of
-    the file is needed."""
+    """Decoded rows of a file, and which of them to return. start: the position in the file of the first row. row_count: of all
+    decoded rows. decoded: None if no column of the file is needed. pick: the rows to return; None for all."""
 
     def __init__(self, start: int, row_count: int, decoded: pa.RecordBatch | None, pick: RowPick | None = None) -> None:
         self.start, self.row_count = start, row_count
@@ -179,8 +180,11 @@ class FileColumns:
         file: ScanFile,
         valued: frozenset[int] = frozenset(),
     ) -> None:
-        """chars: of each column, by padded_chars. valued: places of columns that are not decoded, because the scan only needs
-        to know that each row has a value."""
+        """columns: all columns that the scan reads. chars: the CHAR types of each of them, as padded_chars returns them.
+
+        tracking: metadata field (row_id or row_commit_version) -> the materialized column, which is one of `columns`.
+        valued: places of columns that are not decoded, because the scan only needs to know that each row has a value.
+        """
         self._state, self._columns, self._plan, self._file, self._valued = state, columns, plan, file, valued
         self._tracking = {name: columns.index(column) for name, column in tracking.items()}
         self._chars = chars
@@ -188,6 +192,7 @@ class FileColumns:
         self._repeated: dict[int, pa.Array] = {}
 
     def make(self, place: int, rows: BatchRows) -> pa.Array:
+        """The values of a column for the picked rows, in the table's type."""
         column = self._columns[place]
         if column.source is ColumnSource.METADATA:
             return self._metadata(column, rows)
@@ -212,6 +217,8 @@ class FileColumns:
         return self._plan.convert(place, rows.column(position))
 
     def _scalar(self, place: int) -> Any:
+        """The Arrow scalar that a column has in all rows of the file, in the table's type. A partition value that is not valid is
+        null, or an error if the rows are read to be written again."""
         if place not in self._constants:
             column, arrow = self._columns[place], to_arrow_type(self._columns[place].logical.data_type)
             if place in self._valued:
@@ -261,6 +268,7 @@ class FileColumns:
                 return rows.indexes()
             case "row_id":
                 base = file.base_row_id
+                # The id of a row that was never moved; null if the file has no base id.
                 fresh = pa.nulls(len(rows), pa.int64()) if base is None else pc.add(rows.indexes(), base)
                 return self._tracked(name, rows, fresh)
             case "row_commit_version":
@@ -279,7 +287,7 @@ class FileColumns:
 
 
 def _some_value(kind: pa.DataType) -> Any:
-    """For a type whose values are stored as bytes of one length, or as any bytes."""
+    """A value that is not null and has no other meaning, made of zero bytes. kind: a type of fixed width, text or binary."""
     return pa.Array.from_buffers(kind, 1, [None, *[pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)])[0]
 
 

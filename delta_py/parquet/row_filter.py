@@ -21,13 +21,14 @@ from delta_py.parquet.values.buffers import Ndarray
 from delta_py.scan.scan_state import ScanColumn, ScanState
 from delta_py.types.schema import Path, StructField, StructType
 
-_TRIES = 4
-_MUCH_SMALLER = 4
+_TRIES = 4  # LookAhead decides after this many row groups whether looking ahead saves work
+_MUCH_SMALLER = 4  # the predicate's columns may have at most this fraction (1/4) of the bytes of the other columns
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """One column of the predicate: its source, and the flat name that the predicate uses for it."""
+    """One column of the predicate. name: the flat name that the predicate uses for it. column: the place of its top-level column
+    among the columns of the scan. inner: the positions of the struct fields below that column."""
 
     name: str
     column: int
@@ -48,7 +49,10 @@ class RowFilter:
         return frozenset(each.column for each in self.inputs)
 
     def mask(self, arrays: Mapping[int, pa.Array], row_count: int) -> Ndarray | None:
-        """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped."""
+        """One boolean per row: whether the predicate is true. None: not known, and rows need not be dropped.
+
+        arrays: the values of the columns by their places, one for each of `columns`.
+        """
         from delta_py.expressions.evaluate import evaluate
 
         values = [_nested(arrays[each.column], each.inner) for each in self.inputs]
@@ -70,6 +74,7 @@ class LookAhead:
     """Decides whether to evaluate the predicate on its columns of a row group before the other columns are decoded."""
 
     def __init__(self) -> None:
+        # The row groups whose predicate was evaluated first, and those of them without a match: there it saved work.
         self._looked = self._missed = 0
 
     def is_promising(self, footer: Any, needed: AbstractSet[int], leaves: Sequence[int]) -> bool:
@@ -79,7 +84,7 @@ class LookAhead:
         other_leaves = [leaf for leaf in leaves if leaf not in needed]
         if not needed or not other_leaves:
             return False
-        group = footer.row_group(0)
+        group = footer.row_group(0)  # the other row groups are assumed to be similar
         predicate_bytes = sum(group.column(leaf).total_compressed_size for leaf in needed)
         return bool(predicate_bytes * _MUCH_SMALLER <= sum(group.column(leaf).total_compressed_size for leaf in other_leaves))
 
@@ -107,6 +112,7 @@ def make_row_filter(state: ScanState, columns: Sequence[ScanColumn]) -> RowFilte
     for path in sorted(columns_of(state.predicate)):
         leaf = find_leaf(columns, path)
         if leaf is not None:
+            # The number distinguishes a nested field from a top-level column whose name contains dots.
             name = f"{'.'.join(path)}" if len(path) == 1 else f"{'.'.join(path)} ({len(inputs)})"
             inputs[path] = _Input(name, *leaf)
             schema.append(_flat_field(name, columns[leaf[0]].logical, leaf[1]))

@@ -83,6 +83,7 @@ def in_part(footer: Any, part: tuple[int, int] | None, size: int) -> Ndarray | N
 def _middle(group: Any) -> int:
     """The file position of a row group's middle: a task reads the row groups whose middle is in its part of the file."""
     columns = [group.column(index) for index in range(group.num_columns)]
+    # The row group begins with its first column, which begins with its dictionary, if it has one.
     first = columns[0]
     start = int(first.data_page_offset)
     if first.has_dictionary_page and 0 < first.dictionary_page_offset < start:
@@ -194,7 +195,7 @@ def make_group_filter(state: ScanState, columns: Sequence[ScanColumn]) -> GroupF
 
 def find_leaf(columns: Sequence[ScanColumn], path: Path) -> tuple[int, tuple[int, ...]] | None:
     """(column's place, positions of struct fields below it) of a logical path; None if no column holds all of it."""
-    for exact in (True, False):
+    for exact in (True, False):  # a name that differs only in case counts if no column has exactly this name
         for place, column in enumerate(columns):
             if not _same(column.logical.name, path[0], exact):
                 continue

@@ -127,8 +127,8 @@ class RowPick:
         return RowPick.of(row_mask)
 
     def rows_of(self, array: pa.Array) -> pa.Array:
-        """The picked rows. Arrow's take is faster than its filter if few rows are picked; for types of fixed width, unless
-        nearly all are.
+        """The picked rows. Arrow's take is faster than its filter if at most half of the rows are picked. For values of fixed
+        width without nulls, take is faster if at least 1 % of the rows are dropped.
         """
         picked, total = len(self.indices), self.row_count
         plain = array.null_count == 0 and (pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type))

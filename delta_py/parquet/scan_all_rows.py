@@ -24,8 +24,11 @@ _GROUP_BYTES, _OPEN_COST_BYTES = 128 << 20, 4 << 20
 
 
 def over_rows(scan: Scan, step: Callable[[Iterator[pa.RecordBatch]], T]) -> list[T]:
-    """The step's result for each group of files; a thread holds one batch at a time. Pages are compared with their checksums,
-    because the command stores its results in the table."""
+    """The step's result for each group of files, in the plan's order. The step receives the batches of all files of the group.
+
+    A thread holds one batch at a time. Pages are compared with their checksums, because the command stores its results in the
+    table.
+    """
     state = replace(scan.state, verify_checksums=True)
     groups = scan.pack(max_group_bytes=_GROUP_BYTES, open_cost_bytes=_OPEN_COST_BYTES, target_groups=_THREADS)
 

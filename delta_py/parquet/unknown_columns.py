@@ -47,6 +47,7 @@ class UnknownColumns:
         return self._beyond(fields, self.schema, columns)
 
     def _beyond(self, fields: Sequence[FileField], struct: StructType, columns: FileSchema) -> bool:
+        """Whether the struct lacks one of the file's fields, or a field at any depth inside of one."""
         known_fields = self._types_by_key(struct, columns)
         for field in fields:
             data_type = known_fields.get(field.field_id if self._uses_ids(columns) else field.name.lower())
@@ -63,6 +64,7 @@ class UnknownColumns:
         return self.by_id and columns.has_field_ids
 
     def _inside(self, field: FileField, data_type: DataType, columns: FileSchema) -> bool:
+        """Whether a field of the file contains a field that the table's type for it lacks. Values of other types contain none."""
         match data_type, field.shape:
             case StructType(), Shape.STRUCT:
                 return self._beyond(field.children, data_type, columns)

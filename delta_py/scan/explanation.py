@@ -118,6 +118,7 @@ class _Condition:
 
 
 def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condition]) -> pa.RecordBatch:
+    """EXPLANATION_SCHEMA for a batch of files, without the table's indexes."""
     count = batch.files.num_rows
     answer = _Answer.start(count, has_filter=bool(conditions))
     for number, condition in enumerate(conditions):
@@ -136,7 +137,8 @@ def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condi
 
 @dataclass(slots=True)
 class _Answer:
-    """One value per file. number: of the condition that the reason refers to; null if there is none."""
+    """One value per file, for the conditions so far. number: the index of the condition that the reason refers to; null if
+    there is none."""
 
     is_read: pa.BooleanArray
     reason: pa.StringArray
@@ -183,7 +185,7 @@ def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
 
 
 def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
-    """The columns of EXPLANATION_SCHEMA that describe each file's condition."""
+    """The columns of EXPLANATION_SCHEMA that describe each file's condition. number: as in _Answer."""
     sql = pa.array([condition.sql for condition in conditions], pa.string())
     columns = pa.array([condition.columns for condition in conditions], pa.list_(pa.string()))
     bounds: dict[str, pa.Array] = {"minimum": pa.nulls(len(number), pa.string()), "maximum": pa.nulls(len(number), pa.string())}
@@ -210,6 +212,7 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
+    """values: a map from physical names to texts for each file. Returns the maps with logical names; an unknown name remains."""
     config = snapshot.config
     names = {physical_path(config.schema, (name,), config.column_mapping_mode)[0]: name for name in config.partition_columns}
     physical, logical = pa.array(names.keys(), pa.string()), pa.array(names.values(), pa.string())
@@ -219,7 +222,7 @@ def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
 
 
 def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | None) -> pa.Table:
-    """Indexes are checked last, for the remaining files."""
+    """The explanations, after the table's indexes have ruled out files too. Indexes are checked last, for the remaining files."""
     index = IndexLookup.of(snapshot, predicate)
     if index is None or predicate is None:
         return table

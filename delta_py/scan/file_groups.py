@@ -89,7 +89,8 @@ _COLUMNS = (
 
 
 def _constants(files: pa.RecordBatch) -> Iterator[dict[str, tuple[Any, DataType]]]:
-    """The change feed's columns of each file, without the change type of a change file: its rows contain the change type."""
+    """The change feed's columns of each file, without the change type of a change file: its rows contain the change type.
+    Yields name -> (value, type) for each file; a timestamp is a number of microseconds since 1970."""
     fields = [f for f in CHANGE_FIELDS if f.name in files.schema.names]
     columns = [files[f.name] for f in fields]
     plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]

@@ -104,9 +104,9 @@ class FilePruner:
             return batch, file_bytes(batch.files)
         values = self._sound_partition_values(batch.files)
         pruned = batch.filter(self._mask(self.predicate, batch.files, batch.stats, values))
-        if not values:
+        if not values:  # the predicate has no partition columns
             return pruned, file_bytes(batch.files)
-        if not self.stats_leaves:
+        if not self.stats_leaves:  # partition values alone have decided
             return pruned, file_bytes(pruned.files)
         in_partitions = self._mask(self.predicate, batch.files, None, values)
         return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))

@@ -65,6 +65,8 @@ def _leaves(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
 
 def _are_few(columns: list[pa.Table]) -> bool:
     """columns: for each column, the files that have statistics for it: the range of its values and the number of rows."""
+    # few_values: the number of combinations of the columns with few values. rows_for_a_value: of the column with many values
+    # whose files hardly overlap. If two columns have many values, there are many groups.
     few_values, rows_for_a_value = 1.0, None
     for files in columns:
         if not files.num_rows:

@@ -36,6 +36,7 @@ MAX_GROUPS = 10_000
 
 _FIRST_SAFE_DAY = -141_427  # 1582-10-15: older writers number the days before it by another calendar
 _SAFE_DECIMAL_DIGITS = 15  # some writers convert longer ones to double
+# Types whose bounds in the statistics are values of the column. The values of partition columns are exact for more types.
 _EXACT = frozenset({"byte", "short", "integer", "long", "boolean", "date"})
 _EXACT_IN_PARTITIONS = _EXACT | {"string", "binary", "timestamp", "timestamp_ntz"}
 
@@ -83,7 +84,7 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
         if part is None:
             return None
         parts.append(columns.reduced(part))
-        if sum(part.num_rows for part in parts) > 4 * MAX_GROUPS:
+        if sum(part.num_rows for part in parts) > 4 * MAX_GROUPS:  # limits the memory, and finds too many groups early
             parts = [columns.reduced(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
@@ -208,6 +209,7 @@ class _Columns:
         if minimum is None or maximum is None or not _all(has_exact_bounds):
             return None
         all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
+        # A file is exact if its bounds are sound, or if all its rows are null, so that it has no bounds.
         sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
         if pa.types.is_date(minimum.type):
             sound = pc.and_(sound, pc.fill_null(pc.greater_equal(minimum.cast(pa.int32()), _FIRST_SAFE_DAY), False))
@@ -217,11 +219,12 @@ class _Columns:
     # ------------------------------------------------------------ one answer a combination
 
     def reduced(self, part: pa.Table) -> pa.Table:
-        """One row for each combination of texts."""
+        """One row for each combination of texts: the sums of counts, the smallest minima and the largest maxima."""
         if part.num_rows < 2:
             return part.combine_chunks()
         codes = _codes([part[name].combine_chunks() for name in part.column_names[: len(self.by)]], part.num_rows)
         order = np.argsort(codes, kind="stable")
+        # Where each combination begins among the rows in this order.
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         arrays = []
         for place, name in enumerate(part.column_names):

@@ -34,7 +34,7 @@ def _group_bounds(sizes: Integers, group_count: int, limit: int) -> Iterator[tup
     is one element."""
     ends = np.cumsum(sizes)
     total = max(1, int(ends[-1]))
-    group_count = max(group_count, -(-total // limit))
+    group_count = max(group_count, -(-total // limit))  # at least as many groups as the limit demands
     # An element belongs to the run that contains the element's middle.
     numbers = ((ends - sizes / 2) * (group_count / total)).astype(np.int64)
     for start, last in equal_runs(numbers):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_py.errors import DeltaError
 from delta_py.scan.summands import LONG_MAX, Numbers, Summand, pointed
 
-_MOST_PENDING_GROUPS = 65_536
+_MOST_PENDING_GROUPS = 65_536  # in memory; with more, the groups of several batches are added up
 _FEW = 1_024  # a batch with fewer rows is too small to estimate the number of groups
 
 
@@ -47,7 +47,7 @@ def partial_batches(batches: Iterable[pa.RecordBatch], aggregates: PartialRows, 
     (NUMERIC_VALUE_OUT_OF_RANGE)."""
     adding = _Adding(aggregates, schema)
     pending_groups: list[pa.Table] = []
-    is_worth_it = True
+    is_worth_it = True  # becomes false, and stays so, after a batch with more than half as many groups as rows
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -81,6 +81,7 @@ class _Adding:
         self._names = [str(place) for place in range(len(schema))]
         assert len(self._names) == len(self._keys) + len(self._added), f"{schema} is not of {aggregates}"
         self._sums = range(len(schema) - len(aggregates.sums), len(schema))
+        # As the output, but with all sums as int64: decimals are added up without their point.
         self._schema = schema
         for place in self._sums:
             self._schema = self._schema.set(place, schema.field(place).with_type(pa.int64()))
@@ -101,6 +102,7 @@ class _Adding:
         columns.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
         columns += [batch[name].is_valid() for name in aggregates.valued]
         columns += [batch[name] for name in (*aggregates.minima, *aggregates.maxima)]
+        # strict=False: the schema continues with the sums.
         return [_as(column, kind) for column, kind in zip(columns, self._schema.types, strict=False)]
 
     def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
@@ -118,6 +120,7 @@ class _Adding:
         return pa.table(arrays, schema=self._schema)
 
     def together(self, parts: list[pa.Table]) -> pa.Table:
+        """The groups of all parts, added up. If a sum might overflow, they are only concatenated."""
         rows = pa.concat_tables(parts)
         return self.grouped(rows) if len(parts) > 1 and self._fit(rows) else rows
 

@@ -36,7 +36,7 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
 
 
 def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int] | None:
-    """What Spark's optimizer may know about a partition column; None if some value is malformed."""
+    """The entry of partition_numbers for one column; None if a file has an invalid value in it. bounds: with min and max."""
     parts = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
     texts = pa.chunked_array(parts, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)

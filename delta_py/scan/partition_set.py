@@ -70,6 +70,7 @@ class PartitionSet:
         codes = _zeros(len(distinct))
         steps = []
         for path, column in fields.items():
+            # codes: for each partition, the number of its combination of values in the columns so far.
             typed = _comparable(_sound(partition_texts(rows, path[0]), column, timezone))
             present = pc.unique(typed)
             combined = _combined(codes, typed, present)
@@ -96,7 +97,7 @@ class PartitionSet:
         return answers
 
     def _has(self, values: Mapping[Path, pa.Array], count: int) -> pa.BooleanArray:
-        codes = _zeros(count)
+        codes = _zeros(count)  # as in `of`, for each file; null if no partition has the file's values in the columns so far
         for path, step in zip(self._fields, self._steps, strict=True):
             combined = _combined(codes, _comparable(values[path]), step.values)
             codes = pc.index_in(combined, step.combinations)
@@ -113,6 +114,7 @@ class PartitionSet:
 
 
 def _sound(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
+    """Typed values of a partition column. Raises CorruptTableError for a text that is not a value of its type."""
     values = typed_partition_values(texts, column, timezone)
     bad = malformed(texts, values)
     if not pc.any(bad).as_py():
@@ -137,7 +139,8 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 
 def _combined(codes: pa.Array, values: pa.Array, present: pa.Array) -> pa.Array:
-    """One number for a combination's number and a value; null if either is missing. A null value counts like any other value."""
+    """One number for a combination's number (codes) and a value. present: the distinct values of the partitions. The result is
+    null if the code is null, or if the value is not among these. A null value counts like any other value."""
     numbers = pc.index_in(values, present).cast(pa.int64())
     return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(present), pa.int64())), numbers)
 

@@ -122,7 +122,11 @@ class Scan:
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
     def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
-        """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS."""
+        """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS.
+
+        share: the bytes that a group has if all groups are equal. A file of less than two shares is not cut for the sake of equal
+        groups.
+        """
         single_parts = np.ones(len(sizes), np.int64)
         if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
             return single_parts
@@ -133,6 +137,7 @@ class Scan:
         return np.minimum(counts, _MOST_PARTS)
 
 
+# Files of plans with one of these columns are not cut: DML numbers its files, and change feeds select rows of a file.
 _NEEDED_WHOLE = frozenset({"number", SELECTION})
 _MOST_PARTS = 1_000
 
@@ -236,6 +241,7 @@ class _SelectedFiles:
         return self._row_limit is not None and self._rows >= self._row_limit
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
+        """batch: the files before pruning. pruned, bytes_in_partitions: the result of FilePruner.pruned_from."""
         self._files_total += batch.files.num_rows
         self._bytes_total += file_bytes(batch.files)
         self._bytes_in_partitions += bytes_in_partitions
@@ -254,6 +260,7 @@ class _SelectedFiles:
             self._row_counts.append(rows)
 
     def scan(self, state: ScanState) -> Scan:
+        """The plan, after the index has ruled out files too."""
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         rows = pa.chunked_array(self._row_counts, pa.int64())
         if self._index is not None:
@@ -322,7 +329,8 @@ def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
 def _requested_fields(
     schema: StructType, columns: Sequence[str] | StructType | None, columns_by_name: Mapping[str, ScanColumn]
 ) -> list[StructField]:
-    """The table's fields (with their metadata), reduced to the requested columns."""
+    """The table's fields (with their metadata), reduced to the requested columns. columns: None for all. columns_by_name: special
+    columns beyond the table's, such as `_metadata`."""
     everything = StructType((*schema.fields, *(c.logical for name, c in columns_by_name.items() if schema.find(name) is None)))
     if columns is None:
         return list(everything.fields)
@@ -344,6 +352,7 @@ def _prune(column: StructField, requested_column: StructField) -> StructField:
 
 
 def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
+    """The table's type with only the requested struct fields; the table's own type where the two have different shapes."""
     match table_type, requested_type:
         case StructType(), StructType():
             return cut_to(table_type, requested_type)

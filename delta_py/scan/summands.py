@@ -24,6 +24,7 @@ from delta_py.expressions.value_casts import unscaled_int64
 
 LONG_MAX = 2**63 - 1
 _Bounds: TypeAlias = "tuple[int, int]"
+# For each operation: the function for Arrow arrays, and the one for Python's integers, which computes bounds.
 _EXACT: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
     "*": (pc.multiply, operator.mul),
     "+": (pc.add, operator.add),
@@ -114,7 +115,7 @@ class Summand:
 
 
 def _joined(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
-    """The result of the operation on two columns; None if it may exceed 64 bits."""
+    """The result of the operation on two columns; None if it may exceed 64 bits. scale: of the result."""
     compute, exact = _EXACT[operation]
     ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:
@@ -140,9 +141,11 @@ def unscaled(column: pa.Decimal128Array) -> pa.Int64Array:
 def pointed(values: pa.Int64Array, kind: pa.Decimal128Type) -> pa.Decimal128Array:
     """int64 as decimals with a point: the inverse of `unscaled`. Raises pa.ArrowInvalid for more digits than the type has."""
     numbers = np.asarray(values.fill_null(0))
+    # A decimal128 is an integer of 128 bits: the low half is the number, the high half repeats its sign.
     halves = np.empty((len(values), 2), np.int64)
     halves[:, 0], halves[:, 1] = numbers, numbers >> 63
     valid = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
+    # With 19 digits every int64 fits. The cast to fewer digits checks the values.
     decimals = pa.Array.from_buffers(
         pa.decimal128(max(kind.precision, 19), kind.scale), len(values), [valid, pa.py_buffer(halves)]
     )

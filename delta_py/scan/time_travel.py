@@ -102,6 +102,7 @@ def _floor_ms(moment: datetime) -> int:
 
 
 def _zone(name: str, text: str) -> tzinfo:
+    """name: an offset or the name of a zone. text: what the user wrote, for the error."""
     seconds = offset_seconds(name)
     if seconds is not None:
         return timezone(timedelta(seconds=seconds))

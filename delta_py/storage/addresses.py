@@ -99,7 +99,7 @@ def address_of(url: str) -> Address:
 
 
 def azure_host(account: str, service: str) -> str:
-    """The host of an Address' account. service: dfs, blob."""
+    """The host of an Address' account, such as `acme.blob.core.windows.net`. service: dfs, blob."""
     name, _, cloud = account.partition(".")
     return f"{name}.{service}.{cloud or _AZURE_CLOUD}"
 
@@ -113,8 +113,8 @@ def canonical(url: str) -> str:
 
 
 def below(root: str) -> str:
-    """A regular expression (RE2) for the beginning of every URL and absolute path below a table's root, with any scheme of the
-    same store."""
+    """A regular expression (RE2) that matches the root of a table, with its final `/`, at the beginning of every URL and absolute
+    path below the root. The URL may have any scheme of the same store."""
     kind, url = kind_of(root), _URL.fullmatch(root)
     if kind is None or url is None:
         return rf"^(?:file:(?://(?:localhost)?)?)?{_literal(root.rstrip('/'))}/+"
@@ -130,7 +130,8 @@ def is_same_place(root: str, other: str) -> bool:
 
 
 def is_within(root: str, other: str) -> bool:
-    """Whether a place is the same as another one, in the sense of is_same_place, or lies below it."""
+    """Whether `root` lies below `other`, or is the same place in the sense of is_same_place. `s3://b/t/u` is within `s3://b/t`.
+    For local paths, links are followed first. Raises InvalidOptionError as address_of."""
     if kind_of(root) is None or kind_of(other) is None:
         return kind_of(root) is kind_of(other) and _begins(os.path.realpath(root), os.path.realpath(other))
     address, other_address = address_of(root), address_of(other)
@@ -143,6 +144,7 @@ def is_within(root: str, other: str) -> bool:
 
 
 def _begins(path: str, other: str) -> bool:
+    """Whether `path` is `other` or lies below it. Everything lies below an empty key, and below `/`."""
     return f"{path}/".startswith(f"{other}/" if other.strip("/") else "")
 
 

@@ -61,7 +61,8 @@ _NOTES = (f"{LEASE_DIRECTORY}/", f"{CLONE_DIRECTORY}/")  # files for VACUUM, whi
 
 
 def place_of(root: str) -> str:
-    """The name by which ledgers know a table: the same for all spellings of a URL."""
+    """The name by which ledgers know a table: the same for all spellings of a URL. Examples: `/data/t`, `s3://bucket/t`,
+    `az://container@account/t`."""
     kind = kind_of(root)
     if kind is None:
         return os.path.realpath(root)  # a link to a table counts as that table
@@ -201,12 +202,14 @@ class CoordinatedStore:
     def put_if_absent(self, path: str, data: bytes, *, durably: bool = True) -> None:
         """Put an object. A commit is staged, and then ratified by the ledger."""
         name = commit_name(path)
+        # If the ledger did not know the table, it is asked again: it may know the table now.
         tail = None if name is None else (self.last_tail or self.tail())
         if name is None or tail is None:
             self._check_published(path)
             if name is not None:
                 self._check_unmanaged()
-            # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py).
+            # If the ledger is lost, a version checksum proves that a commit was ratified (ratification_evidence.py). So in a
+            # coordinated table such a file must survive a failure of the machine.
             is_ordinary = self._is_tail_known and self._tail is None
             self._file_store.put_if_absent(path, data, durably=durably or not is_ordinary)
             return
@@ -226,7 +229,7 @@ class CoordinatedStore:
             raise
         except VersionTakenError as error:
             self.drop_staged(staged)
-            if error.message_parameters["version"] is None:
+            if error.message_parameters["version"] is None:  # the ledger does not know the table any more
                 raise OSError(f"{self.root} is not coordinated any more: the commit has to be tried again") from error
             raise FileExistsError(errno.EEXIST, error.message, path) from error
 
@@ -252,7 +255,7 @@ class CoordinatedStore:
         """Note that staged commits are ratified, without asking the ledger, and have them published."""
         tail = self._tail
         if tail is not None and tail.version + 1 == staged[0].version:
-            commits = (replace(commit, content=None) for commit in staged)
+            commits = (replace(commit, content=None) for commit in staged)  # the content need not stay in memory
             self._tail = replace(tail, version=staged[-1].version, commits=(*tail.commits, *commits))
         else:
             self._is_tail_known = False
@@ -339,7 +342,7 @@ class CoordinatedStore:
             if not self._file_store.link(staged, place):
                 self._file_store.put_if_absent(place, self._file_store.read(staged))
         except FileNotFoundError:
-            self._file_store.read_range(place, 0, 1)  # another process has published it
+            self._file_store.read_range(place, 0, 1)  # another process has published it; raises if that is not so
         except FileExistsError:
             if not self._is_same(staged, place):
                 raise CorruptTableError(
@@ -429,9 +432,11 @@ def _as_published(commit: Ratified) -> ObjectInfo:
 
 
 def _merged(listed: Iterator[ObjectInfo], staged: list[ObjectInfo], newest: int, base: int | None) -> Iterator[ObjectInfo]:
-    """Both lists in the order of names. For a commit that is in both, the ledger's entry is used; nothing newer than the newest
-    version is listed. base: in a transaction, files of other writers that are newer than this are hidden: their versions are not
-    the transaction's."""
+    """The objects listed in the log's directory and the ratified commits, in the order of names.
+
+    For a commit that is in both lists, the ledger's entry is used. Nothing newer than the version `newest` is listed. base: in a
+    transaction, files of other writers that are newer than this are hidden: their versions are not the transaction's.
+    """
     ratified, last = {info.path for info in staged}, newest if base is None else base
     visible_infos = (info for info in listed if info.path not in ratified and _last_version(info) <= last)
     return heapq.merge(visible_infos, staged, key=lambda info: info.path.encode())

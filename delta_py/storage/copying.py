@@ -63,6 +63,7 @@ def _stream(stream: pa.NativeFile, size_bytes: int, source_path: str, target: Ob
     sink = target.open_whole(path)
     try:
         for start in range(0, size_bytes, _CHUNK_BYTES):
+            # The chunk after this one is fetched while this one is written.
             expect_ranges(stream, [(start, min(2 * _CHUNK_BYTES, size_bytes - start))])
             length = min(_CHUNK_BYTES, size_bytes - start)
             data = stream.read(length)

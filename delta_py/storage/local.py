@@ -199,6 +199,7 @@ class LocalStore:
         try:
             os.link(name, new_name, follow_symlinks=False)
         except OSError as error:
+            # The file system has no links, the two names are on different devices, or the file has too many links.
             if error.errno in _NO_LINKS or error.errno in (errno.EXDEV, errno.EMLINK):
                 return False
             raise

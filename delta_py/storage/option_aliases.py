@@ -17,6 +17,7 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "secs": 1, "seconds": 1, "m": 60
 
 
 def _with_prefixes(prefixes: tuple[str, ...], names: tuple[str, ...], *targets: str) -> dict[str, tuple[str, ...]]:
+    """Each of the names with each of the prefixes -> the options that it stands for."""
     return {prefix + name: targets for prefix in prefixes for name in names}
 
 
@@ -54,6 +55,7 @@ _FLAGS: Mapping[str, tuple[str, ...]] = {
     "google_skip_signature": ("gcs.anonymous",),
     "skip_signature": ("s3.anonymous", "azure.anonymous", "gcs.anonymous"),
 }
+# Flags that mean the opposite of an option of this package.
 _OPPOSITES: Mapping[str, str] = dict.fromkeys(
     ("aws_virtual_hosted_style_request", "virtual_hosted_style_request"), "s3.path_style"
 )
@@ -113,7 +115,7 @@ _REFUSED = {
         "Leave it out: without credentials in the options, those of the environment or of a managed identity are used.",
     ),
 }
-# Those among them whose values let anybody act as their owner.
+# Those among the refused options whose values let anybody act as their owner.
 SECRETS_WITHOUT_EQUIVALENT = frozenset(
     ("aws_sse_customer_key_base64", "sse_customer_key_base64", "azure_storage_token", "bearer_token", "proxy_url")
 )
@@ -170,6 +172,7 @@ def _targets(name: str, value: str) -> list[tuple[str, str]]:
     return [(name, value)]
 
 
+# Options of this package that are flags, and whose aliases are in _ALIASES.
 _FLAG_TARGETS = ("s3.requester_pays",)
 
 
@@ -187,6 +190,7 @@ def _seconds(name: str, value: str) -> str:
     number = text.removesuffix(unit).strip()
     factor = _UNIT_SECONDS.get(unit or "s")
     try:
+        # An unknown unit gives NaN, which is refused below.
         seconds = float(number) * (factor if factor is not None else float("nan"))
     except ValueError:
         seconds = float("nan")

@@ -18,6 +18,7 @@ def column_ranges(footer: Any, groups: Iterable[int], leaves: Collection[int]) -
         for leaf in leaves:
             chunk = row_group.column(leaf)
             dictionary, data = chunk.dictionary_page_offset, chunk.data_page_offset
+            # An offset that is 0, or not before the data, belongs to no dictionary.
             start = data if dictionary is None or not 0 < dictionary < data else dictionary
             ranges.append((start, chunk.total_compressed_size))
     return ranges

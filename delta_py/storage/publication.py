@@ -90,7 +90,7 @@ class _Publisher:
         try:
             for store in stores:
                 store.publish()
-        finally:
+        finally:  # `finish` waits until no thread is at work
             with self._changed:
                 self._at_work -= 1
                 self._changed.notify_all()

@@ -81,7 +81,8 @@ class ObjectStore(Protocol):
         because no commit names it yet."""
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A stream for an object that appears, complete, when it is closed, and replaces any other; `files.discard` gives it up.
+        """A stream for an object that appears, complete, when it is closed, and replaces any other; `discard` (arrow_files.py)
+        gives it up.
         An unfinished object of a process that died has another name, by which VACUUM finds it, or none."""
 
     def copy_from(self, source: ObjectStore, source_path: str, path: str, size_bytes: int) -> bool:

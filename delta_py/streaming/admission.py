@@ -30,8 +30,11 @@ class _Idle:
 
 
 class Admission:
-    """order: the column whose times order the files of the start, or None. stops: where the schema changes; None for a stream
-    that does not track the schema. Remembers, for the next trigger, up to which version the log has nothing to read."""
+    """Decides where the batches of a stream end.
+
+    order: the column whose times order the files of the start, or None. stops: where the schema changes; None for a stream
+    that does not track the schema. Remembers, for the next trigger, up to which version the log has nothing to read.
+    """
 
     def __init__(
         self, log: StreamLog, initial: InitialFiles, committed: CommittedFiles, stops: SchemaStops | None, order: str | None
@@ -55,6 +58,7 @@ class Admission:
                     return StreamOffset(start.table_id, version, SCHEMA_CHANGE)
                 files = self._initial.numbered(version) if commit is None else self._committed.of(commit, next_commits)
             except DeltaError:
+                # The batch ends before a commit that stops the stream. The call for the next batch raises the error.
                 if budget.has_taken:
                     return end
                 raise
@@ -67,8 +71,10 @@ class Admission:
             last_change = last_change if files.last_change is None else (version, files.last_change)
             end = StreamOffset(start.table_id, version + 1, last_change=last_change)
             times_ms += [] if commit is None else [commit.modification_time_ms]
-            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):  # a batch by time has its own predicate
+            if budget.is_spent or (by_time and (budget.has_taken or first > 0)):
+                # A batch by time reads its files with a predicate that must not be applied to the files of commits.
                 return end
+        # All versions were read. If no file was taken, the rest decides whether the stream records that (see the docstring).
         if budget.has_taken or end == start:
             return end
         if end.version - start.version >= _IDLE_COMMITS or (times_ms and max(times_ms) - times_ms[0] >= _IDLE_MS):
@@ -82,8 +88,8 @@ class Admission:
     def _versions_after(
         self, start: StreamOffset, last: int | None
     ) -> Iterator[tuple[int, LogFile | None, int, Sequence[LogFile]]]:
-        """(version, its commit or None for the initial snapshot, the first index, some commits after it) for each version that
-        has something to read after `start`."""
+        """Yields (version, its commit or None for the initial snapshot, the index of its first file that is not read yet, some
+        commits after it) for each version from `start` on, without those that are known to have nothing to read."""
         version, first, idle = start.version, start.next_index, self._idle_since(start)
         if idle is not None:
             version, first = idle.version, 0

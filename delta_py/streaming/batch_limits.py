@@ -39,7 +39,9 @@ class Budget:
         """Take files while the limits allow it. Returns the index of the last taken file if more files follow, None if all were
         taken.
 
-        all_or_none: take all or none; BEFORE_FIRST for none, which is only possible after other files were taken."""
+        pieces: (indexes, sizes in bytes) of the files, two numpy arrays of equal length, with ascending indexes.
+        all_or_none: take all files or none. Returns BEFORE_FIRST if it takes none, which is only possible after other files were
+        taken."""
         if all_or_none:
             return self._take_all_or_none([sizes for _, sizes in pieces])
         last: int | None = None
@@ -66,6 +68,8 @@ class Budget:
         return None
 
     def _affordable(self, sizes: Any) -> int:
+        """How many of the next files the limits allow. A file is allowed if the bytes before it do not reach the limit: the file
+        that reaches the limit is the last one."""
         count = len(sizes) if self._files is None else min(len(sizes), self._files)
         if self._bytes is None:
             return count

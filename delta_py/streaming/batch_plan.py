@@ -26,7 +26,7 @@ _PLANNED_SCHEMA = stream_schema(with_stats=False)
 
 
 class BatchPlanner:
-    """read_state: the state that the stream reads with."""
+    """Finds the files of a batch from its two offsets. read_state: the state that the stream reads with."""
 
     def __init__(
         self, read_state: ReadState, options: StreamOptions, log: StreamLog, initial: InitialFiles, committed: CommittedFiles
@@ -62,6 +62,7 @@ class BatchPlanner:
             (commit, first if commit.version == version else 0, end.next_index if commit.version == end.version else None)
             for commit in self._commits(version, end)
         ]
+        # `rows` holds only for the files of the start, so a batch with such a predicate cannot have files of commits too.
         if rows is not None and portions:
             raise _mixed(start, end)
         changes = self._committed.changes
@@ -80,7 +81,8 @@ class BatchPlanner:
         return Scan(self.state(columns, predicate, rows), pruned_files, report)
 
     def _commits(self, version: int, end: StreamOffset) -> list[LogFile]:
-        """The commits from `version` to the one in which the batch ends."""
+        """The commits from `version` to the one in which the batch ends. A batch that ends before the first file of a version
+        does not read this version."""
         last = end.version if end.index > BEFORE_FIRST else end.version - 1
         if end.is_initial or last < version:
             return []

@@ -61,8 +61,11 @@ def read_commit(reader: CommitReader, file: LogFile, *, with_stats: bool) -> Str
 
 
 class _Parsing:
-    """If a commit adds a file more than once, the file is added once, with the values of the last action, as in the table. A
-    commit is refused if it is so large that the first action was already returned."""
+    """Reads the actions of one commit. removed, protocol and metadata are complete when `batches` has been read to its end.
+
+    If a commit adds a file more than once, the file is added once, with the values of the last action, as in the table. A commit
+    is refused if it is so large that the batch with an earlier action on the file was already returned.
+    """
 
     def __init__(self, reader: CommitReader, file: LogFile) -> None:
         self._reader, self._file = reader, file
@@ -72,7 +75,7 @@ class _Parsing:
         self.metadata: Metadata | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        adds: dict[str, dict[str, Any]] = {}
+        adds: dict[str, dict[str, Any]] = {}  # the last add of each file, by the file's key
         try:
             for first, lines in self._reader.pieces(self._file):
                 for number, line in enumerate(lines, first):
@@ -87,6 +90,7 @@ class _Parsing:
             raise self._explained() from error
 
     def _take(self, number: int, line: bytes, adds: dict[str, dict[str, Any]]) -> None:
+        """Add the action of a line to `adds`, or record it otherwise. number: of the line, for errors."""
         if not line.strip():
             return
         action = orjson.loads(line)
@@ -182,6 +186,7 @@ class ReadState:
 def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Metadata | None, version: int) -> None:
     """Check that the stream can return rows of the state that `version` sets.
 
+    protocol, metadata: of this state, or only what the commit of `version` changed; None for what it did not change.
     Raises UnsupportedTableFeatureError; SchemaMismatchError: DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
     DELTA_SCHEMA_CHANGED_WITH_VERSION, DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
     DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG.
@@ -226,7 +231,9 @@ def check_state(read_state: ReadState, protocol: Protocol | None, metadata: Meta
 def check_table(
     config: TableConfig, protocol: Protocol | None, metadata: Metadata | None, version: int, root: str
 ) -> TableConfig:
-    """Check that the state which `version` sets is readable and of the same table. Returns the state. Raises
+    """Check that the state which `version` sets is readable and of the same table. Returns this state.
+
+    config: the state that the stream reads with. protocol, metadata: as in check_state. Raises
     UnsupportedTableFeatureError, SchemaMismatchError (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)."""
     new_config = TableConfig(protocol or config.protocol, metadata or config.metadata)
     if protocol is not None and metadata is not None:

@@ -31,7 +31,7 @@ def lag_after(offset: StreamOffset, log: StreamLog, initial: InitialFiles) -> La
         remaining_files = initial.at(version).slice(first)
         file_count, size_bytes = remaining_files.num_rows, pc.sum(remaining_files["size"]).as_py() or 0
         version, first = version + 1, 0
-    commits = log.commits_from(version, version + _LAG_COMMITS)
+    commits = log.commits_from(version, version + _LAG_COMMITS)  # one more than are read: it shows whether there are more
     counted, enough = 0, file_count + _LAG_FILES
     for commit in commits[:_LAG_COMMITS]:
         if file_count >= enough:

@@ -40,6 +40,7 @@ class StreamLog:
 
     def commits_from(self, version: int, last: int | None = None) -> list[LogFile]:
         """The commits from `version` to `last` (None: the newest), without a gap (unless data loss is allowed)."""
+        # The commit before `version` is listed too: it shows whether this is still the log that the stream has read.
         listing = list_log(self._store, max(0, version - 1), last)
         self._check_same_log(listing.commits, version)
         commits = [listing.commits[number] for number in sorted(listing.commits) if number >= version]
@@ -120,6 +121,7 @@ class StreamLog:
         self._cached_files -= 0 if commit is None else commit.files.num_rows
 
     def state_at(self, version: int) -> Snapshot:
+        """Raises LogFileNotFoundError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE) if the state cannot be rebuilt any more."""
         if version == self._snapshot.version:
             self._snapshot.check_log()
             return self._snapshot
@@ -136,6 +138,7 @@ class StreamLog:
             ) from error
 
     def state_if_in_log(self, version: int) -> Snapshot | None:
+        """As state_at, but None if the state cannot be rebuilt any more."""
         try:
             return self.state_at(version)
         except LogFileNotFoundError:

@@ -2,7 +2,8 @@
 
     {"sourceVersion": 1, "reservoirId": table id, "reservoirVersion": version, "index": index, "isStartingVersion": bool}
 
-The two offsets that bound a batch determine its rows. delta-spark's streams have the same form, without the last two rows.
+The two offsets that bound a batch determine its rows. The offsets of delta-spark's streams have the same fields, without those of
+the last two entries of this list:
 
     sourceVersion        the version of this form: 1; 3 for an offset at a change of the schema; others are refused
     reservoirId          the table's id; another table at the path is refused
@@ -76,7 +77,8 @@ class StreamOffset:
         return max(0, self.index + 1)
 
     def true_start(self, end: StreamOffset) -> StreamOffset:
-        """The true start of the batch that ends at `end`. self is the start that Spark passes."""
+        """Where the batch that ends at `end` begins. self is the start that Spark passes: for the first batch of a stream it may
+        be newer than the true one (see `begins`)."""
         if not self.begins:
             return self
         if end.began is not None:
@@ -135,6 +137,7 @@ class StreamOffset:
         return offset
 
     def _is_possible(self) -> bool:
+        """Whether versions and indexes are in their ranges. The index after a file's index must fit into 64 bits, too."""
         versions = (self.version, 0 if self.began is None else self.began[0])
         is_before_files = self.is_schema_change or self.index == BEFORE_FIRST
         return all(version in _LONGS for version in versions) and (is_before_files or self.index in _LONGS[:-1])

@@ -26,9 +26,10 @@ class PlaceCheck:
     def __init__(self, log: StreamLog, read_state: ReadState, *, order: str | None, has_feed: bool, tracks_schema: bool) -> None:
         self._log, self._ours = log, read_state
         self._order, self._has_feed, self._tracks_schema = order, has_feed, tracks_schema
-        self._known_start: int | None = None
+        self._known_start: int | None = None  # offsets from this version on need no more checks that read the log
 
     def check(self, place: StreamOffset) -> None:
+        """Raise an error of the list above unless the stream can continue from the offset."""
         check_table_id(place.table_id, self._ours.config.metadata.id, self._ours.root)
         self._check_order(place)
         if place.is_schema_change and not self._tracks_schema:

@@ -52,6 +52,8 @@ class Allowed:
     confs: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, kind: str, version: int, checkpoint_hash: int) -> bool:
+        """kind: Rename, Drop or TypeChange. version: with the change. checkpoint_hash: as in check_allowed. The setting
+        RenameAndDrop allows Rename and Drop."""
         if self.options.get(kind, "").lower() in (_ALWAYS, str(version)):
             return True
         names = [kind] if kind == "TypeChange" else [kind, "RenameAndDrop"]
@@ -81,6 +83,7 @@ def column_changes(older: Metadata, newer: Metadata, version: int) -> ColumnChan
                 column=was.name,
             )
     dropped = [path for path in old if path not in new]
+    # The fields of a dropped column are dropped with it, and not reported.
     return ColumnChanges(
         tuple((was.name, now.name) for was, now in common if was.path[-1] != now.path[-1]),
         tuple(old[path].name for path in dropped if old[path].is_named and path[:-1] not in dropped),

@@ -177,6 +177,8 @@ class SchemaLog:
 
     @property
     def _number_before(self) -> int:
+        """The number of the entry that `previous` returns; negative if there is none."""
+        # An entry that replaced another one names the entry before that one.
         previous = None if self.newest is None else self.newest.previous
         return self.number - 1 if previous is None else previous
 

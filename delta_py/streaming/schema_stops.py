@@ -42,6 +42,7 @@ class SchemaStops:
         elif start.begins and start.is_initial:
             tracker.begin_anew(self._log.state_at(start.version).config, start.version)
         if start.index == SCHEMA_CHANGE:
+            # An empty batch: when it begins, Spark reports that the batch before the change is done (see offset.py).
             return replace(start, index=AFTER_SCHEMA_CHANGE)
         if start.index == AFTER_SCHEMA_CHANGE:  # a run that died before it recorded the change has read everything before it
             self.commit(start)
@@ -49,6 +50,7 @@ class SchemaStops:
 
     def is_before(self, file: LogFile, start: StreamOffset) -> bool:
         """Whether the batch after `start` has to end before a commit."""
+        # The stream has already stopped before this commit, or has read a part of its files.
         is_passed = start.version == file.version and start.index >= SCHEMA_CHANGE and start.index != BEFORE_FIRST
         return not is_passed and self._tracker.is_change(self._committed.checked(file))
 

@@ -33,7 +33,7 @@ from delta_py.types.schema import StructType, parse_schema, type_name
 
 
 class SchemaTracker:
-    """table: the state to read with while the log has no entry."""
+    """table: the state to read with while the log has no entry. source_path: identifies the stream (see TrackedSchema)."""
 
     def __init__(self, table: TableConfig, log: SchemaLog, source_path: str) -> None:
         log.check_owner(table.metadata.id, source_path)
@@ -73,7 +73,8 @@ class SchemaTracker:
             self._stop()
 
     def begin_in_batch(self, states: list[tuple[int, TableConfig]], end: int) -> None:
-        """As begin, for a batch that was planned before there was a log. states: (version, state) of all changes in the batch.
+        """As begin, for a batch that was planned before there was a log. states: (version, state), ascending: the state at the
+        first version of the batch, and then the state after each change in the batch. end: the last version that the batch reads.
 
         Raises SchemaMismatchError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) if no schema fits them all.
         """
@@ -114,6 +115,7 @@ class SchemaTracker:
         self._log = self._log.append(TrackedSchema.of(state, version, self._source_path), instead=instead)
 
     def _stop(self) -> NoReturn:
+        """Stop the query, after a change was recorded: the error says what the new columns are."""
         newest = self._log.newest
         assert newest is not None, "it was just noted"
         columns = ", ".join(f"{f.name} {type_name(f.data_type)}" for f in self.config.schema.fields)
@@ -145,7 +147,8 @@ def merged(log: SchemaLog, table: ObjectStore) -> SchemaLog:
 
 
 def _bare_changes(table: ObjectStore, version: int) -> Iterator[tuple[LogFile, Protocol | None, Metadata | None]]:
-    """The commits from a version on that change only metadata or protocol, up to the first other commit."""
+    """Yields (commit, protocol, metadata) for the commits from a version on that change only metadata or protocol, up to the
+    first other commit. protocol, metadata: None if the commit does not change it."""
     commits, reader = list_log(table, version).commits, CommitReader(table)
     while (file := commits.get(version)) is not None:
         protocol, metadata = None, None
@@ -175,6 +178,8 @@ def _differs(config: TableConfig, protocol: Protocol | None, metadata: Metadata 
 
 
 def _what_counts(metadata: Metadata) -> tuple[StructType, tuple[str, ...], dict[str, str]]:
+    """(schema, partition columns, properties of Delta): a stream stops only if one of these changes. The high water marks of
+    identity columns are left out, because each append changes them."""
     schema = without_marks(parse_schema(metadata.schema_string))
     delta_properties = {name: value for name, value in metadata.configuration.items() if name.startswith("delta.")}
     return schema, tuple(name.lower() for name in metadata.partition_columns), delta_properties

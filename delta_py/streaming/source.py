@@ -141,6 +141,7 @@ class StreamSource:
         return lag_after(after, self._log, self._initial)
 
     def _go_on_from(self, start: StreamOffset) -> None:
+        """Check the offset. After the initial snapshot, release its files."""
         self._places.check(start)
         if not start.is_initial:
             self._initial.forget()

@@ -97,6 +97,7 @@ def _only(path: str, candidates: Sequence[FileField]) -> FileField | None:
 
 
 def _match_value(path: str, logical: DataType, physical: DataType, source: FileField, by_id: bool) -> Match:
+    """Match the parts of a value whose field in the file is known. path: for errors. Raises CannotRead as match_columns."""
     parts: list[Match] = []
     match logical, physical:
         case StructType(fields), StructType(physical_fields):
@@ -195,7 +196,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
     ]
     if arrow == target and not any(converts) and positions == list(range(len(positions))):
         return None
-    missing = [to_arrow_type(part.data_type) for part in match.parts]
+    missing = [to_arrow_type(part.data_type) for part in match.parts]  # of all parts; used for those that the file lacks
 
     def child(array: pa.StructArray, position: int | None, inner: Convert | None, kind: pa.DataType) -> pa.Array:
         if position is None:
@@ -216,6 +217,7 @@ def _struct_converter(match: Match, arrow: pa.StructType, target: pa.DataType, c
 
 
 def _list_converter(match: Match, arrow: pa.DataType, target: pa.DataType, context: FileContext) -> Convert | None:
+    # Lists with other layouts (64-bit offsets, fixed size, views) are converted to plain lists first.
     if not pa.types.is_list(arrow):
         assert is_list_like(arrow)
         plain = pa.list_(arrow.value_field)
@@ -259,5 +261,6 @@ def apply(convert: Convert | None, array: pa.Array) -> pa.Array:
 
 
 def _with_offsets(target: pa.DataType, array: pa.Array, offsets: Ndarray, values: pa.Array) -> pa.Array:
+    """A list or map array of the target type, with the nulls of `array`. offsets: into `values`, from 0."""
     buffers = [validity(array), pa.py_buffer(np.ascontiguousarray(offsets))]
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, children=[values])

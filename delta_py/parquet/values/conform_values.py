@@ -65,6 +65,8 @@ def _chain(*steps: Convert | None) -> Convert | None:
     return convert
 
 
+# Conversions in the order in which they are applied; None in the place of a step that is not needed. None in the place of the
+# tuple if the conversion is not allowed.
 Steps: TypeAlias = tuple[Convert | None, ...] | None
 
 

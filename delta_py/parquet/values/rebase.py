@@ -84,7 +84,7 @@ def rebase_timestamps(times: pa.Array, zone: str) -> pa.Array:
     if not old.any():
         return times
     rules = _zone(zone)
-    if rules.fixed:
+    if rules.fixed:  # only the calendars differ, so values from their change on are not moved
         old = micros < _GREGORIAN_START_DAY * _MICROS_PER_DAY - rules.legacy_offset
     moved = micros.copy()
     moved[old] = _rebase_micros(micros[old], rules)
@@ -108,6 +108,7 @@ def _julian_date(days: Ndarray) -> tuple[Ndarray, Ndarray, Ndarray]:
     cycle, day_of_cycle = np.divmod(since_march_0, 1461)
     year_of_cycle = np.minimum(day_of_cycle // 365, 3)
     day_of_year = day_of_cycle - 365 * year_of_cycle
+    # From March on, five months always have 153 days together: 31, 30, 31, 30, 31.
     month = (5 * day_of_year + 2) // 153
     return 4 * cycle + year_of_cycle, month, day_of_year - (153 * month + 2) // 5
 
@@ -129,7 +130,7 @@ class _Zone:
     legacy_offset: before 1900 by the JVM's old rules, which use today's standard time for all earlier years.
     starts, offsets: by today's rules, offsets[i] applies from the local time starts[i] on (a local time that occurs twice
     is the later one, a skipped one keeps the offset before the gap).
-    fixed: whether both are the same.
+    fixed: the zone has one offset for all times, by both rules.
     """
 
     legacy_offset: int

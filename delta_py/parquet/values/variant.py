@@ -110,6 +110,7 @@ class _Keys:
 
     def __init__(self, metadata: pa.Array) -> None:
         data, offsets = bytes_of(metadata)
+        # The header byte has the version in its low four bits, and the width of offsets, minus 1, in its two highest bits.
         starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
         _check(ends - starts >= 2, "its metadata is cut short")
         _check(data[starts] & 0x0F == 1, "its metadata has a version other than 1")
@@ -117,6 +118,8 @@ class _Keys:
         self.counts = _unsigned(data, starts + 1, widths)
         bases = starts + 1 + widths * (self.counts + 2)
         _check((bases <= ends) | (self.counts == 0), "its metadata is cut short")  # some writers end an empty one early
+        # The names of all dictionaries are numbered one after the other: _first is the number of the first name of each
+        # dictionary, _owner the dictionary of each name.
         self._first = np.cumsum(self.counts) - self.counts
         self._owner, within = _expand(self.counts)
         places = starts[self._owner] + 1 + widths[self._owner] * (1 + within)
@@ -216,7 +219,7 @@ def _sorted_fields(parts: list[_Entries], codes: Ndarray, keys: _Keys) -> _Entri
 
 
 def _object_fields(values: pa.Array, is_needed: pa.Array, codes: Ndarray, keys: _Keys) -> _Entries:
-    """The fields of the encoded objects in `values`, for the wanted rows; values that are not objects have none."""
+    """The fields of the encoded objects in `values`, for the rows with is_needed; values that are not objects have none."""
     data, offsets = bytes_of(values)
     rows = np.flatnonzero(pc.and_(is_needed, pc.is_valid(values)).to_numpy(zero_copy_only=False))
     _check(offsets[rows + 1] > offsets[rows], "an empty value")
@@ -249,6 +252,8 @@ class _Layout:
 
 def _layout(data: Ndarray, start: Ndarray) -> _Layout:
     """Where the parts of each object or array begin, from its header."""
+    # The two lowest bits of the first byte are the kind of the value. The others, from the lowest on: the width of offsets minus
+    # 1 (two bits), in objects the width of ids minus 1 (two bits), and one bit for a count of four bytes.
     header = data[start].astype(np.int64) >> 2
     is_object = data[start] & 3 == _OBJECT
     is_large = np.where(is_object, header >> 4, header >> 2) & 1
@@ -270,8 +275,10 @@ _PRIMITIVE_SIZES[:21] = [1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5, 5, 5, 9,
 def _sizes(data: Ndarray, start: Ndarray) -> Ndarray:
     """The length in bytes of each value that starts at a position."""
     kind, header = data[start] & 3, data[start].astype(np.int64) >> 2
+    # Kind 0 is a primitive, whose type number is in the header; kind 1 a short text, whose length is in the header.
     sizes = np.where(kind == 0, _PRIMITIVE_SIZES[header], 1 + header)
     _check(sizes > 0, "a value of an unknown type")
+    # 15 is binary, and 16 a text: their length follows the header byte in four bytes.
     text = np.flatnonzero((kind == 0) & ((header == 15) | (header == 16)))
     sizes[text] += _unsigned(data, start[text] + 1, np.full(len(text), 4))
     nested = np.flatnonzero(kind >= _OBJECT)
@@ -323,6 +330,8 @@ def _header(is_object: bool, is_large: bool, id_width: int, offset_width: int) -
 
 
 def _encode_primitives(typed: pa.Array) -> pa.Array:
+    """Variant binary of typed values. The header byte of a primitive is its type number, shifted by two bits: for example 1 is
+    true, 2 false, 15 binary, 20 a UUID."""
     arrow, types = typed.type, pa.types
     if types.is_string(arrow):
         return _encode_text(typed)

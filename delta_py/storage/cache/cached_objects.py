@@ -110,7 +110,7 @@ class CachedObjects:
         return metadata
 
     def find(self, info: ObjectInfo, start: int, length: int) -> bytes | None:
-        """A part of an object from the cache; None if it is not there."""
+        """A part of an object from the cache; None if it is not there. start, length: exactly as in the call of `keep`."""
         assert self._disk is not None
         content = self._disk.read(self._name(info, start, length))
         return content if content is not None and len(content) == length else None
@@ -205,6 +205,7 @@ class _Blocks(io.RawIOBase):
             list(pool.map(lambda run: self._fetch(run[0], run[-1] + 1), _runs(missing)))
 
     def _blocks(self, first: int, end: int) -> list[bytes]:
+        """The blocks from the number `first` to `end` (exclusive), from the cache or else from the store."""
         blocks = {number: block for number in range(first, end) if (block := self._find(number)) is not None}
         for run in _runs([number for number in range(first, end) if number not in blocks]):
             fetched = self._fetch(run[0], run[-1] + 1)

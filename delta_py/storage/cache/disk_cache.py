@@ -50,7 +50,7 @@ from delta_py.storage.cache.private_directory import PrivateDirectory, UnsafeDir
 
 _log = logging.getLogger("delta_py")
 
-_FORM = b"2"
+_FORM = b"2"  # of the entries; it is a part of their names, so entries of another form are never found
 _DEFAULT_MB = 1024
 _BLOCK_BYTES = 4096
 _SUM_BYTES = 4
@@ -160,10 +160,11 @@ class DiskCache:
     def trim(self) -> None:
         """Delete the least recently used entries until a quarter is free, and unfinished files of processes that died. Raises
         OSError."""
-        entries = sorted(self._entries())
+        entries = sorted(self._entries())  # the least recently used ones first
         total = sum(size for _, size, _ in entries)
         for used, size, name in entries:
             unfinished = name.endswith(".new")
+            # Keep an unfinished file that a process may still write, and an entry if enough is free already.
             if (used > time.time() - _ABANDONED_SECONDS) if unfinished else (total <= self.limit_bytes * 3 // 4):
                 continue
             with contextlib.suppress(FileNotFoundError):  # another process was faster
@@ -171,6 +172,7 @@ class DiskCache:
             total -= size
 
     def _entries(self) -> Iterator[tuple[float, int, str]]:
+        """(time of the last use in seconds since 1970, size on the disk in bytes, name) of each file of the cache."""
         with os.scandir(self.descriptor) as entries:
             for entry in filter(lambda file: _OWN_NAME.fullmatch(file.name), entries):
                 with contextlib.suppress(FileNotFoundError):
@@ -189,6 +191,7 @@ class NewEntry:
         self.sink = pa.PythonFile(self._file, mode="w")
 
     def finish(self, name: str) -> None:
+        """Append the checksum, and give the entry its name: from then on other processes can read it."""
         self._file.flush()
         content = memoryview(_mapped(self._file.fileno()))
         self._file.write(_checksum(name, content))

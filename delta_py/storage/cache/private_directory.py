@@ -117,11 +117,13 @@ class _Walk:
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         target = os.readlink(name, dir_fd=self._fd)
+        # A relative target continues from the directory that contains the link, an absolute one from `/`.
         self._remaining_parts.extendleft(reversed(_components(target)))
         if target.startswith("/"):
             self._enter(os.open("/", _PASS), "/")
 
     def _enter(self, descriptor: int, path: str) -> None:
+        """Continue from an open directory, and check it. path: of this directory, for errors."""
         os.close(self._fd)
         self._fd, self._reached = descriptor, path
         self._check_ancestor()

@@ -59,7 +59,7 @@ class ChangeReader:
         return inserts_of(files, version, self._time(version))
 
     def _keep(self, commits: Sequence[tuple[LogFile, CommitFiles]]) -> None:
-        """Cache the commits for the next trigger, within bounds."""
+        """Cache the commits for the next trigger, within bounds; these commits are cached even if they exceed the bounds."""
         for file, files in commits:
             self._known.pop(file.version, None)
             self._known[file.version] = file, files
@@ -88,13 +88,14 @@ class ChangeReader:
     def _time(self, version: int) -> int:
         """When a version was committed, as the batch change feed reports it."""
         if version not in self._times:
+            # The commits before have an influence on the time (see UNORDERED_COMMITS). Those after it are probably read next.
             times = commit_times(self._store, self._config, max(0, version - UNORDERED_COMMITS), version + UNORDERED_COMMITS)
             self._times = {time.version: time.timestamp_ms for time in times}
         return self._times[version]
 
 
 def _run(versions: Any, version: int) -> tuple[int, int]:
-    """The position of a version's rows among versions, which ascend: (start, length)."""
+    """(start, length) of the rows of a version. versions: of all rows, ascending; a numpy array."""
     start, stop = np.searchsorted(versions, [version, version + 1])
     return int(start), int(stop - start)
 

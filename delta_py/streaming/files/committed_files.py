@@ -25,7 +25,9 @@ Portions = Sequence[tuple[LogFile, int, int | None]]
 
 
 class CommittedFiles:
-    """read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
+    """Finds the files of commits that the stream reads, after it has checked these commits.
+
+    read_state: the state that the stream reads with. tracks_schema: the stream stops where the schema changes, so commits with
     another schema are not refused.
 
     Methods raise SchemaMismatchError, UnsupportedOperationError, UnsupportedTableFeatureError (commits.py), ChangeDataFeedError,

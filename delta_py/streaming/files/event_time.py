@@ -77,7 +77,7 @@ class EventTime:
             # A file with only nulls has no times, so its range is empty.
             minima = pc.if_else(only_nulls, pa.scalar(_AFTER_ALL, pa.int64()), minima)
             maxima = pc.if_else(only_nulls, pa.scalar(_BEFORE_ALL, pa.int64()), maxima)
-            files = batch.files.select(schema.names[:-3])
+            files = batch.files.select(schema.names[:-3])  # without LEAST, MOST and TIMELESS
             yield pa.RecordBatch.from_arrays([*files.columns, minima, maxima, timeless], schema=schema)
 
     def _numbers(self, bounds: pa.Array | None, count: int, unknown: int) -> pa.Array:
@@ -106,7 +106,11 @@ class EventTime:
         return low
 
     def files_between(self, files: pa.Table, after: int, last: int) -> tuple[pa.Table, Expression | None]:
-        """The files that may hold rows of the batch (after, last], by index, and which of their rows belong to it."""
+        """The files that may hold rows of a batch, and a predicate for the rows that belong to it (None: all rows).
+
+        files: ordered, as files_of returns them. after: the index of the last file before the batch; negative if there is none.
+        last: the index of the last file of the batch.
+        """
         begin = self._bound(files, after + 1) if after >= 0 else None
         end = self._bound(files, last + 1)
         batch_files, is_last = files.slice(0, last + 1), last + 1 == files.num_rows
@@ -121,7 +125,11 @@ class EventTime:
         return None if least == _BEFORE_ALL else least
 
     def _rows(self, begin: int | None, end: int | None, is_last: bool) -> Expression | None:
-        """begin, end: None for no bound. Files with only nulls come after all others, at _AFTER_ALL."""
+        """The predicate for the rows of a batch; None for all rows.
+
+        begin (inclusive), end (exclusive): times as numbers; None for no bound. is_last: it is the last batch, which also has the
+        rows without a time. Files with only nulls come after all others, at _AFTER_ALL.
+        """
         column = Column((self.column,))
         if is_last:
             if begin is None:
