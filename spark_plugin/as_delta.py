@@ -49,6 +49,7 @@ def _registering(original: Method) -> Method:
 
 
 def _register(session: Session) -> None:
+    """Register a session, and warn if delta-spark's jar makes the format `delta` its own."""
     register(session)
     if session.conf.get(PROVIDER_CONF, None) is None:
         session.conf.set(PROVIDER_CONF, DELTA)  # as delta-spark's own DeltaTable.create does

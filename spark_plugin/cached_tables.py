@@ -48,6 +48,7 @@ def refresh_all_cached(spark: Any) -> None:
 
 
 def _cached_tables(internals: SparkInternals) -> list[tuple[str, str]]:
+    """Return the names under which Spark caches Delta tables, each with the table's path; none if Spark does not list them."""
     try:
         return internals.cached_delta_tables()
     except NotImplementedError as error:
@@ -61,6 +62,7 @@ def _place(path: str) -> str:
 
 
 def _is_cached(spark: Any, name: str) -> bool:
+    """Return whether Spark caches the table of this name. An error is logged, and then the result is False."""
     try:
         return bool(spark.catalog.isCached(name))
     except PySparkException as error:

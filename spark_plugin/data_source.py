@@ -66,7 +66,9 @@ from spark_plugin.spark_versions import to_arrow_schema
 if TYPE_CHECKING:
     from spark_plugin.streaming.stream_reader import DeltaStreamReader, PinnedStream
 
+# This module is loaded only in the process that makes a source and returns its schema to Spark.
 _CREATE_WORKER = "pyspark.sql.worker.create_data_source"
+# Whether another process pickles a source as that process does; see pickled_whole.
 _is_whole: ContextVar[bool] = ContextVar("_is_whole", default=False)
 
 
@@ -92,6 +94,7 @@ class DeltaSource(DataSource):
         super().__init__(with_registered(with_session(admitted(options, self.nonce)), self.catalogs))
         self._pinned: Pinned | None = None
         self._stream: PinnedStream | None = None
+        # Other processes get the result with the pickled source, or look at the table when they need it.
         if _CREATE_WORKER in sys.modules and has_path(self.options):
             self._look()
 
@@ -114,6 +117,7 @@ class DeltaSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """schema: the requested columns: all, those of the user's `.schema(...)`, or those of the pruning rule."""
+        # A table of a catalog comes without options: they are in the metadata of the schema.
         entry = None if has_path(self.options) else metadata_value(schema, CATALOG_KEY)
         self.options = with_catalog_entry(self.options, entry)
         pinned, request = self._pin(), ScanRequest.parse(schema)
@@ -159,6 +163,7 @@ class DeltaSource(DataSource):
         return DeltaStreamWriter.open(stream_write_options(self.options, complete=overwrite), _written_columns(schema))
 
     def _look(self) -> None:
+        """Look at the table, unless this is the sink of a stream or a statement about a catalog, which need no version."""
         from spark_plugin.options.streaming_options import (  # imported here, so that workers that plan skip it
             is_stream_read,
             is_stream_write,
@@ -192,7 +197,8 @@ class DeltaSource(DataSource):
         return {name: value for name, value in self.__dict__.items() if name != "_snapshots"}
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Spark pickles this object into every task too, but no task calls it."""
+        """Spark pickles this object into every task too, but no task calls it. So only the process that returns the schema, and
+        pickled_whole, pickle the whole object. Otherwise a small TaskSource is pickled in its place."""
         is_whole = _CREATE_WORKER in sys.modules or _is_whole.get()
         return super().__reduce_ex__(protocol) if is_whole else (TaskSource, (self.options,))
 
@@ -228,8 +234,8 @@ def _with_replace_where(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _not_from_a_catalog(error: UnsupportedTableFeatureError) -> UnsupportedTableFeatureError:
-    """The same error with advice: a save may succeed, because Spark then computes what pydelta's row checks cannot. A write by
-    Spark's catalogs cannot do that.
+    """Return the same error with advice: a save may succeed, because a save lets Spark compute what pydelta's row checks cannot.
+    A write by Spark's catalogs does not.
     """
     return UnsupportedTableFeatureError(
         f"{error.message} A save of a registered session may have Spark compute it: df.write.format('{FORMAT}') or insertInto of "
@@ -245,7 +251,7 @@ def _without_facts(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_user_schema(pinned: PinnedTable | PinnedChanges) -> None:
-    """A user's schema must be right even in the columns that the pruning rule drops because the query does not need them.
+    """Check the whole schema of a user, also the columns that the pruning rule drops because the query does not need them.
 
     Raises SchemaMismatchError.
     """
@@ -260,6 +266,7 @@ def _with_metadata_column(pinned: PinnedTable | PinnedChanges) -> PinnedTable:
 
 
 def _planned_reader(pinned: PinnedTable | PinnedChanges, request: ScanRequest, plan: ReadPlan) -> DataSourceReader:
+    """Return the reader of a plan. A plan without a scan has only a message for the pruning rule."""
     message = plan_message(plan.message(), request.scan_id)
     if plan.scan is None:
         return AnswerReader(message)

@@ -42,6 +42,7 @@ def configure_spark_with_delta_pip(
 
 
 def _refuse_other_package() -> None:
+    """Raise ImportError if a module or package `delta` exists that this module did not make."""
     present = sys.modules.get(DELTA)
     spec = importlib.util.find_spec(DELTA) if present is None else present.__spec__
     origin = None if spec is None else spec.origin

@@ -117,7 +117,8 @@ def delta_error_of(text: str) -> DeltaError | None:
 
 
 def translate(raised: PySparkException) -> PySparkException:
-    """Return the exception as one that is also a DeltaError if it carries one; otherwise return it unchanged."""
+    """Return the exception as one that is also a DeltaError if its text contains the traceback of one; otherwise return it
+    unchanged."""
     if isinstance(raised, DeltaError):
         return raised
     error = delta_error_of(message_without_stack(raised))
@@ -149,6 +150,7 @@ def as_spark_raises() -> Iterator[None]:
 
 
 def _as_analysis_exception(error: DeltaError) -> PySparkException:
+    """Return the error, with its attributes, as an exception that is an AnalysisException too."""
     cls = _combined_class(type(error), AnalysisException)
     raised = cls.__new__(cls)
     PySparkException.__init__(raised, message=str(error))
@@ -176,6 +178,7 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
 
     namespace = {
         "__str__": lambda self: f"[{self.error_class}] {self.message}",
+        # A pickle has the error of delta_py alone, because no module contains the class that is made here.
         "__reduce__": lambda self: (delta, (self.message,), {"error_class": self.error_class, "sql_state": self.sql_state}),
         "getCondition": condition,
         "getErrorClass": condition,

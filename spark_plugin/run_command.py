@@ -18,7 +18,8 @@ from spark_plugin.source.commands import carry_out, open_target
 
 
 def run_command(spark: Any, table: TablePath, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Run a command (commands.py) on a table. Over Spark Connect it returns nothing."""
+    """Run a command (commands.py) on a table and return its result. Over Spark Connect the result is None: there the command
+    travels as an option of a write without rows."""
     if adapter_of(spark).is_driver:
         with as_spark_raises():
             result = carry_out(open_target(table.url, table.storage_options(spark), name), name, arguments)

@@ -73,17 +73,19 @@ def find_field(schema: spark.StructType, name: str) -> spark.StructField | None:
 
 
 def to_spark_schema(schema: StructType) -> spark.StructType:
-    """Convert. Raises UnsupportedOperationError, which names the column, for a column whose type Spark does not have."""
+    """Convert Delta's schema to Spark's. Raises UnsupportedOperationError, which names the column, for a column whose type Spark
+    does not have."""
     try:
         return _parse(schema)
     except _UNKNOWN_TYPE:
         for field in schema.fields:
-            _check_type(field)
+            _check_type(field)  # raises the error that names the column
         raise
 
 
 def from_spark_schema(schema: spark.StructType) -> StructType:
-    """Convert. Raises UnsupportedOperationError for a type that Delta does not have (user-defined types, intervals)."""
+    """Convert Spark's schema to Delta's. Raises UnsupportedOperationError for a type that Delta does not have (user-defined
+    types, intervals)."""
     for field in schema.fields:
         _check_storable(field)
     try:
@@ -100,6 +102,7 @@ def delta_type(kind: spark.DataType) -> DataType:
     return from_spark_schema(spark.StructType([spark.StructField("c", kind)])).fields[0].data_type
 
 
+# What pyspark raises for a type that it does not know.
 _UNKNOWN_TYPE = (PySparkException, ValueError, KeyError)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 ForBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 _log = logging.getLogger("pydelta")
-_checked: set[str] = set()
+_checked: set[str] = set()  # the Python programs that _check_workers has looked at
 _jars: WeakKeyDictionary[SparkSession, Jar] = WeakKeyDictionary()
 
 
@@ -103,6 +103,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, Mapping[str, str]] | No
 
 
 def _upload(spark: SparkSession, jar: Jar) -> None:
+    """Give the session's server our classes, and switch off what does not work there if they are for an older Spark."""
     if uploaded.install(spark) and jar.is_for_older_spark:
         switch_off_what_fails(spark, uploaded.link_problems(spark))
 
@@ -158,6 +159,7 @@ def _in_clones(spark: SparkSession, function: ForBatch) -> ForBatch:
 def _in_clone(
     _: tuple[object, ...], nonce: str, catalogs: Mapping[str, str], function: ForBatch, batch: DataFrame, number: int
 ) -> None:
+    """Register the session of a batch, and call the user's function. _: is here only so that the process unpickles it first."""
     register_clone(batch.sparkSession, nonce, catalogs)
     function(batch, number)
 

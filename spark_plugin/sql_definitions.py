@@ -78,6 +78,7 @@ class ParsedQuery:
         return ParsedQuery(self._plan, self._rebuilt(self._node, listing))
 
     def _rebuilt(self, node: Any, listing: Any) -> Any:
+        """Return the plan `node` with another node in place of the one that lists the values."""
         if str(node.nodeName()) not in _KEEPING_COLUMNS:
             return listing
         return node.withNewChildren(self._plan.internals.sequence([self._rebuilt(node.child(), listing)]))
@@ -139,8 +140,9 @@ class ParsedConstraint:
 @dataclass(frozen=True, slots=True)
 class ParsedDefinition:
     """A CREATE or REPLACE TABLE. kind: create, createIfNotExists, replace or createOrReplace. parts: of the name. provider: None
-    if the statement names none. options: the names of OPTIONS, except the path. transforms: the parts of PARTITIONED BY that are
-    no columns, as text. query: of AS SELECT."""
+    if the statement names none. cluster_by: None without CLUSTER BY. stored_as: whether the statement has a format of Hive.
+    options: the names of OPTIONS, except the path. transforms: the parts of PARTITIONED BY that are no columns, as text. query:
+    of AS SELECT."""
 
     kind: str
     parts: tuple[str, ...]
@@ -164,7 +166,8 @@ class ParsedDefinition:
 
 
 def parsed_definition(plan: ParsedPlan) -> ParsedDefinition | None:
-    """Return None for another statement."""
+    """Return the definition in a CREATE or REPLACE TABLE. None for another statement, and for one whose target is not the name of
+    a table."""
     node = plan.node
     match plan.kind:
         case "CreateTable" | "CreateTableAsSelect":
@@ -257,7 +260,8 @@ def _texts(scala_map: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAlteration:
-    """method: a method of DeltaTable, with its arguments."""
+    """parts: of the table's name. method: a method of DeltaTable, or `truncate`. arguments, more: its positional and its keyword
+    arguments."""
 
     parts: tuple[str, ...]
     method: str
@@ -286,8 +290,8 @@ def parsed_alteration(plan: ParsedPlan) -> ParsedAlteration | None:
 
 
 def _called_for(plan: ParsedPlan) -> tuple[str, tuple[Any, ...], Mapping[str, Any]] | None:
-    """Return the method of DeltaTable that does the same as the statement, or `truncate`, with its arguments; None for another
-    statement."""
+    """Return the method of DeltaTable that does the same as the statement, or `truncate`, with its positional and its keyword
+    arguments; None for another statement."""
     node = plan.node
     match plan.kind:
         case "AddColumns":
@@ -346,6 +350,7 @@ def _change(node: Any) -> dict[str, Any]:
 
 
 def _place(position: Any) -> dict[str, Any]:
+    """Return the argument `first` or `after` for a column's position; none if the statement states no position."""
     if not position.isDefined():
         return {}
     place = position.get().position()

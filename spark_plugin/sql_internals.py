@@ -123,6 +123,7 @@ def _constant(expression: Any) -> Any:
 
 
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}", re.ASCII)
+# The prefixes of variables, as in ${env:HOME}: of those that the session's settings contain, and of those that its server has.
 _OF_SESSION = (None, "spark", "sparkconf", "hivevar", "hiveconf")
 _OF_SERVER = ("env", "system")
 _MOST_VARIABLES = 1_000  # settings that refer to each other would never end
@@ -141,7 +142,8 @@ def with_variables(spark: Any, text: str) -> str | None:
 
 
 def _of_client(spark: Any, text: str) -> str | None:
-    """The text with the session's variables replaced, as its server would do it; None if only the server knows a value."""
+    """Return the text with the session's variables replaced, as its server would do it; None if only the server knows a value, or
+    if there are too many variables."""
     place = 0
     for _ in range(_MOST_VARIABLES):
         variable = _VARIABLE.search(text, place)
@@ -230,10 +232,11 @@ class SqlInternals:
                     "Make the view again.",
                     error_class="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 )
+            # The view's projections refer to columns by the ids of the view's own relation, so the frame's columns get these ids.
             none = self.jvm.scala.Option.empty()
             renamed.append(catalyst.expressions.Alias(column, view_column.name(), view_column.exprId(), nothing, none, nothing))
         plan = catalyst.plans.logical.Project(self.sequence([*renamed, columns[added_column]]), below)
-        for project in reversed(viewed.projections):
+        for project in reversed(viewed.projections):  # from the table up to the view
             plan = catalyst.plans.logical.Project(self.sequence([*items(project.projectList()), columns[added_column]]), plan)
         return self.frame(plan)
 
@@ -283,7 +286,7 @@ class SqlInternals:
 
 
 class ParsedPlan:
-    """kind: the class of its root node."""
+    """The plan of one statement as Spark's parser makes it, before any analysis. kind: the class of its root node."""
 
     def __init__(self, internals: SqlInternals, plan: Any) -> None:
         self.internals = internals
@@ -377,7 +380,8 @@ class ParsedPlan:
 
 
 def _viewed(node: Any) -> ViewedTable | None:
-    """The table below a view, and the first reason why its rows cannot be changed through the view."""
+    """Return the table below a view, with the most serious reason why its rows cannot be changed through the view: other rows,
+    then a filter, then an older version, then other columns. None if the view reads no table."""
     fault: ViewFault | None = None
     projections = []
     while (kind := str(node.getClass().getSimpleName())) != _RELATION:

@@ -182,7 +182,7 @@ def _hinting(spark: Any, text: Any) -> Iterator[None]:
 
 
 def route_of(text: str) -> Route | None:
-    """Return None for nearly all statements; this must be fast."""
+    """Return the route of a statement: None for nearly all statements, so this must be fast."""
     route = ROUTES.get(first_word(text))
     return None if route is None or (route.having and not _has_word(text, route.having)) else route
 
@@ -193,6 +193,7 @@ def _has_word(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _is_routed(spark: Any) -> bool:
+    """Return whether the session is registered and its SQL is not disabled."""
     adapter = adapter_of(spark)
     is_registered = conf(spark, _REGISTERED) is not None if adapter.has_local_settings else adapter.session_id in _clients
     return is_registered and is_enabled(spark, SQL)
@@ -204,6 +205,7 @@ def _handled(spark: Any, route: Route, text: str, args: Any, kwargs: Mapping[str
 
 
 def _first_result(spark: Any, route: Route, text: str, args: Any) -> Any:
+    """Return the frame of the first handler that runs the statement; None if Spark must run it."""
     full_text = with_variables(spark, text)
     if full_text is None:
         return None

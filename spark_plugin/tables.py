@@ -197,7 +197,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
 
     @classmethod
     def _opened(cls, spark: SparkSession, path: str, name: str | None) -> DeltaTable:
-        cls.forPath(spark, path)
+        cls.forPath(spark, path)  # raises the error of a path without a table
         return cls(spark, TablePath(path, name=name))
 
     # ------------------------------------------------------------ rows and history
@@ -221,6 +221,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
             return frame
         from pyspark.sql import functions as F
 
+        # F.when without `otherwise` makes a nullable column, as the view itself has it.
         return frame.withColumn("name", F.when(F.lit(True), F.lit(full_name(self._spark, self._table.name))))
 
     def _view(self, name: str, limit: int | None = None) -> DataFrame:
@@ -306,6 +307,7 @@ class DeltaTable(DefinitionMethods, MaintenanceMethods):
             "time_zone": self._time_zone(),
             "ignore_missing_files": ignore_missing_files,
         }
+        # Over Spark Connect only the history shows whether the command has committed a version.
         previous_restore = None if adapter_of(self._spark).is_driver else self._newest_restore()
         result = run_command(self._spark, self._table, "restore", arguments)
         with as_spark_raises():

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 class DeltaTransaction:
-    """coordinator: the ledger's URL; None for the session's spark.pydelta.coordinator. isolation: `serializable`, in which the
-    rows that `read` returned must still be the same at the end, or `snapshot`. seconds: the transaction is aborted if it has not
-    ended after this time.
+    """A transaction on several tables. coordinator: the ledger's URL; None for the session's spark.pydelta.coordinator.
+    isolation: `serializable`, in which the rows that `read` returned must still be the same at the end, or `snapshot`. seconds:
+    the transaction is aborted if it has not ended after this time.
 
     Tables are named by paths or by names of the catalog. Leaving the block commits; an exception, or `abort`, changes nothing.
     """
@@ -86,6 +86,7 @@ class DeltaTransaction:
         return versions
 
     def _read_anew(self) -> None:
+        """Make Spark read the changed tables again if it caches their rows."""
         for path in self.versions:
             refresh_cached(self._spark, None, path)
 

@@ -49,10 +49,12 @@ class AsSelect:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """frame: the DataFrame. options: by lower-case name, as (name in the user's spelling, value). partition_by, cluster_by: None
-    if not given. callback: the information that Spark Connect's writer passes to its DataFrame; None in classic sessions.
-    rule_nonce: of the hidden columns of the frame that contain the results of rules. as_select: the table definition of an AS
-    SELECT statement, else None. provider: of the name in the catalog, if the write makes one.
+    """frame: the DataFrame. mode: as save_mode returns it. options: by lower-case name, as (name in the user's spelling, value).
+    partition_by, cluster_by: None if not given. callback: the information that Spark Connect's writer passes to its DataFrame;
+    None in classic sessions. rule_nonce: of the hidden columns of the frame that contain the results of rules; None if it has
+    none. matching: which rows an overwrite replaces, if a caller has decided this; None if the options replaceUsing and replaceOn
+    decide. as_select: the table definition of an AS SELECT statement, else None. provider: of the name in the catalog, if the
+    write makes one.
 
     Raises InvalidOptionError if the options contain private ones of pydelta.
     """
@@ -104,12 +106,13 @@ class Save:
             self._replace(path, matching)
         else:
             self._write_or_compute(path)
+        # Without options of its own the write has used the session's transaction.
         if "txnversion" not in self.options and "txnappid" not in self.options:
             reset_transaction(self.spark)
         refresh_cached(self.spark, None, path or self.option("path"))
 
     def _write_or_compute(self, path: str | None) -> None:
-        """Write, and if pydelta cannot compute a rule's column, let Spark compute it and write again."""
+        """Write. If pydelta cannot compute the result of a rule, let Spark compute it and write again."""
         try:
             self._write(path)
         except UnsupportedTableFeatureError as refused:
@@ -134,11 +137,12 @@ class Save:
         table = self.table_path(path or self.option("path") or "")
         other_options = {name: text for name, text in self._texts().items() if name not in MATCHING_OPTIONS}
         request = write_options({**other_options, "path": table.url, **self._private_options(table.url)}, overwrite=True).request
+        # INSERT and insertInto decide the matching themselves, after they have cast the values to the table's types.
         replace_matching(self.spark, table, self.frame, matching, request, same_types=self.matching is None)
 
     def _with_rule_columns(self, path: str | None, refused: UnsupportedTableFeatureError) -> Save | None:
-        """The save with hidden columns in which Spark computes the results of rules; None if this does not help. refused: why
-        the save without them failed.
+        """Return the save with hidden columns in which Spark computes the results of rules; None if this does not help. refused:
+        the error of the save without them, which is also raised if Spark cannot compute the rules.
         """
         target = path or self.option("path")
         if target is None or (self.option("overwriteSchema") or "false").lower() == "true":
@@ -224,6 +228,7 @@ def _is_optimized(save: Save, snapshot: Snapshot | None) -> bool:
 
 
 def _adapts(spark: Any) -> bool:
+    """Return whether Spark's adaptive execution combines small shuffle partitions."""
     names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
     return all((conf(spark, name) or "true").lower() == "true" for name in names)
 

@@ -165,6 +165,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         return _entry_of_fields(name, SparkInternals(spark).entry(namespace[-1] if namespace else None, table))
     inside = f" IN {_quoted(namespace)}" if namespace else ""
     rows = spark_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
+    # Spark lists temporary views for every database; a name with a database cannot mean them.
     entries = [row for row in rows if row["tableName"].lower() == table.lower() and not (namespace and row["isTemporary"])]
     if any(row["tableName"] != table for row in entries) and is_case_sensitive(spark):
         entries = [row for row in entries if row["tableName"] == table]
@@ -179,6 +180,7 @@ def find(spark: Any, name: str, schema: StructType | None = None) -> Entry | Non
         text_of_options = metadata_value(schema or spark.table(name).schema, CATALOG_KEY)
         options = {} if text_of_options is None else catalog_options(text_of_options)
     external, entered = table_type == "EXTERNAL", options.pop("path", None)
+    # The location of a managed table of pydelta is not certain, unless its columns contain a path. A view has no location.
     says_path = bool(provider) and (external or provider != FORMAT or entered is not None)
     path = _path(entered, text) if says_path else None
     return Entry(name, provider, path, external, options, "\nPartition Provider: Catalog\n" in text)
@@ -203,7 +205,8 @@ def has_catalogs(spark: Any) -> bool:
 
 
 def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | None:
-    """Return the entry; None if the catalog has none."""
+    """Return the entry. fields: as SparkInternals.entry returns them; None if the catalog has no entry, and then the result is
+    None too."""
     if fields is None:
         return None
     options = catalog_options(fields["options"]) if "options" in fields else {}
@@ -214,15 +217,20 @@ def _entry_of_fields(name: str, fields: Mapping[str, Any] | None) -> Entry | Non
 
 
 def _type_and_provider(text: str) -> tuple[str, str]:
-    """Return the type, and the provider in lower case, which is empty for a view."""
+    """Return the type (MANAGED, EXTERNAL or VIEW), and the provider in lower case, which is empty for a view. text: the facts of
+    SHOW TABLE EXTENDED."""
     facts = _TYPE_AND_PROVIDER.search(text)
     assert facts is not None, f"SHOW TABLE EXTENDED has no type: {text}"
     return facts[1], (facts[2] or "").lower()
 
 
 def _path(entered: str | None, text: str) -> str | None:
-    """Return where a table is. entered: the path in its columns. Reads go there, and the catalog must still have that location.
-    If the columns have no path, the text must contain exactly one location. None if neither is the case."""
+    """Return where a table is. entered: the path in the metadata of its columns, where reads go; None if there is none. text: the
+    facts of SHOW TABLE EXTENDED.
+
+    With an entered path, the catalog must still have this location. Without one, the text must contain exactly one location.
+    Otherwise the result is None.
+    """
     if entered is not None:
         return entered if any(f"\nLocation: {scheme}{entered}\n" in text for scheme in ("", "file:", "file://")) else None
     match list(_LOCATION.finditer(text)):
@@ -409,6 +417,11 @@ def enter_instead(spark: Any, name: str, path: str, provider: str) -> None:
 
 
 def _namespace_and_table(spark: Any, name: str) -> tuple[list[str], str]:
+    """Return [spark_catalog, database], or an empty list if the name has no database; and the table's name.
+
+    Raises UnsupportedOperationError for a name outside of the session catalog, InvalidOptionError for a table's name that the
+    catalog does not accept.
+    """
     *namespace, table = _parts(name)
     if is_of_another_catalog(spark, name) or len(namespace) > 2:
         raise UnsupportedOperationError(
@@ -431,6 +444,7 @@ def is_of_another_catalog(spark: Any, name: str) -> bool:
     else the current one.
     """
     first, *other_parts = _parts(name)
+    # A name of three parts begins with a catalog. One of two parts begins with a database, unless a catalog has this name.
     names_it = first.lower() == _SESSION_CATALOG or len(other_parts) > 1
     if other_parts and (names_it or conf(spark, f"spark.sql.catalog.{first}") is not None):
         catalog: str = first

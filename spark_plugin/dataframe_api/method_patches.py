@@ -40,7 +40,7 @@ from spark_plugin.pruning import with_columns_of_batches, with_metadata_column
 from spark_plugin.session_source import nonce_of, private
 from spark_plugin.sql_catalog.delta_names import DELTA, delta_is_ours
 
-_CALLS = "_pydelta_calls"
+_CALLS = "_pydelta_calls"  # the attribute of a reader or writer that contains its _Calls
 _LIMITED_TEXT = re.compile(r'(ype":)"(?:var)?char\(\d+\)"')  # as a type, elementType, keyType or valueType in JSON
 
 
@@ -99,7 +99,7 @@ def _install_writer(cls: type[Any]) -> None:
 
 
 def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
-    """Return a wrapper that records a call that Spark accepted."""
+    """Return a wrapper that records a call that Spark accepted. note: takes the record (_Calls) and the arguments of the call."""
 
     def make(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -113,6 +113,7 @@ def _noting(note: Callable[..., None]) -> Callable[[Method], Method]:
 
 
 def _calls(owner: Any) -> _Calls:
+    """Return the record of the calls on a reader or writer, which is empty before the first call."""
     calls = owner.__dict__.get(_CALLS)
     if calls is None:
         calls = owner.__dict__[_CALLS] = _Calls()
@@ -181,6 +182,7 @@ def _loading(original: Method, *, is_stream: bool) -> Method:
             private_options[USER_SCHEMA] = _schema_text(user_schema)
 
         def by_worker() -> Any:
+            """Load as Spark does: one of its Python workers looks at the table."""
             settings = read_settings(spark, _path_of(path, called), tracks_schema=is_stream and tracks_schema(called))
             with active(spark):
                 signed_options = private(spark, {SESSION: settings, **private_options})
@@ -327,6 +329,7 @@ def _install_table_writer(cls: type[Any]) -> None:
 
 
 def _note_table(calls: _Calls, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> None:
+    """position: of the argument `table` of the constructor, which differs between classic sessions and Connect."""
     calls.table = kwargs["table"] if "table" in kwargs else args[position]
 
 
@@ -336,6 +339,7 @@ def _verb(verb: str) -> Callable[[Method], Method]:
             calls = _calls(self)
             assert calls.table is not None
             spark, creates = session_of(self), verb in ("create", "createOrReplace")
+            # Without `using`, a new table gets the default format, and other verbs are for the table of this name.
             ours = _is_ours(spark, calls.format) if calls.format or creates else catalog.is_ours(spark, calls.table)
             if not ours:
                 original(self, *args, **kwargs)
@@ -381,6 +385,7 @@ def _column_name(frame: Any, column: Any) -> str:
 
 # ---------------------------------------------------------------- readStream, writeStream
 
+# Recorded as the format of a stream whose rows go to foreach or foreachBatch; it is no format of pydelta.
 _OTHER_SINK = "a function of the user's"
 
 

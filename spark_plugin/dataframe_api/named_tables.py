@@ -30,7 +30,8 @@ from spark_plugin.options.settings import conf
 
 
 def save_as_table(save: Save, name: str) -> None:
-    """mode error: an existing name is an error; ignore: an existing name means no write; append and overwrite: as save(path).
+    """Write to a name as saveAsTable does. mode error: an existing name is an error; ignore: an existing name means no write;
+    append and overwrite: as save(path).
 
     Columns are matched by name. Raises the same as `save(path)`; TableAlreadyExistsError (TABLE_OR_VIEW_ALREADY_EXISTS).
     """
@@ -119,8 +120,9 @@ def _is_true(value: str | None) -> bool:
 
 
 def insert_into(save: Save, name: str) -> None:
-    """Columns, and the fields of structs in them, are matched by position, as in INSERT. mode overwrite: replaces all rows, or
-    with partitionOverwriteMode=dynamic the partitions that the rows have; any other mode appends.
+    """Write to a name as insertInto does. Columns, and the fields of structs in them, are matched by position, as in INSERT. mode
+    overwrite: replaces all rows, or with partitionOverwriteMode=dynamic the partitions that the rows have; any other mode
+    appends.
 
     Raises SchemaMismatchError (DELTA_INSERT_COLUMN_ARITY_MISMATCH) for another number of columns than the table has; more are
     allowed with mergeSchema.
@@ -153,7 +155,7 @@ def insert_into(save: Save, name: str) -> None:
 def _by_position(
     save: Save, table: TableColumns, matching: Matching | None, *, evolves: bool
 ) -> tuple[DataFrame, Matching | None]:
-    """Return the rows as the table's columns, and how they match rows of the table.
+    """Return the rows as the table's columns, and how they match rows of the table (None if they replace no matching rows).
 
     A condition of replaceOn uses the columns and the alias of the data: these columns stay, next to the table's columns.
     """
@@ -190,10 +192,13 @@ def check_aligned(matched_columns: Sequence[str], columns: Sequence[str], data_c
 
 
 def _place(names: Sequence[str], name: str) -> int | None:
+    """Return the position of a column, whose name may have backticks, in any case; None if no column has the name."""
     return next((place for place, other in enumerate(names) if (other.lower(),) == split_name(name.lower())), None)
 
 
 def _existing(spark: Any, name: str) -> Entry:
+    """Return the entry of a name. Raises TableNotFoundError (DELTA_TABLE_NOT_FOUND) if the name does not exist, and the error of
+    `load` for a path without a table."""
     entry = catalog.find(spark, name)
     path = catalog.handled_path(spark, name)
     if path is not None:
@@ -266,7 +271,8 @@ def _of_new_schema(save: Save) -> Save:
 
 
 def overwriting_where(save: Save, path: str, condition: Any) -> Save:
-    """Return an overwrite of the rows for which a Column is true. Raises InvalidOptionError for a Column that has no SQL."""
+    """Return an overwrite of the rows for which a Column is true. path: of the table. Raises InvalidOptionError for a Column that
+    has no SQL."""
     text = _sql_of(save.spark, path, condition)
     static = replace(save, mode="overwrite").with_options(partitionOverwriteMode="static")
     return static if text.lower() == "true" else static.without("partitionOverwriteMode").with_options(replaceWhere=text)

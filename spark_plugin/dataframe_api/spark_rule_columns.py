@@ -38,8 +38,8 @@ from spark_plugin.tasks.run_near_table import at_table
 
 
 def rules_of_table(spark: Any, table: TablePath, frame: Any) -> RulesForSpark | None:
-    """Return what Spark has to compute before the frame's rows may be written to the table. None if there is nothing to compute,
-    no table, or if it would not be enough. Over Spark Connect a job reads this from the table."""
+    """Return what Spark has to compute before the frame's rows may be written to the table. None if there is no table, nothing to
+    compute, or if the write would still be refused. Over Spark Connect a job reads the rules from the table."""
     zone = conf(spark, "spark.sql.session.timeZone") or "UTC"
     snapshot = at_table(spark, partial(_snapshot_of, table.open_store(spark)))
     return None if snapshot is None else rules_for_spark(snapshot.config, tuple(frame.columns), zone)
@@ -66,7 +66,7 @@ def _snapshot_of(store: ObjectStore) -> Snapshot | None:
 
 def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
     """Return the frame with the defaults that it lacks, with the columns that rules name in the table's types, and with the
-    rules' results after them; None if a rule is no condition.
+    rules' results after them; None if a rule is no condition. nonce: a part of the names of the columns of results.
 
     Raises SchemaMismatchError for a column that the table's column does not accept, AnalysisException for a rule that Spark
     refuses; UnsupportedTableFeatureError for a default that Spark must not compute; UnsupportedOperationError as
@@ -93,8 +93,8 @@ def with_rule_columns(frame: Any, rules: RulesForSpark, nonce: str) -> Any:
 
 
 def _inputs(frame: Any, rules: RulesForSpark) -> list[Column]:
-    """Return the frame's columns, of which those that rules name have the table's names and types; then the columns that are
-    null.
+    """Return the frame's columns, and after them nulls for the columns that rules name and the frame lacks. Columns that rules
+    name get the table's names and types.
     """
     fields_by_name = {field.name.lower(): field for field in rules.inputs}
     assigning = StoreAssignment(adapter_of(frame.sparkSession), "ANSI", evolves=False)

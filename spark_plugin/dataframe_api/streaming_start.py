@@ -69,6 +69,7 @@ class StreamSave:
         self._checked_mode()
         entry = catalog.find(self.spark, name)
         if entry is None:
+            # A batch write without rows creates the table.
             empty = self.spark.createDataFrame([], self.frame.schema)
             save = Save(empty, "append", self._of_a_batch(), self.partition_by, self.cluster_by, provider=self.provider)
             named_tables.create(save, name)
@@ -83,6 +84,7 @@ class StreamSave:
         return self.start(path)
 
     def _of_a_batch(self) -> dict[str, tuple[str, Any]]:
+        """Return the options without those that only streams have."""
         return {key: pair for key, pair in self.options.items() if key not in (CHECKPOINT_LOCATION.lower(), "queryname")}
 
     def _checked_mode(self) -> str:

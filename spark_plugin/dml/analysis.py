@@ -19,6 +19,7 @@ from delta_py.types.names import quoted
 from spark_plugin.dml.connect_conditions import condition_text
 from spark_plugin.internals.jvm_plans import expression_sql
 
+# Error conditions of Spark's analyzer; the constants with several are beginnings of conditions.
 GENERATOR = "UNSUPPORTED_GENERATOR"
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OF_ANOTHER_FRAME = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")

@@ -1,7 +1,7 @@
 """SET of UPDATE and MERGE: which columns, also nested ones, get which values, and the struct of the new row.
 
-values = assigned_paths(frame, {"a.b": Column, ...})       # names as Spark resolves them in the frame
-row = new_row(schema, frame, values)                       # the struct column NEW of task_changes.py
+values = assigned_paths(frame, schema, {"a.b": Column, ...})       # names as Spark resolves them in the frame
+row = new_row(schema, frame, values)                               # the struct column NEW of task_changes.py
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Assignments: TypeAlias = dict[Path, Column]
 
 
 def assigned_paths(frame: DataFrame, schema: StructType, new_values: Mapping[str, Column], *, alias: Alias = ()) -> Assignments:
-    """Return the values of SET by the path of the column in the table, in the order given.
+    """Return the values of SET by the path of the column in the table, in the order of `new_values`.
 
     frame: a frame of only the target. Spark resolves the names in it, so that aliases, backticks and the session's case rule
     mean what they mean everywhere. alias: the frame's. Raises Spark's AnalysisException for a name that does not exist;

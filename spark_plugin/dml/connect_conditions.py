@@ -1,6 +1,6 @@
 """Reads conditions of a Spark Connect client, as far as that works without Spark's analyzer, which is on the server.
 
-    wanted = rows_selected_by(spark, condition, schema, alias)       # which rows, to choose the files
+    needed = rows_selected_by(spark, condition, schema, alias)       # which rows, to choose the files
     text = condition_text(condition)                          # for the history
 
 A Column of a client is a small tree of names, constants, functions and pieces of SQL text. Comparisons of columns with
@@ -42,6 +42,7 @@ from spark_plugin.schema_conversion import delta_type
 
 _COMPARISONS = {"==": "=", "=": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _STRING_MATCHES = {"startswith": "startswith", "endswith": "endswith", "contains": "contains"}
+# The types of constants that are read, by pyspark's DataType.typeName. Decimals are handled separately.
 _TYPES = frozenset(
     {
         *("void", "boolean", "byte", "short", "integer", "long", "float", "double"),
@@ -57,7 +58,8 @@ _EPOCH = dt.datetime(1970, 1, 1)
 def rows_selected_by(spark: Any, condition: Column | None, schema: StructType, alias: Alias) -> NeededRows:
     """Return which rows of the table a condition selects: those for which its readable parts are true.
 
-    alias: of the table, which may stand before column names. Without ANSI mode Spark compares differently than pydelta does.
+    alias: of the table, which may stand before column names. Without ANSI mode Spark compares differently than pydelta does, so
+    the result is that nothing is known. The result is exact if all parts of the condition are readable.
     """
     if condition is None or (conf(spark, "spark.sql.ansi.enabled") or "true").lower() != "true":
         return NeededRows(None)
@@ -107,7 +109,8 @@ def key_parts(spark: Any, condition: Column) -> list[KeyPart]:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A part of a condition. text: its SQL. columns: the parts of the names in it. comparison: set if it compares two columns."""
+    """A part of a condition. text: its SQL. columns: the names in it, each as a path. comparison: the operator if the part
+    compares two columns, which `columns` has from left to right; otherwise None."""
 
     text: str
     columns: tuple[tuple[str, ...], ...]
@@ -115,6 +118,7 @@ class KeyPart:
 
 
 def _tree_of(column: Column, spark: Any) -> tree.Expression | None:
+    """Return the tree of a column, with its names as they are written; None if it cannot be read. spark: as in _Reader."""
     try:
         return _Reader(StructType(()), (), spark).read(client_expression(column))
     except (_NotRead, DeltaError):
@@ -133,7 +137,8 @@ class _NotRead(Exception):
 
 @dataclass(frozen=True)
 class _Reader:
-    """spark: None if the session is not known; then constants that depend on its time zone are not read."""
+    """Converts expressions of a client to trees. schema, alias: of the table; both are empty if no names are resolved. spark:
+    None if the session is not known; then constants that depend on its time zone are not read."""
 
     schema: StructType
     alias: Alias
@@ -147,12 +152,14 @@ class _Reader:
         return conf(self.spark, "spark.sql.session.timeZone") or "UTC"
 
     def resolved(self, expression: Any) -> tree.Expression:
+        """Do the same as `read` for a condition, and resolve its names in the schema."""
         from delta_py.expressions.resolve import resolve_condition  # few sessions use Spark Connect
 
         named = tree.transform_columns(self.read(expression), lambda path: tree.Column(without_alias(path, self.alias)))
         return resolve_condition(named, self.schema, self._zone).expression
 
     def read(self, expression: Any) -> tree.Expression:
+        """Return the tree of an expression, with its names as they are written. Raises _NotRead."""
         match client_node(expression):
             case ClientSql(text):
                 return self._parsed(text)
@@ -180,6 +187,7 @@ class _Reader:
 
     def _function(self, name: str, operands: list[tree.Expression]) -> tree.Expression:
         match name, operands:
+            # merge_source.py writes constant dates and times as calls of these two functions.
             case "date_from_unix_date", [tree.Literal(int(days))]:
                 return _literal(days, DateType())
             case "timestamp_micros", [tree.Literal(int(micros))]:

@@ -135,6 +135,7 @@ def _evolved_type(table: TableConfig, table_type: DataType, query_type: DataType
 
 
 def _is_wider(table: TableConfig, table_type: DataType, query_type: DataType) -> bool:
+    """Return whether the write widens a column of the table to the query's type."""
     if not (isinstance(table_type, WIDENED) and isinstance(query_type, WIDENED)):
         return False
     old, new = (from_spark_schema(StructType([StructField("c", kind)])).fields[0].data_type for kind in (table_type, query_type))
@@ -142,7 +143,8 @@ def _is_wider(table: TableConfig, table_type: DataType, query_type: DataType) ->
 
 
 def _renamed(query_type: DataType, table_type: DataType, name: str, *, evolves: bool) -> DataType:
-    """Give the query's type the names of the table's fields, by position. evolves: structs may have more fields, which are new.
+    """Return the query's type with the names of the table's fields, by position. name: of the column or field, for messages.
+    evolves: structs of the query may have more fields than the table's; these are new, and keep their names.
 
     Raises SchemaMismatchError: DELTA_INSERT_COLUMN_ARITY_MISMATCH for a struct with fewer fields, DELTA_METADATA_MISMATCH for one
     with more.

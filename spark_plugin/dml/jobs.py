@@ -2,7 +2,7 @@
 
     with open_target(spark, table, "UPDATE") as target:
         changed = ...                                  # a DataFrame made from target.frame, with the columns of task_changes.py
-        target.choose_files(changed, ...)              # which files can matter
+        target.choose_files(predicate)                 # which files can matter
         result = run_changes(target, changed, parameters)
 
 Job 1 makes the changed rows; its tasks write the new rows and return the positions of the old ones. Job 2 deletes the old rows
@@ -58,10 +58,12 @@ from spark_plugin.tasks.task_answers import from_text
 from spark_plugin.tasks.task_progress import watched
 
 Evolution: TypeAlias = Callable[[Snapshot], DefinitionChanges]
+# Takes a frame of the table's rows and the name of one of its columns. Returns the rows with a view's columns and this column.
 Shown: TypeAlias = Callable[[DataFrame, str], DataFrame]
 """Makes other columns from a frame's rows, in addition to one named column of the frame: the columns of a view."""
 
 
+# The ways of reading that a DML disables for its own jobs.
 _NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
 """Jobs of a DML read the rows of the files that it has chosen, and return the address of each row."""
 
@@ -69,8 +71,9 @@ _NOT_OF_A_DML = ",".join((Road.LOG, Road.DRIVER, Road.PARTIAL, Road.JOINS))
 @dataclass
 class Target:
     """The table that a DML changes, at the version that it read. listed: where the list of its files is stored, for the process
-    that plans the scan. alias: the name that conditions may use for it. by_session: it follows the session's settings for all
-    writes, including its transaction. shown: makes other columns from the table's, for conditions."""
+    that plans the scan. alias: the name that conditions may use for the table. by_session: whether the change follows the
+    session's settings for all writes, including its transaction (txnAppId, txnVersion). shown: makes other columns from the
+    table's, for conditions. has_metadata: whether the frame has the column `_metadata`."""
 
     spark: SparkSession
     dml: Dml
@@ -138,7 +141,8 @@ class Target:
 
 
 def _choose_files(dml: Dml, predicate: Expression | None, is_exact: bool, listed: str) -> ChosenFiles:
-    """Choose the files that a change reads, and write their list for the tasks. listed: the path of the list."""
+    """Choose the files that a change reads, and write their list for the process that plans the scan. listed: the path of the
+    list: an absolute one on this machine, or one among the table's files."""
     candidates = dml.candidates(predicate)
     if is_exact:
         candidates = dml.take_whole_files(predicate)
@@ -180,9 +184,9 @@ def open_target(
     request: WriteRequest | None = None,
     shown: Shown | None = None,
 ) -> Iterator[Target]:
-    """Open the newest version of a table to change it. evolve: returns how the operation changes the definition of the
-    table at this version. request: the write settings to follow; None for the session's settings for all writes.
-    shown: as in Target.
+    """Open the newest version of a table to change it. operation: its name in the history. evolve: returns how the operation
+    changes the definition of the table at this version. request: the write settings to follow; None for the session's settings
+    for all writes. alias, shown: as in Target.
 
     Errors of delta_py that are raised inside become Spark errors too.
     """
@@ -200,7 +204,8 @@ def open_target(
 
 @contextmanager
 def _place_of_list(spark: SparkSession, dml: Dml) -> Iterator[str]:
-    """Return a name for the list of files, for dml.store: on this machine, or otherwise among the table's files."""
+    """Yield the path of the list of files: an absolute one on this machine; over Spark Connect a path in dml.store. The list is
+    deleted at the end."""
     if adapter_of(spark).is_driver:
         with tempfile.TemporaryDirectory(prefix="pydelta-") as folder:
             yield f"{folder}/files.arrow"
@@ -251,6 +256,7 @@ def run_changes(
 
 
 def _make_rows(spark: SparkSession, changed: DataFrame, state: ChangeState) -> list[TaskChanges]:
+    """Run job 1. Returns one value for each task that had rows."""
     with overflow_as_delta_error(), unweighed(spark, changed.schema):
         rows = changed.mapInArrow(row_writer(state), f"{RESULT} string").collect()
     return [from_text(row[RESULT]) for row in rows]

@@ -61,19 +61,20 @@ class Names:
         return bool(self._target(path) if side == "target" else self._source(path))
 
     def _target(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
-        """Return the type of the column by the number of leading qualifiers in the path; None for one of several columns."""
+        """Return what the path can mean in the target. The keys are numbers of leading parts that are qualifiers. The values are
+        the types of the column or field that the rest of the path names; None if it names several."""
         counts = [0, *counts_of_qualifiers(path, self.alias, self._is_same_name)]
         types_by_count = (self._matching_types(self.target, path, count) for count in counts)
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _source(self, path: tuple[str, ...]) -> Mapping[int, DataType | None]:
-        """As _target; any leading parts may be qualifiers."""
+        """Do the same as _target for the source, where any leading parts may be qualifiers."""
         counts = range(_MOST_QUALIFIERS + 1)
         types_by_count = (self._matching_types(self.source, path, count) for count in counts)
         return {count: kind for types in types_by_count for count, kind in types.items()}
 
     def _matching_types(self, schema: StructType, path: tuple[str, ...], qualifiers: int) -> Mapping[int, DataType | None]:
-        """The types that the rest of a path may mean, after this number of qualifiers; no entry if it means nothing."""
+        """Return the entry of _target or _source for one number of qualifiers; no entry if the rest of the path names nothing."""
         if len(path) <= qualifiers:
             return {}
         columns = self._columns_of_target if schema is self.target else self._columns_of_source

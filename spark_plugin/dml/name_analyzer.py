@@ -51,6 +51,7 @@ from spark_plugin.pruning.needed_rows import NeededRows
 from spark_plugin.schema_conversion import FieldsByName, find_field
 from spark_plugin.spark_versions import WINDOW_IN_FILTER_41
 
+# Conditions (or their beginnings) of Spark's errors for expressions that a join or a filter does not accept.
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _NO_AGGREGATES = "INVALID_WHERE_CONDITION"
 _NOT_IN_FILTERS = ("WINDOW_FUNCTION_NOT_ALLOWED", WINDOW_IN_FILTER_41, GENERATOR)
@@ -101,6 +102,7 @@ class NameAnalyzer:
         """Bind the names to the frame: in a join, unbound names might refer to other columns."""
         fields = frame.schema.fields
         types = {field.name: field.dataType for field in fields}
+        # Only the server resolves names that the schema does not have exactly, or that only case distinguishes.
         if len({name.lower() for name in types}) < len(fields) or not all(name in types for name in names):
             values = self.resolve(frame, [F.col(quoted(name)) for name in names], where)
             types = {name: value.data_type for name, value in zip(names, values, strict=True)}
@@ -167,7 +169,7 @@ class NameAnalyzer:
         if not unknown:
             return
         try:
-            check_filters(frame, [column.isNull() for column in unknown])
+            check_filters(frame, [column.isNull() for column in unknown])  # isNull makes a condition of a column of any type
         except AnalysisException as error:
             condition = error.getCondition() or ""
             if condition == _NO_AGGREGATES:
@@ -185,7 +187,8 @@ def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> li
 
 
 def _path_by_name(columns: FieldsByName, name: str, alias: Alias) -> Path:
-    """Return the names of the fields on the path, in the schema's spelling."""
+    """Return the names of the column and the fields on the path, in the schema's spelling. Raises the error of no_field if a part
+    of the path is no field of a struct."""
     path = split_name(name)
     path_without_alias = without_alias(path, alias)
     if columns.find(path_without_alias[0]) is not None:

@@ -155,7 +155,8 @@ def _path_of(expression: Any, name: str) -> Path:
 
 
 def _comparisons(parts: Sequence[Any], of_target: Any, of_source: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield the parts that compare a value of the target with one of the source: both, as expressions."""
+    """Yield the parts that compare a value of the target with one of the source: the target's expression, the operator, and the
+    source's expression. The operator is turned if the source's expression stands on the left."""
     for part in parts:
         comparison = comparison_of(part)
         if comparison is None or uses_only(part, of_target) or uses_only(part, of_source):

@@ -70,8 +70,8 @@ class AssignedValue:
 
 @dataclass(frozen=True, slots=True)
 class StoreAssignment:
-    """How values are converted to those of a column. session: makes the casts. evolves: structs may lack fields that the column
-    has."""
+    """How values are converted to those of a column. session: makes the casts. policy: ANSI, STRICT or LEGACY, the value of
+    spark.sql.storeAssignmentPolicy. evolves: structs may lack fields that the column has."""
 
     session: SessionAdapter
     policy: str
@@ -92,9 +92,9 @@ class StoreAssignment:
     ) -> list[Column]:
         """Return each column of `schema` under its name: the assigned value, else the row's value (`current`), else null.
 
-        assigned: by path in the schema; no path is a prefix of another. absent: columns that are left out of the result.
-        Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError
-        (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
+        current: returns the row's value of a column, or None if the row has no such column. assigned: by path in the schema; no
+        path is a prefix of another. absent: columns that are left out of the result. Raises SchemaMismatchError
+        (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) and UnsupportedOperationError (DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT).
         """
         columns, assigned_by_name = [], _by_folded_name(assigned)
         for field in schema.fields:
@@ -104,7 +104,9 @@ class StoreAssignment:
         return columns
 
     def _value(self, field: StructField, current: Typed | None, inside: Mapping[Path, AssignedValue], path: Path) -> Column:
-        """The new value of a field. inside: the assigned values of the field and of fields inside it, by path."""
+        """Return the new value of a field. current: the row's value of the field; None if the row has none. inside: the assigned
+        values of the field and of fields inside it, by path from the field; () for the whole field. path: of the field in the
+        schema."""
         if not inside:
             return self._null(field.dataType) if current is None else self._evolving.cast(current, field.dataType, ".".join(path))
         whole_value = inside.get(())
@@ -163,8 +165,11 @@ class StoreAssignment:
         return column if source.simpleString() == target_type.simpleString() else self._plain(value, target_type, name)
 
     def _struct(self, value: Typed, target_type: StructType, name: str, present: Typed | None) -> Column:
-        """The struct with the fields of the target type, in its order. present: the row's value, from which missing fields are
-        filled.
+        """Return the struct with the fields of the target type, in its order. present: the row's value, from which missing fields
+        are filled; None if they are null.
+
+        Raises SchemaMismatchError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for fields that the target type lacks, and for
+        missing fields if the schema does not evolve.
         """
         source = value.data_type
         assert isinstance(source, StructType)
@@ -184,6 +189,7 @@ class StoreAssignment:
             part = self._part(source_field(field.name), old_field(field.name), field, f"{name}.{field.name}")
             parts.append(part.alias(field.name))
         is_present = value.column.isNotNull()
+        # Fields that only the row has keep their values, even if the assigned struct is null.
         if present is not None and _has_own_fields(present.data_type, source):
             is_present = is_present | present.column.isNotNull()
         return F.when(is_present, F.struct(*parts))
@@ -213,7 +219,9 @@ class StoreAssignment:
         return self.session.cast(F.lit(text), target_type, ansi=True)
 
     def _plain(self, value: Typed, target_type: DataType, name: str) -> Column:
-        """Return a cast by the policy, whatever spark.sql.ansi.enabled is: it is Catalyst's own cast, which has its own mode."""
+        """Return a cast by the policy, whatever spark.sql.ansi.enabled is: Catalyst's cast has its own mode. Raises
+        SchemaMismatchError (CANNOT_UP_CAST_DATATYPE) if the policy is STRICT and the type may not hold every value;
+        UnsupportedOperationError if over Spark Connect only the server knows whether it may."""
         up_casts = self.session.can_up_cast(value.data_type, target_type)
         if self.policy == "STRICT" and up_casts is None:
             raise UnsupportedOperationError(
@@ -234,8 +242,8 @@ class StoreAssignment:
 
 @contextmanager
 def overflow_as_delta_error(error_class: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE") -> Iterator[None]:
-    """Raise the error of pydelta's own casts if a value does not fit the type of a cast of `StoreAssignment`. error_class: the
-    condition's name; the statement INSERT uses another."""
+    """Raise SchemaMismatchError, as pydelta's own casts do, if a job inside fails because a value is too large for the type of a
+    cast of `StoreAssignment`. error_class: the condition's name; the statement INSERT uses another."""
     try:
         yield
     except PySparkException as error:

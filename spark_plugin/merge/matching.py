@@ -25,9 +25,14 @@ _TARGET, _SOURCE = "__pydelta_target", "__pydelta_source"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows of the table match the source. columns: equal in both, and `condition` has them as they were written; otherwise
-    condition: SQL in which `alias` names the table, and parsed: the same as a Column. values: for each column of the new rows,
-    the source's column with its value; None if the new rows have all of the source's columns, by name."""
+    """Which rows of the table match the source: those with the same values in some columns (`using`), or those for which a
+    condition is true (`on`).
+
+    columns: the names of the columns of `using`; empty for `on`. condition: for `using` the columns as the user wrote them, for
+    the history; for `on` the condition as SQL. alias: the table's name in the condition; empty if it has none. parsed: the
+    condition of `on` as a Column; None if there is only the SQL. values: for each column of the new rows, the name of the
+    source's column that contains its values; None if the new rows have exactly the source's columns.
+    """
 
     columns: tuple[str, ...] = ()
     condition: str = ""
@@ -44,11 +49,12 @@ class Matching:
         return cls((), condition, () if alias is None else (alias,))
 
     def recorded(self) -> dict[str, Any]:
-        """The names of the matching in the history."""
+        """Return the parameter of the operation that the history records for this matching."""
         return {"replaceUsingCols": f"({self.condition})"} if self.columns else {"replaceOnCond": self.condition}
 
     def between(self, columns: Sequence[str], source: DataFrame, *, case_sensitive: bool) -> tuple[DataFrame, Column]:
-        """Return the source and the condition. columns: of the table.
+        """Return the source, under an alias for `using`, and the condition of its join with the table. columns: the names of the
+        table's columns.
 
         Raises SchemaMismatchError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that one side lacks.
         """
@@ -97,6 +103,7 @@ def matching_of(options: Mapping[str, str]) -> Matching | None:
         raise _incompatible("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
     if options.get("partitionoverwritemode", "static").strip().lower() != "static":
         raise _incompatible("partitionOverwriteMode", name, "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING")
+    # A new schema replaces all rows, and dataChange=false says that all rows stay the same.
     for other, wrong in (("overwriteSchema", "true"), ("dataChange", "false")):
         if options.get(other.lower(), "").strip().lower() == wrong:
             raise _incompatible(other, name)

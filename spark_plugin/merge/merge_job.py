@@ -64,9 +64,11 @@ from spark_plugin.schema_conversion import from_spark_schema, to_spark_schema
 AUTO_MERGE_CONF = "spark.databricks.delta.schema.autoMerge.enabled"
 _REPARTITION_CONF = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 
+# The value of the column CHANGE (task_changes.py) by the action of a clause.
 _CODES = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 # Where the rows of the source are cached; with a second copy after the first was lost.
 _LEVELS = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_AND_DISK_2, StorageLevel.MEMORY_AND_DISK_2)
+# Spark's messages for cached rows of the source that are lost, by condition or by text.
 _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 
 
@@ -94,12 +96,16 @@ def merge(
 
 
 def run_with_cached_source(run: Callable[[StorageLevel], DmlResult]) -> DmlResult:
-    """Run the function, which caches the rows of a source at a storage level; if the rows were lost, run again at a safer
-    level."""
+    """Run the function, which caches the rows of a source at a storage level. If the executors lose these rows, run it again at a
+    safer level.
+
+    Raises UnsupportedOperationError (DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY) if the rows are lost at every level.
+    """
     for level in _LEVELS:
         try:
             return run(level)
         except (PySparkException, Py4JJavaError) as error:
+            # An error of pydelta can be a PySparkException too (exceptions.py), and is not about lost rows.
             if isinstance(error, DeltaError) or not _LOST.search(str(error)):
                 raise
             lost = error
@@ -152,6 +158,7 @@ class MergeRequest:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Target, ResolvedMerge, MergeRows]]:
+        """Yield the open target, the condition and the clauses as resolved for it, and the maker of its new rows."""
         with open_target(self.spark, self.table, "MERGE", alias=self.alias, evolve=self._definition_changes) as target:
             resolved = self._resolve(target.shape, target.dml.snapshot.schema.names)
             rows = MergeRows(target, resolved, StoreAssignment.of(self.spark, evolves=self.evolves))
@@ -170,11 +177,12 @@ class MergeRequest:
         return ResolvedMerge.of(frame, columns, self.source, self.condition, self.clauses, evolves=self.evolves, alias=self.alias)
 
     def _definition_changes(self, snapshot: Snapshot) -> DefinitionChanges:
-        """Return the changes by the columns that the clauses add. Raises SchemaMismatchError for a table without columns that
-        does not evolve."""
+        """Return how the merge changes the table's definition: it may add columns that clauses assign and the table lacks. Raises
+        SchemaMismatchError for a table without columns that does not evolve."""
         self._check_columns(snapshot)
         if not self.evolves:
             return DefinitionChanges()
+        # The target is not open yet, so the clauses are resolved for an empty frame with its schema.
         shape = self.spark.createDataFrame([], to_spark_schema(snapshot.schema))
         resolved = self._resolve(called(shape, self.alias), snapshot.schema.names)
         new_columns = resolved.evolved_columns()
@@ -186,7 +194,8 @@ class MergeRequest:
 
 
 def _with_texts_cast(source_columns: StructType, table_columns: StructType) -> StructType:
-    """Return the source's columns after SET and VALUES have cast texts to the numbers, times and bytes of the table."""
+    """Return the source's columns with the types that their values have in the new rows. SET and VALUES cast texts to the
+    numbers, times and bytes of the table; columns of other types are unchanged."""
     fields = []
     for f in source_columns.fields:
         column, kind = table_columns.find(f.name), f.data_type
@@ -210,6 +219,7 @@ class MergeRun:
     source: Source
 
     def run(self) -> DmlResult:
+        # Whether a match may change nothing. Only a query can then find rows that match several times; see _check_matches.
         conditional = not only_inserts(self.merge.clauses) and not changes_every_match(self.merge.clauses)
         facts = source_facts(self.merge, self.source, ask_unique=conditional)
         target_rows = self._matching_rows(facts)
@@ -218,7 +228,7 @@ class MergeRun:
         dml = self.target.dml
         dml.only_inserts = only_inserts(self.merge.clauses)
         if reads_table(self.merge.source, self.target.table):
-            dml.transaction.read_rows()
+            dml.transaction.read_rows()  # the source may have read any row of the table
         elif changes_every_match(self.merge.clauses) or not self.merge.of_kind("not matched"):
             dml.transaction.only_deleted_rows_matter()  # otherwise a row that stays may be why another row is not inserted
         dml.repeats = Repeats.IGNORED if deletes_all_matches(self.merge.clauses) else Repeats.AMBIGUOUS
@@ -253,8 +263,8 @@ class MergeRun:
         return decided.select(*places, F.col(CLAUSE), *([F.coalesce(*new_rows).alias(NEW)] if new_rows else []))
 
     def _matching_rows(self, facts: SourceFacts) -> DataFrame | None:
-        """Return the target's rows that matter, from the files that may contain some; None if there are none. Chooses the files
-        to read."""
+        """Return the target's rows that matter, from the files that may contain some; None if there are none. A row matters if it
+        may match, or if a clause for rows without a match may apply to it. Chooses the files to read."""
         clauses = [clause.condition for _, clause in self.merge.of_kind("not matched by source")]
         limits = facts.restriction
         if limits is not None and clauses:

@@ -30,7 +30,8 @@ from spark_plugin.options.settings import is_case_sensitive
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
     """assigned_values: for an update or insert, the values by path; in an insert all paths are columns. stars: whether the clause
-    took the columns of the source by their names. defaults: columns that get their defaults because the clause says so."""
+    is UPDATE SET * or INSERT *, which takes the columns of the source by their names. defaults: columns that get their defaults
+    because the clause says so."""
 
     kind: Kind
     action: Action
@@ -64,7 +65,8 @@ class ResolvedMerge:
         evolves: bool,
         alias: Alias = (),
     ) -> ResolvedMerge:
-        """columns: of the table. alias: the target's. evolves: columns that only the source has may be assigned.
+        """Resolve the condition and the clauses. columns: the names of the table's columns. alias: the target's. evolves: columns
+        that only the source has may be assigned.
 
         Raises the errors of Analyzer.resolve and check_condition; SchemaMismatchError and UnsupportedOperationError for
         assignments that contradict each other, or whose target cannot be assigned.
@@ -91,6 +93,7 @@ class ResolvedMerge:
 
     def evolved_columns(self) -> StructType:
         """Return the source's columns that a clause assigns by name: the table must have them after the merge."""
+        # A clause "not matched by source" can assign only columns of the table.
         telling = [clause for clause in self.clauses if clause.kind != "not matched by source"]
         paths = {tuple(part.lower() for part in path) for clause in telling for path in clause.assigned_values}
         parents = {path[:length] for path in paths for length in range(1, len(path))}
@@ -98,7 +101,11 @@ class ResolvedMerge:
 
 
 def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], base: Path) -> StructType:
-    """parents: all parents of the paths."""
+    """Return the columns and fields of a struct whose paths are assigned. A struct that is assigned only in part has only these
+    fields.
+
+    paths: in lower case. parents: all parents of the paths. base: the path of the struct; () for the whole schema.
+    """
     assigned = []
     for field in schema.fields:
         path = (*base, field.name.lower())
@@ -111,6 +118,9 @@ def _assigned_part(schema: StructType, paths: set[Path], parents: set[Path], bas
 
 @dataclass(frozen=True)
 class _ClauseReader:
+    """Resolves clauses. columns: the names of the table's columns. both: the cross join of target and source, in which the names
+    of clauses for matched rows are resolved. evolves: as in ResolvedMerge.of."""
+
     analyzer: Analyzer
     target: DataFrame
     columns: tuple[str, ...]
@@ -133,7 +143,8 @@ class _ClauseReader:
         return ResolvedClause(clause.kind, clause.action, condition, assigned_values, False, defaults)
 
     def _all_columns(self, clause: Clause[Column]) -> dict[Path, AssignedValue]:
-        """Return the columns that the source has, with schema evolution; otherwise all columns of the table."""
+        """Return what `*` assigns. With schema evolution these are the columns that the source has; otherwise all columns of the
+        table, each with the value of the source's column of this name."""
         names = self.source.columns if self.evolves else list(self.columns)
         values = self.analyzer.resolve_names(self.source, names, clause.where)
         keeps = self.evolves and clause.action == "update"

@@ -1,6 +1,6 @@
 """The join of a MERGE: it joins each row of the source and of the target with its match, as far as a clause may need the row.
 
-    joined = join(merge, source, near, facts)
+    joined = join(merge, source, target_rows, facts)
 
 Out: the source's columns and FROM_SOURCE (true; null for a row of the target that matches none), the target's columns and its
 ROW_ADDRESS (null for a row of the source that matches none). If only rows without a match are needed, the target's columns are
@@ -31,18 +31,21 @@ def join(merge: ResolvedMerge, source: Source, target_rows: DataFrame, facts: So
 
     In an outer join Spark broadcasts neither side whose rows it preserves, and would sort the whole target for a source of few
     rows. So if the source has few keys, they are broadcast to the target, and the matching rows are joined to the source by the
-    number of its row. Without equal keys there is no other way: Spark would broadcast the target instead.
+    number of its row. Without equal keys Spark must broadcast one side. This is the source, whatever its size: otherwise Spark
+    would broadcast the target.
     """
     rows = source.frame.select("*", F.lit(True).alias(FROM_SOURCE))
     condition = merge.condition.column
     keeps_source, keeps_target = bool(merge.of_kind("not matched")), bool(merge.of_kind("not matched by source"))
     limit = broadcast_limit(target_rows) if facts.equal else sys.maxsize
     if keeps_target or (not keeps_source and facts.source_bytes <= limit):
+        # `keeps_source` means a full outer join here. With equal keys Spark cannot broadcast a side of it.
         is_broadcast = facts.source_bytes <= limit and not (keeps_source and facts.equal)
         how = "full_outer" if keeps_source else ("left_outer" if keeps_target else "inner")
         return target_rows.join(F.broadcast(rows) if is_broadcast else rows, condition, how)
     matched = bool(merge.of_kind("matched"))
     how = "left_anti" if not matched else ("left_outer" if keeps_source else "inner")
+    # Only a cached source has SOURCE_ROW.
     if not source.is_cached or facts.key_bytes > limit:
         return rows.join(target_rows, condition, how)
     matches = _matches(merge, source, target_rows, [] if not matched else _columns(target_rows))

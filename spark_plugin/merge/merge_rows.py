@@ -36,7 +36,8 @@ PARTITION_VALUE = "__pydelta_partition_"
 
 
 class MergeRows:
-    """The new rows that clauses make: one column for each of the table's, in the types that it has after the commit."""
+    """The new rows that clauses make: one column for each of the table's, in the type that it has after the commit. Generated
+    columns that no clause assigns are left out, and are computed when the rows are written. rule: how values are cast."""
 
     def __init__(self, target: Target, merge: ResolvedMerge, rule: StoreAssignment) -> None:
         self._target, self._merge, self._rule = target, merge, rule
@@ -120,6 +121,7 @@ class MergeRows:
         flat = changed.select(*beside, f"{NEW}.*")
         row = {name: F.col(quoted(name)) for name in self.schema.names if name not in self._absent}
         for name in self.assigned_generated:
+            # The numbers of the clauses that do not assign the column: in their rows it is computed.
             lacking = [number for number, clause in clauses if (name,) not in clause.assigned_values]
             computed = self._computed(name).cast(self.schema[name].dataType)
             row[name] = F.when(F.col(CLAUSE).isin(lacking), computed).otherwise(row[name]) if lacking else row[name]

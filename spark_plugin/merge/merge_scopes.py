@@ -4,7 +4,7 @@ A clause for matched rows can name the columns of both sides; a clause for rows 
 same name may refer to the target in one clause and to the source in another. So the join goes through three projections, one for
 each kind of clause. Each has only the columns that its clauses may name.
 
-    changed = MergeScopes(target, merge, rows, source).changed(near)
+    changed = MergeScopes(target, merge, rows, source).changed(target_rows)
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ class MergeScopes:
             rows = target_rows.join(source, self.merge.condition.column, self._how())
             of_target, of_source = F.col(f"{ROW_ADDRESS}.file_number").isNotNull(), F.col(FROM_SOURCE).isNotNull()
             rows = self._decided(rows, "matched", of_target & of_source)
+            # From here on only the source's columns have names; the target's row is one value.
             rows = rows.select(source["*"], *self._beside(rows), self._packed())
             rows = self._decided(rows, "not matched", of_source & ~of_target)
+            # From here on only the target's columns have names.
             rows = rows.select(f"{_TARGET_ROW}.*", FROM_SOURCE, *self._beside(rows))
             rows = self._decided(called(rows, self.target.alias), "not matched by source", of_target & ~of_source)
         new_names = [name for name in rows.columns if name.startswith(f"{NEW}_")]
@@ -76,14 +78,15 @@ class MergeScopes:
         return rows.select(*places, clause, *new).where(F.col(CLAUSE).isNotNull())
 
     def _how(self) -> str:
-        """Return the type of the join between the target's rows and the source's."""
+        """Return the type of the join between the target's rows (left) and the source's (right)."""
         inserts, lone = bool(self.merge.of_kind("not matched")), bool(self.merge.of_kind("not matched by source"))
         if lone:
             return "full_outer" if inserts else "left_outer"
         return "right_outer" if inserts else "inner"
 
     def _decided(self, rows: DataFrame, kind: Kind, where: Column) -> DataFrame:
-        """Add the number of the clause of this kind that applies to a row, and the new row that it makes."""
+        """Add the number of the clause of this kind that applies to a row, and the new row that the clause makes. where: true for
+        the rows to which clauses of this kind can apply."""
         clauses = self.merge.of_kind(kind)
         if not clauses:
             return rows
@@ -99,5 +102,5 @@ class MergeScopes:
         return F.struct(*(self.target.frame[quoted(name)].alias(name) for name in names)).alias(_TARGET_ROW)
 
     def _beside(self, rows: DataFrame) -> Sequence[str]:
-        """Return the columns that were computed so far."""
+        """Return the columns to carry along: the address of the target's row, and what was computed for earlier kinds."""
         return [ROW_ADDRESS, *(name for name in rows.columns if name.startswith((f"{CLAUSE}_", f"{NEW}_")))]

@@ -1,8 +1,8 @@
 """The source of a MERGE: it is computed once, and its keys limit the rows of the target.
 
-with cached_source(merge) as source:
-    source.frame, source.rows
-    restriction(merge, source)      # a condition on the target that is true for every matching row
+with cached_source(merge, level) as source:
+    facts = source_facts(merge, source, ask_unique=True)
+    facts.restriction       # a condition on the target that is true for every matching row
 """
 
 from __future__ import annotations
@@ -47,17 +47,21 @@ from spark_plugin.options.settings import TablePath, is_on
 SOURCE_ROW = "__pydelta_source_row"
 """A unique number of each row of the source."""
 
+# A key of the source with at most this many values limits the target by a list of them, any other by the least and the greatest.
 _FEW_KEYS = 1000
+# A repeatable source that is larger is computed for each read, and not cached.
 _MOST_CACHED_BYTES = 64 * 1024 * 1024
+# Approximate bytes that a broadcast row needs in addition to its values, and a text in addition to its characters.
 _ROW_BYTES = 32
 _TEXT_BYTES = 8
+# A size above every limit, for a source whose size is not computed.
 _MANY_BYTES = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """frame: the columns that the MERGE names, and SOURCE_ROW. is_cached: whether its rows were cached, so that each read returns
-    the same rows with the same numbers. elapsed_ms: how long that took."""
+    """frame: the columns that the MERGE names, and SOURCE_ROW if `is_cached`. is_cached: whether its rows were cached, so that
+    each read returns the same rows with the same numbers. elapsed_ms: how long the caching took."""
 
     frame: DataFrame
     is_cached: bool
@@ -83,11 +87,12 @@ def cached_source(merge: ResolvedMerge, level: StorageLevel) -> Iterator[Source]
 
 
 def _is_large_and_repeatable(merge: ResolvedMerge, frame: DataFrame) -> bool:
-    """Return whether the source is computed each time. Nothing is known of that over Spark Connect."""
+    """Return whether the source is computed for each read, and not cached. False over Spark Connect, where the client does not
+    know the plan."""
     internals = adapter_of(frame.sparkSession).internals
     if internals is None:
         return False
-    # A file may be missing when the source is read for the second time.
+    # With this setting Spark skips missing files, so a second read may return fewer rows.
     skips_files = is_on(frame.sparkSession, IGNORE_MISSING_FILES, default=False)
     repeats = merge.parts.has_equal_keys and not skips_files and internals.is_repeatable(frame, FORMAT)
     return repeats and internals.estimated_bytes(frame) > _MOST_CACHED_BYTES
@@ -147,7 +152,8 @@ class SourceFacts:
 
 
 def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> SourceFacts:
-    """Run one or two small jobs over the source. ask_unique: look for keys that occur twice (a shuffle of the keys)."""
+    """Return the facts from jobs over the source: one for sizes and bounds, another if some key has few values, and another for
+    ask_unique. ask_unique: look for keys that occur twice (a shuffle of the keys); without it, `unique` is False."""
     bounds = _bounds(merge.parts)
     aggregates = [F.count(F.lit(1)).alias("rows"), *_widths(merge, source.frame)]
     for number, bound in enumerate(bounds):
@@ -156,6 +162,7 @@ def source_facts(merge: ResolvedMerge, source: Source, *, ask_unique: bool) -> S
         aggregates.append(_exact_in_python(F.max(value), bound.data_type).alias(f"max{number}"))
         aggregates.append(F.count(value).alias(f"count{number}"))
         aggregates.append(F.approx_count_distinct(value).alias(f"distinct{number}"))
+    # Not <=>, by which null keys match too: _is_unique looks only at keys that are not null.
     equal = [bound for bound in bounds if bound.comparison == "="]
     aggregated = source.frame.agg(*aggregates).first()
     assert aggregated is not None
@@ -230,7 +237,8 @@ class _RowWidth:
 
 
 def _keys(frame: DataFrame, bounds: Sequence[_Bound], few: Sequence[int]) -> dict[int, list[Any]]:
-    """Return the distinct values of each key that has few values."""
+    """Return the distinct values of each key that has few values, in the form of _exact_in_python. few: the positions of these
+    keys in `bounds`, which are the keys of the result too."""
     if not few:
         return {}
     sets = [F.collect_set(_exact_in_python(bounds[number].source, bounds[number].data_type)).alias(str(number)) for number in few]
@@ -244,7 +252,8 @@ def _lists_keys(bound: _Bound) -> bool:
 
 
 def _restricted(bound: _Bound, number: int, aggregated: Any, keys: list[Any] | None) -> Column:
-    """Return the condition that the target's value must fulfil to match any value of the source."""
+    """Return the condition that the target's value must fulfil to match any value of the source. number: the bound's position,
+    which is part of the names in `aggregated`. keys: all values of the source; None if only the least and greatest are used."""
     kind, count = bound.data_type, aggregated[f"count{number}"]
     if count == 0:
         condition = F.lit(False)
@@ -297,6 +306,7 @@ def _exact_in_python(value: Column, kind: DataType) -> Column:
 
 
 def _back(value: Any, kind: DataType) -> Column:
+    """Return a value of _exact_in_python as a constant of its original type."""
     match kind:
         case DateType():
             return F.date_from_unix_date(F.lit(value))

@@ -57,9 +57,9 @@ def replace_matching(
     *,
     same_types: bool = False,
 ) -> DmlResult:
-    """Returns the same as `merge`. request: of an overwrite of the whole table, whose checks apply here too. same_types: the
-    source's columns must have the table's types, since rows match by values before the cast: 1.5 does not match 1, but would be
-    written as 1.
+    """Run the overwrite. Returns the same as `merge`. request: of an overwrite of the whole table, whose checks apply here too.
+    same_types: the source's columns must have the table's types, since rows match by values before the cast: 1.5 does not match
+    1, but would be written as 1.
 
     Raises the errors of such an overwrite, UnsupportedOperationError (DELTA_CANNOT_MODIFY_APPEND_ONLY); SchemaMismatchError for
     a type other than the table's (DELTA_FAILED_TO_MERGE_FIELDS), and for columns of the condition that neither side has, or both
@@ -111,6 +111,7 @@ class _Request:
         case_sensitive = is_case_sensitive(self.spark)
         source, condition = self.matching.between(columns, self.source, case_sensitive=case_sensitive)
         values = {quoted(name): F.col(quoted(column)) for name, column in self._values().items()}
+        # As in a MERGE. _ReplaceRun also inserts the rows of the source that match.
         clauses: tuple[Clause[Column], ...] = (Clause("matched", "delete"), Clause("not matched", "insert", assignments=values))
         try:
             return ResolvedMerge.of(

@@ -58,7 +58,8 @@ Change: TypeAlias = DeleteRows | UpdateRows | MergeRows
 
 
 def parse_change(text: str, args: Any = None) -> Change | None:
-    """Return None for another statement. args: as in Statement: the texts have constants in place of parameters.
+    """Split a statement into its clauses. Returns None for another statement. args: as in Statement; the texts of the clauses
+    have constants in place of parameters.
 
     Raises SyntaxFault for a text that begins like one of these statements but does not continue like it.
     """
@@ -66,7 +67,7 @@ def parse_change(text: str, args: Any = None) -> Change | None:
 
 
 def change_of(words: Words) -> Change | None:
-    """Do the same for the remaining words."""
+    """Do the same as parse_change for the remaining words."""
     if words.take("DELETE", "FROM"):
         parse = _delete
     elif words.take("UPDATE"):
@@ -95,12 +96,14 @@ def _update(words: Words) -> Change:
 
 
 def _alias(words: Words, *behind: str) -> str | None:
+    """Parse the table's alias, with or without AS. behind: words that follow the table if it has no alias."""
     if words.take("AS"):
         return words.part()
     return None if words.is_over() or any(words.at(word) for word in behind) else words.part()
 
 
 def _assignments(words: Words, *stops: tuple[str, ...]) -> Assignments:
+    """Parse the list of SET. stops: the words that may follow the list, as in Words.text_until."""
     values = []
     while True:
         name = words.name()
@@ -113,7 +116,7 @@ def _assignments(words: Words, *stops: tuple[str, ...]) -> Assignments:
 
 # ---------------------------------------------------------------- MERGE
 
-_WHEN = (("WHEN", "MATCHED"), ("WHEN", "NOT", "MATCHED"))
+_WHEN = (("WHEN", "MATCHED"), ("WHEN", "NOT", "MATCHED"))  # how a clause begins; a WHEN alone may belong to a CASE
 
 
 def _merge(words: Words) -> Change:

@@ -197,7 +197,7 @@ Utility: TypeAlias = (
 
 
 def parse_utility(text: str, args: Any = None) -> Utility | None:
-    """args: values of parameters, as `sql` takes them.
+    """Parse a statement. Returns None for text that is none of these statements. args: values of parameters, as `sql` takes them.
 
     Raises SyntaxFault for a text that begins like one of these statements but does not continue like it.
     """
@@ -240,6 +240,7 @@ def _optimize(words: Words) -> Optimize:
 def _vacuum(words: Words) -> Vacuum:
     words.sure()
     vacuum = Vacuum(words.table())
+    # The clauses can have any order; each can occur once.
     while not words.is_over():
         if vacuum.lite is None and (words.at("LITE") or words.at("FULL")):
             vacuum = replace(vacuum, lite=words.take("LITE"))
@@ -268,6 +269,7 @@ def _detail(words: Words) -> Detail:
 
 def _restore(words: Words) -> Restore:
     words.sure()
+    # TABLE is a keyword here, unless the table itself has this name: RESTORE table TO ..., RESTORE table.name TO ...
     if words.at("TABLE") and not words.at(".", ahead=1) and not words.at("TO", ahead=1):
         words.expect("TABLE")
     table = words.table()
@@ -367,6 +369,7 @@ def _clone(words: Words, *, creates: bool = True, replaces: bool) -> Clone | Non
 
 
 def properties_of(words: Words) -> dict[str, str]:
+    """Parse (name = value, ...), as after TBLPROPERTIES. The equals sign may be missing."""
     properties: dict[str, str] = {}
     words.expect("(")
     while True:
@@ -391,6 +394,7 @@ def _property_value(words: Words) -> str:
 
 
 def _alter(words: Words) -> Utility | None:
+    """Parse the rest of ALTER TABLE. None for the forms that Spark's own parser knows."""
     table = words.table()
     if words.take("ADD", "CONSTRAINT"):
         return _add_constraint(words, table)

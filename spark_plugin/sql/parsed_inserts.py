@@ -25,10 +25,10 @@ _PRIVILEGES = "__required_write_privileges__"  # Spark's parser adds this to the
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
-    """The query of an INSERT from a client without a parser. pieces: of a text that is complete in itself; in place of each value
-    that is the word DEFAULT alone, the position of the value in its row. values: how many values a row has, or None if unknown.
-    alias: the name that a condition may use for the rows, or None. rows: a query of all columns of the rows that it selects from,
-    or empty."""
+    """The query of an INSERT from a client without a parser. pieces: the pieces of the query's text in order; in place of each
+    value that is the word DEFAULT alone, the position of the value in its row. values: how many values a row has, or None if
+    unknown. alias: the name that a condition may use for the rows, or None. rows: a query of all columns of the rows that it
+    selects from, or empty."""
 
     spark: SparkSession
     pieces: tuple[str | int, ...]
@@ -103,7 +103,7 @@ class ParsedInsert:
 
 
 def parsed_insert(plan: ParsedPlan) -> ParsedInsert | None:
-    """Return None for another statement, and for an INSERT whose target is not the name of a table."""
+    """Return the INSERT in a plan. None for another statement, and for an INSERT whose target is not the name of a table."""
     node = plan.node
     if plan.kind not in ("InsertIntoStatement", "OverwriteByExpression"):
         return None

@@ -77,6 +77,7 @@ class SqlSyntaxError(ParseException):
         return {"error": self._near, "hint": ""}
 
 
+# Words after which an operand begins: what follows them belongs to an expression, and neither ends a clause nor a CASE.
 _BEFORE_OPERAND = frozenset(
     {
         *("AND", "OR", "NOT", "IN", "EXISTS", "ANY", "SOME", "ALL", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE"),
@@ -84,6 +85,7 @@ _BEFORE_OPERAND = frozenset(
         *("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "&", "|", "^", "~"),
     }
 )
+# Words after which a colon may begin a parameter, even directly after the word.
 _BEFORE_PARAMETER = _BEFORE_OPERAND | {
     *("FOR", "INTERVAL", "SELECT", "DISTINCT", "WHERE", "ON", "HAVING", "BY", "VALUES", "LIMIT", "OFFSET")
 }
@@ -372,7 +374,7 @@ class Words:
         return token is not None and self.text[token.start : token.end + 1].strip("`") in named
 
     def _bound(self) -> str:
-        """Return a constant for the parameter here."""
+        """Return the value of the parameter here as a constant of SQL, and move on past the parameter."""
         if not self._binds:
             self.fault("a parameter cannot stand in this condition; write its value")
         place = self._next
@@ -387,7 +389,7 @@ class Words:
         return self.at("?") or self.at(":")
 
     def _value(self, *, alone: bool = False) -> Any:
-        """Return the value of a text, or of the parameter here. alone: as in `string`."""
+        """Return the value of a text, or of the parameter here, and move on past it. alone: as in `string`."""
         texts: list[str] = []
         while self.left > 0 and _is_text(self._token()) and not (alone and texts):
             texts.append(self._token().text)
@@ -395,6 +397,7 @@ class Words:
         if texts:
             return "".join(texts)
         if self.at("?"):
+            # The first ? gets the first value, and so on.
             number = sum(self._word(before) == "?" for before in range(self._next))
             values: Any = () if isinstance(self._args, Mapping) or self._args is None else self._args
             if number >= len(values):
@@ -405,7 +408,7 @@ class Words:
         self.expect(":")
         name = self.part()
         if name not in named:
-            self._next -= 2
+            self._next -= 2  # back to the colon, where the parameter begins
             self.fault("there is no value for this parameter")
         return named[name]
 
@@ -440,7 +443,7 @@ def constant_sql(value: Any) -> str | None:
 
 
 def _decimal_sql(value: Decimal) -> str | None:
-    """Return a decimal with as many digits as the value has. None if Spark's decimals have fewer."""
+    """Return a decimal whose type has just the digits that the value needs. None if Spark's decimals cannot have so many."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)

@@ -57,7 +57,7 @@ class Target:
 
 
 def find_target(spark: SparkSession, parts: Sequence[str]) -> Target | None:
-    """parts: of a table's name. Returns None if pydelta does not handle it.
+    """Return the table that a name stands for; None if pydelta does not handle it. parts: of the name.
 
     There need not be a table at the path. Raises UnsupportedOperationError for a name of pydelta that stands for an older
     version, or for no certain location.

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 def call_procedure(spark: SparkSession, request: Mapping[str, Any]) -> DataFrame:
-    """request: `procedure`, and `arguments` by the names of its parameters. Raises the errors of DeltaTable's methods."""
+    """Run the statement of a call. request: `procedure`, the procedure's name, and `arguments`, its arguments by the names of its
+    parameters. Raises the errors of DeltaTable's methods."""
     utility = utility_of(request["procedure"], request["arguments"])
     try:
         return carry_out(spark, utility)
@@ -50,7 +51,8 @@ def run_call(spark: SparkSession, statement: Statement) -> DataFrame | None:
 
 
 def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
-    """Return the request of call_procedure, and `catalog`. None for an unknown procedure. Raises SyntaxFault."""
+    """Return the request of call_procedure, which also has the `catalog` of the procedure's name, in lower case. Returns None for
+    an unknown procedure. args: as in Statement. Raises SyntaxFault."""
     words = Words(text, args)
     words.expect("CALL")
     catalog, *parts = (part.lower() for part in words.name())
@@ -63,7 +65,8 @@ def parse_call(text: str, args: Any = None) -> Mapping[str, Any] | None:
 
 
 def _arguments(words: Words, procedure: Procedure) -> dict[str, Any]:
-    """Parse the arguments. As in Spark, those by position come before those by name."""
+    """Parse the arguments, and return a value for each parameter of the procedure. As in Spark, arguments by position come before
+    those by name (`table => 'x'`)."""
     by_name = {parameter.name: parameter for parameter in procedure.parameters}
     arguments: dict[str, Any] = {}
     is_named = False
@@ -91,6 +94,7 @@ _DEFAULTS = {"NULL": None, "false": False, "'symlink_format_manifest'": "symlink
 
 
 def _argument(words: Words, parameter: Parameter) -> Any:
+    """Parse one value: a constant, ARRAY(value, ...), or MAP(key, value, ...)."""
     for word in ("ARRAY", "MAP"):
         if words.take(word, "("):
             values = [] if words.at(")") else [words.literal()]
@@ -124,7 +128,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def utility_of(procedure: str, arguments: Mapping[str, Any]) -> Utility:
-    """Return the statement of a call. arguments: of all parameters, null if the call omits one. Raises InvalidOptionError."""
+    """Return the statement that does the same as a call. arguments: a value for each parameter, None for one that the call omits.
+    Raises InvalidOptionError."""
     for parameter in PROCEDURES[procedure].parameters:
         value = arguments[parameter.name]
         parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence) else ()

@@ -30,22 +30,27 @@ from spark_plugin.statements.row_change_statements import short_alias
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# The words with which a query begins, and the ways in which the query of an INSERT begins.
 _QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")
 _BEGINNINGS = (*((word,) for word in _QUERIES), *(("(", word) for word in _QUERIES))
+# Where an INSERT begins after WITH or FROM, and where a query ends that another INSERT follows.
 _INSERTS = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"), ("INSERT", "WITH", "SCHEMA"))
+# Words that may follow the table's name, so that they are not its alias.
 _AFTER_NAME = ("WITH", "PARTITION", "IF", "BY", "(", "REPLACE", *_QUERIES)
 _AFTER_LIST = (
     *("FROM", "LATERAL", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "MINUS"),
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
 )  # words that may follow the list of a SELECT
+# Words that end the rows after FROM.
 _AFTER_ROWS = tuple(word for word in _AFTER_LIST if word not in ("FROM", "LATERAL"))
+# A star in place of columns: `*`, or after the dot of `t.*`.
 _STAR = re.compile(r"(^|\.)\s*\*")
 
 
 def insert_of_client(spark: SparkSession, words: Words) -> DataFrame | None:
-    """words: of a statement, with constants in place of parameters. Returns None, and does nothing, for a statement that is no
-    INSERT, for one into a table that pydelta does not handle, and for one that the server runs. Raises SyntaxFault for text that
-    cannot be read, and the errors of inserts.insert_rows."""
+    """Run an INSERT that the server must not run. words: of the statement, with constants in place of parameters. Returns None,
+    and does nothing, for a statement that is no INSERT, for one into a table that pydelta does not handle, and for one that the
+    server runs. Raises SyntaxFault for text that cannot be read, and the errors of insert.insert_rows."""
     insert = written_insert(spark, words)
     target = None if insert is None else find_target(spark, insert.target.parts)
     if insert is None or target is None:
@@ -69,8 +74,8 @@ def _must_run_on_client(spark: SparkSession, insert: ParsedInsert) -> bool:
 
 
 def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
-    """Return None for a statement that is no INSERT into a table. Raises SyntaxFault for text that cannot be read, and for an
-    INSERT into several tables."""
+    """Parse an INSERT. Returns None for a statement that is no INSERT. Raises SyntaxFault for text that cannot be read, and for
+    an INSERT into several tables."""
     text_before = _before(words)
     if not words.take("INSERT"):
         return None
@@ -118,7 +123,9 @@ def written_insert(spark: SparkSession, words: Words) -> ParsedInsert | None:
     )
 
 
+# A whole number, with or without the suffix of a BIGINT.
 _WHOLE = re.compile(r"(-?[0-9]+)[lL]?")
+# The texts of DATE '...' and TIMESTAMP '...' that Spark writes as they are.
 _WRITTEN_ALIKE = {
     "DATE": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
     "TIMESTAMP": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"),
@@ -126,7 +133,8 @@ _WRITTEN_ALIKE = {
 
 
 def partition_spec(words: Words) -> tuple[dict[str, str | None], tuple[str, ...]]:
-    """Parse the columns of PARTITION: those with values, as text, and those without."""
+    """Parse the columns of PARTITION, after this word. Returns those with values, with each value as text or None for NULL; and
+    the names of those without a value."""
     values: dict[str, str | None] = {}
     open_columns: list[str] = []
     words.expect("(")
@@ -177,6 +185,7 @@ def _options(words: Words) -> dict[str, str]:
 
 
 def _alias(words: Words, *stop_words: str) -> str | None:
+    """Parse an alias, with or without AS. None if there is none because one of the words follows."""
     if words.take("AS"):
         return words.part()
     return None if any(words.at(word) for word in stop_words) else words.part()
@@ -214,7 +223,8 @@ def _with_text_before(query: WrittenQuery, text_before: str) -> WrittenQuery:
 
 
 def _at_query(words: Words) -> bool:
-    """A column may also have such a name: then a comma or the end of a list follows."""
+    """Return whether a query begins here, with or without parentheses. A column in a list may have the name of such a word: then
+    a comma or the end of the list follows."""
     ahead = 0
     while words.at("(", ahead=ahead):
         ahead += 1
@@ -247,6 +257,7 @@ def _cut(spark: SparkSession, text: str) -> WrittenQuery:
     if words.take("VALUES"):
         rows = list(_rows(words))
     elif words.take("SELECT"):
+        # The list of a SELECT counts as one row.
         rows = [list(_items(words, *((word,) for word in _AFTER_LIST)))]
         has_star = any(_STAR.search(item) for _, item in rows[0])
         if has_star or not (words.is_over() or words.at("FROM") or words.at("WHERE")):
@@ -260,7 +271,9 @@ def _cut(spark: SparkSession, text: str) -> WrittenQuery:
 
 
 def _pieces(text: str, rows: list[list[tuple[int, str]]], width: int) -> tuple[str | int, ...]:
-    """The text before, between and after the words DEFAULT, and in place of each DEFAULT the position of the value in its row."""
+    """Return the text before, between and after the words DEFAULT, and in place of each DEFAULT the position of the value in its
+    row. rows: each value's position in the text, and the value. width: how many values a row has; further ones stay as they
+    are."""
     pieces: list[str | int] = []
     end = 0
     for row in rows:

@@ -49,7 +49,7 @@ class WrittenChange:
 
 
 def change_rows(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Do the same as rows.change_rows, for the text."""
+    """Do the same as dml_statements.change_rows, for the text."""
     try:
         words = Words(statement.text, statement.args, binds=True)
     except SyntaxFault:

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# The first words of a statement that may be an INSERT.
 _OF_INSERT = ("INSERT", "WITH", "FROM")
 
 
 def run_of_client(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Return None, and do nothing, for another statement, and for one about a table that pydelta does not handle."""
+    """Run SHOW PARTITIONS, SHOW CREATE TABLE, TRUNCATE, CREATE TABLE LIKE or INSERT. Returns None, and does nothing, for another
+    statement, for one that cannot be read, and for one about a table that pydelta does not handle."""
     try:
         words = Words(statement.text, statement.args, binds=statement.word in _OF_INSERT)
         if statement.word in _OF_INSERT:

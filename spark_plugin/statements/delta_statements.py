@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def run_utility(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and the errors of DeltaTable's methods."""
+    """Run a statement of grammar.py. Returns None, and does nothing, for another statement, and for one that Spark or delta-spark
+    must run. Raises SqlSyntaxError (PARSE_SYNTAX_ERROR), and the errors of DeltaTable's methods."""
     try:
         utility = parse_utility(statement.text, statement.args)
     except SyntaxFault as fault:
@@ -60,7 +61,7 @@ class NotOurs(Exception):
 
 
 def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
-    """Run the statement. Raises NotOurs, and the errors of DeltaTable's methods."""
+    """Run the statement and return its result. Raises NotOurs, and the errors of DeltaTable's methods."""
     match utility:
         case grammar.Clone():
             return _clone(spark, utility)
@@ -72,12 +73,15 @@ def carry_out(spark: SparkSession, utility: Utility) -> DataFrame:
     try:
         return _RUN[type(utility)](spark, target, utility)
     except TableNotFoundError as error:
-        if target.name is not None or error.message_parameters.get("path") != target.place.url:  # another table, an inventory
+        # Answer only for a path without a table. The error may also be about another table, such as an inventory.
+        if target.name is not None or error.message_parameters.get("path") != target.place.url:
             raise
         return answer_by_path(spark, utility, utility.table, error)
 
 
 def _target(spark: SparkSession, named: TableName) -> Target | None:
+    """Return the table that a statement names; None if pydelta does not handle it. If delta-spark is loaded, paths in quotes are
+    delta-spark's."""
     if named.path is None:
         return find_target(spark, named.parts)
     return None if has_delta_spark(spark) else Target(TablePath(named.path))
@@ -98,7 +102,8 @@ _OF_SPARK = ("DESCRIBE", "DESC", "ALTER", "CREATE", "DROP")
 
 
 def _is_of_table(spark: SparkSession, utility: Utility) -> bool:
-    """Return whether DESCRIBE HISTORY x, which Spark reads as the column x of a table HISTORY, can mean that."""
+    """Return whether Spark's own reading of the statement makes sense. Spark reads DESCRIBE HISTORY x as the column x of a table
+    HISTORY, and DETAIL in the same way. So for these two statements there must be a table of this name."""
     if not isinstance(utility, grammar.History | grammar.Detail):
         return True
     return bool(spark.catalog.tableExists(type(utility).__name__.lower()))
@@ -251,6 +256,8 @@ def _convert(spark: SparkSession, request: grammar.Convert) -> DataFrame:
 
 
 def _clone(spark: SparkSession, request: grammar.Clone) -> DataFrame:
+    """Make a clone. Returns one row of metrics, or no row if the table exists and the statement says IF NOT EXISTS. Raises
+    NotOurs if pydelta does not handle the source or the new table."""
     source = _target(spark, request.source)
     name = shown(request.table)
     named = catalog.format_and_path(name)
@@ -301,6 +308,8 @@ def _table_source(source: Target, request: grammar.Clone) -> TablePath:
 
 
 def _parquet_source(spark: SparkSession, request: grammar.Clone) -> ParquetSource:
+    """Return the Parquet files that a clone refers to. Raises NotOurs if the source is anything else; UnsupportedOperationError
+    for time travel (UNSUPPORTED_FEATURE.TIME_TRAVEL) and for a deep clone (DELTA_UNSUPPORTED_DEEP_CLONE)."""
     source = None if request.source.path is not None else parquet_source(spark, shown(request.source), request.partitions)
     if source is None:
         raise NotOurs(request.source)
@@ -333,7 +342,7 @@ _CLONE_RESULT = ", ".join(f"{name} bigint" for name in _CLONE_METRICS)
 
 
 def _clone_metrics(spark: SparkSession, clone: Cloned) -> dict[str, int]:
-    """Return the metrics. Over Spark Connect the clone's history has the numbers."""
+    """Return the metrics of a clone that was made over Spark Connect, from the clone's history."""
     history = DeltaTable.forPath(spark, clone.place.path).history().filter("operation = 'CLONE'")
     row = history.select("operationMetrics").first()
     assert row is not None

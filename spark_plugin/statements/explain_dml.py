@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MODES = ("FORMATTED", "EXTENDED", "CODEGEN", "COST")
+# A Spark Connect server may append its stack to the message of an error, after this text.
 _STACK_OF_SERVER = "\n\nJVM stacktrace:"
 _NO_ROWS = "== Physical Plan ==\nNo row has to be read.\n"
 
@@ -70,7 +71,8 @@ def explain_of_client(spark: SparkSession, statement: Statement) -> DataFrame | 
 
 @contextmanager
 def _error_as_lines() -> Iterator[list[str]]:
-    """Yield the lines of an explanation; the lines of the error if there is one."""
+    """Yield a list for the lines of an explanation. If the block raises an error of Spark, the list gets the error's lines in
+    their place, and the block ends without an error."""
     lines: list[str] = []
     try:
         yield lines
@@ -120,7 +122,8 @@ def _planned_merge(merge: DeltaMergeBuilder) -> Iterator[tuple[Target, PlannedCh
 
 
 def _explanation(target: Target, planned: PlannedChange, mode: str) -> str:
-    """Return Spark's plan of the changed rows, and what becomes of the files."""
+    """Return the text of the explanation: Spark's plan of the changed rows, the parameters that the history would record, and how
+    many files are read or removed. mode: as ParsedPlan.explained returns it."""
     dml, chosen = target.dml, target.dml.chosen
     rows = _NO_ROWS if planned.changed is None else adapter_of(target.spark).explained(planned.changed, mode)
     files = f"{chosen.candidates.num_rows} of {dml.snapshot.num_files} are read"

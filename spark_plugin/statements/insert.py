@@ -52,7 +52,8 @@ _PARTITION_MODE = "partitionOverwriteMode"
 
 
 def insert_rows(spark: SparkSession, plan: ParsedPlan, text: str) -> DataFrame | None:
-    """Returns a frame without columns, as Spark does. Raises the errors of saving a DataFrame; SchemaMismatchError
+    """Run an INSERT. Returns a frame without columns, as Spark does; None, without doing anything, for another statement and for
+    a table that pydelta does not handle. Raises the errors of saving a DataFrame; SchemaMismatchError
     (DELTA_INSERT_COLUMN_ARITY_MISMATCH) if the numbers of values and columns differ, and InvariantViolationError
     (DELTA_INSERT_COLUMN_MISMATCH) for a NOT NULL column that is left out."""
     insert = parsed_insert(plan)
@@ -111,6 +112,7 @@ class _Table:
 
 
 def _check(table: _Table, insert: ParsedInsert, case_sensitive: bool) -> None:
+    """Refuse IF NOT EXISTS, columns of PARTITION that are no partition columns, and wrong lists of columns."""
     if insert.if_not_exists:
         raise UnsupportedOperationError(
             "INSERT OVERWRITE ... IF NOT EXISTS: Delta tables have no partitions that a catalog knows of; nothing was written. "
@@ -166,7 +168,9 @@ def may_evolve(spark: SparkSession, insert: ParsedInsert) -> bool:
 
 
 def _replacing(spark: SparkSession, table: _Table, insert: ParsedInsert, save: Save) -> Save:
-    """An overwrite replaces the partitions that PARTITION has values for. If partitions are overwritten dynamically and PARTITION
+    """Return the save, in the mode and with the options by which it replaces the rows that the statement replaces.
+
+    An overwrite replaces the partitions that PARTITION has values for. If partitions are overwritten dynamically and PARTITION
     leaves some open, it replaces those that the rows have. Otherwise it replaces the whole table."""
     path = table.target.place.url
     if insert.replaces_using:
@@ -199,8 +203,9 @@ def _replacing_on(
     columns: Sequence[tuple[str, Column]],
     alias: Alias,
 ) -> Save:
-    """The condition refers to the query's columns under their own names, with values that are not cast. So these columns stay,
-    and the table's columns are added."""
+    """Return the save for REPLACE ON. Its condition refers to the query's columns under their own names, with values that are not
+    cast. So these columns stay, and the table's columns are added. columns: the table's columns that the query fills, with their
+    values."""
     frame, values = with_table_columns(save.frame, columns)
     condition = on.condition()
     matching = Matching((), analyzer_of(spark).written_text(condition), alias, condition, values)
@@ -237,6 +242,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
     """Return the query, and the table's columns that it fills, including those of PARTITION, with values in their types."""
     target_names, query, evolves = _filled_columns(table, insert), insert.query, may_evolve(spark, insert)
     width = query.width()
+    # DEFAULT stands for the default of the column at its position, so each value must have a column there.
     if width is not None and width <= len(target_names) and not insert.by_name:
         query = query.with_defaults(lambda number: _default_text(spark, table, target_names[number]))
     frame = query.frame()
@@ -245,6 +251,7 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
         _check_count(table, insert, target_names, query_names, evolves)
         if not insert.columns:
             named_tables.check_aligned(insert.replaces_using, target_names, query_names)
+    # Columns after those of the table are new; they keep the query's names.
     names = query_names if insert.by_name else [*target_names, *query_names[len(target_names) :]]
     rule = StoreAssignment.of(spark, evolves=evolves)
     if insert.replaces_on is None:  # REPLACE ON refers to columns by name, and a query may have two of one name
@@ -258,7 +265,8 @@ def _arranged(spark: SparkSession, table: _Table, insert: ParsedInsert) -> tuple
 
 
 def _check_filled(table: _Table, filled_names: Set[str]) -> None:
-    """filled_names: names in lower case."""
+    """Raise InvariantViolationError for NOT NULL columns that get no value from the statement or the table. filled_names: the
+    columns that the statement fills, in lower case."""
     missing = [
         f.name for f in table.fields if not f.nullable and f.name.lower() not in filled_names and not is_filled_by_table(f)
     ]
@@ -291,6 +299,7 @@ def _default_text(spark: SparkSession, table: _Table, name: str) -> str:
     """Return the value of DEFAULT, in the column's type. Raises UnsupportedTableFeatureError for a default that Spark must not
     evaluate."""
     field = _log_column(table, name)
+    # In the column's own type the default cannot widen the column.
     target_field, text = table.columns.find(field.name), default_text(spark, field)
     return (
         f"CAST({text} AS {target_field.dataType.simpleString()})"

@@ -60,7 +60,8 @@ def no_table(named: TableName) -> TableNotFoundError:
 
 
 def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> DataFrame:
-    """named: a name that stands for no Delta table. Raises TableNotFoundError, UnsupportedOperationError."""
+    """Return the row of DESCRIBE DETAIL for a table of another format; for any other statement raise its error. named: a name
+    that stands for no Delta table. Raises TableNotFoundError, UnsupportedOperationError."""
     with as_spark_raises():
         if named.path is not None:
             raise no_table(named)
@@ -93,7 +94,8 @@ def answer_by_name(spark: SparkSession, utility: Utility, named: TableName) -> D
 
 
 def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, error: TableNotFoundError) -> DataFrame:
-    """error: the error of DeltaTable.forPath, which is raised here if delta-spark has no other condition."""
+    """Do the same as answer_by_name for a path. error: the error of DeltaTable.forPath, which is raised here if delta-spark has
+    no other condition."""
     with as_spark_raises():
         path, statement = named.path, _STATEMENTS[type(utility)]
         if isinstance(utility, grammar.Detail) and path is not None:
@@ -113,6 +115,8 @@ def answer_by_path(spark: SparkSession, utility: Utility, named: TableName, erro
 
 
 def _only_for_delta(utility: Utility, name: str, kind: str, condition: str | None = None) -> UnsupportedOperationError:
+    """kind: what the name stands for, such as "no Delta table". condition: None for the condition that names of the catalog
+    get."""
     if condition is None:
         condition = "DELTA_NOT_A_DELTA_TABLE" if isinstance(utility, grammar.Reorg) else "DELTA_ONLY_OPERATION"
     return UnsupportedOperationError(

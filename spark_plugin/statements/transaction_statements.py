@@ -34,8 +34,9 @@ T = TypeVar("T")
 
 
 def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | None:
-    """Raises SqlSyntaxError, UnsupportedOperationError if no transaction is open, or one is already open, and the errors of
-    DeltaTransaction. Returns None, and does nothing, for a script, which also begins with BEGIN; the rest of it is not read."""
+    """Run START TRANSACTION, BEGIN TRANSACTION, COMMIT or ROLLBACK. Raises SqlSyntaxError, UnsupportedOperationError if no
+    transaction is open, or one is already open, and the errors of DeltaTransaction. Returns None, and does nothing, for a script,
+    which also begins with BEGIN; the rest of it is not read."""
     begins = statement.word in ("START", "BEGIN")
     if begins and second_word(statement.text) != "TRANSACTION":
         return None
@@ -58,7 +59,8 @@ def run_transaction(spark: SparkSession, statement: Statement) -> DataFrame | No
 
 
 def _isolation(words: Words) -> None:
-    """SNAPSHOT: rows that SELECT has read cause no conflicts with other writers."""
+    """Parse ISOLATION LEVEL, if it is next. Only SNAPSHOT is possible: rows that SELECT has read cause no conflicts with other
+    writers."""
     if words.take("ISOLATION"):
         words.expect("LEVEL")
         if words.take("SERIALIZABLE"):
@@ -77,7 +79,7 @@ def _begin(spark: SparkSession) -> DataFrame:
             "another one in a session of its own (spark.newSession()).",
             transaction=identity,
         )
-    begun = _transaction(spark).__enter__()
+    begun = _transaction(spark).__enter__()  # the statements that follow are the block; COMMIT or ROLLBACK ends it
     spark.conf.set(TRANSACTION, begun.identity)
     return spark.createDataFrame([(begun.identity,)], "transaction string")
 
@@ -93,8 +95,9 @@ def _roll_back(spark: SparkSession) -> DataFrame:
 
 
 def _ended(spark: SparkSession, what: str, end: Callable[[transactions.DeltaTransaction], T]) -> T:
-    """End the transaction of the session, even if COMMIT or ROLLBACK failed. Only if the ledger gave no answer the session stays
-    in the transaction, and the statement can be repeated."""
+    """End the transaction of the session, even if COMMIT or ROLLBACK failed. what: the verb, for messages. end: commits or aborts
+    the transaction, and returns the result. Only if the ledger gave no answer the session stays in the transaction, and the
+    statement can be repeated."""
     identity = conf(spark, TRANSACTION)
     if identity is None:
         raise UnsupportedOperationError(

@@ -26,6 +26,7 @@ from spark_plugin.sql_internals import SqlInternals, ViewedTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# By the fault of a view: the error condition, and the reason for the message.
 _CONDITIONS = {
     "stored": ("DELTA_UNSUPPORTED_SOURCE", "it is kept in the catalog, and rows are changed through temporary views alone"),
     "filter": ("DELTA_UNEXPECTED_PARTIAL_SCAN", "it leaves out rows by a condition"),
@@ -39,8 +40,8 @@ _OF_TIME_TRAVEL = ("versionasof", "timestampasof")
 
 @dataclass(frozen=True, slots=True)
 class ViewedTarget:
-    """shown: a frame of the table's rows as the view shows them, with the one column of the frame in addition to the view's own.
-    None if that is the frame itself."""
+    """table: the table that a view shows. shown: takes a frame of the table's rows, and the name of one of its columns. Returns
+    the rows with the view's columns, and with this column. None if the view has the table's own columns."""
 
     table: Target
     shown: Shown | None
