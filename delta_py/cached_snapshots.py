@@ -39,6 +39,7 @@ from delta_py.types.schema import DataType, Path
 _Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
 """The last element: the hash of the log's content, if the listing does not identify it."""
 _Contents: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+"""The arguments of Snapshot.file_batches: stats_leaves, want_whole, want_records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class SnapshotCache:
         self._lock = threading.Lock()
         self._snapshots: OrderedDict[_Version, CachedSnapshot] = OrderedDict()
         self._lists: OrderedDict[tuple[_Version, _Contents], _FileList] = OrderedDict()
-        self._bytes = 0
+        self._bytes = 0  # of the cached lists, and of reservations
 
     @property
     def memory_bytes(self) -> int:
@@ -184,7 +185,7 @@ class CachedSnapshot(Snapshot):
                     reserved += memory_bytes
                     size_bytes += pc.sum(batch.files["size"]).as_py() or 0
                     batches.append(batch)
-                else:
+                else:  # there is no room: return the batches, but do not cache them
                     batches = None
                     SNAPSHOT_CACHE.release(reserved)
                     reserved = 0

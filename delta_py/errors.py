@@ -62,17 +62,17 @@ class DeltaError(Exception):
 
 
 def readable(message: str) -> str:
-    """A message that quotes names and values of a table, which anybody may have made. The result is one line except for items (`
-    - `), has no invisible characters or terminal control characters (visible_text.py), and at most 8,000 characters. So no table
-      can write
-    false text into a terminal or a log, or make one error look like another. URLs in it lose user, password and query, and errors
-    that it quotes lose their conditions."""
+    """A message that quotes names and values of a table, which anybody may have made. The result is one line, except that each
+    item of a list (`- ...`) has its own line. It has no invisible characters or terminal control characters (visible_text.py),
+    and at most 8,000 characters. So no table can write false text into a terminal or a log, or make one error look like another.
+    URLs in the message lose user, password and query, and errors that it quotes lose their conditions."""
     message = _CONDITION.sub("", message)
     message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
     return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
 
 
 def _cut(message: str) -> str:
+    """A long message without its middle."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
     half = (_LONGEST_MESSAGE - _CUT_WORDS) // 2

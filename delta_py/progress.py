@@ -41,7 +41,7 @@ _SHOWN_AFTER_SECONDS = 0.5
 REFRESH_SECONDS = 0.2
 """How often samples are taken, and the line is drawn."""
 _BAR_WIDTH = 20
-_MOST_SECONDS_TO_END = 2.0
+_MOST_SECONDS_TO_END = 2.0  # how long a finished command waits for the thread that draws its line
 
 _shown = Lock()  # held by the command whose line is shown
 _log = logging.getLogger("delta_py")
@@ -171,7 +171,7 @@ class _Work:
         self.lock = Lock()
         self.samples: list[Callable[[], None]] = []
         self._began = time.monotonic()
-        self._known_since = self._began
+        self._known_since = self._began  # when the first work became known: the speed is measured from then on
 
     def expect(self, amount: float) -> None:
         with self.lock:

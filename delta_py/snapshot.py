@@ -47,7 +47,7 @@ from delta_py.types.schema import DataType, Path, StructType
 __all__ = ["FileBatch", "Snapshot"]
 
 _log = logging.getLogger("delta_py")
-_FRESH_SECONDS = 1.0
+_FRESH_SECONDS = 1.0  # how long check_log relies on the last listing of the log
 T = TypeVar("T")
 
 

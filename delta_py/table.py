@@ -98,6 +98,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         return self._summarized().html()
 
     def _summarized(self) -> TableSummary:
+        """The summary of the current snapshot. A summary with a problem is not cached: the next call tries again."""
         from delta_py.table_methods.table_summary import TableSummary, summary_of, summary_or_problem
 
         if self._summary is None or self._summary[0] is not self._snapshot:

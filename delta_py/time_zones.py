@@ -99,4 +99,5 @@ def local_time_zone() -> str:
 
 
 def _linked_zone() -> str:
+    """The name of the zone to whose file /etc/localtime is a link; an empty text if it is none."""
     return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]

@@ -138,6 +138,7 @@ class DeltaTransaction:
         begun, ledger = self._open(), open_ledger(self._coordinator)
         try:
             held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
+            # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if strange := held_reads.keys() - self._paths.keys():
                 raise unidentified_tables(begun.identity, "read", strange)
             tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
@@ -271,6 +272,7 @@ class DeltaTransaction:
 
 
 def _joined(reads: list[ReadSet]) -> ReadSet | None:
+    """All reads of one table as one; None if there are none."""
     if not reads:
         return None
     return ReadSet(
@@ -320,6 +322,7 @@ def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
 
     def run(tx: DeltaTransaction) -> None:
         row_count = tx.read(path, columns=[], filter=predicate).num_rows
+        # Exactly `rows` rows, or at least one if `rows` is None.
         if row_count != rows if rows is not None else not row_count:
             expected = "at least one" if rows is None else str(rows)
             raise CheckFailedError(

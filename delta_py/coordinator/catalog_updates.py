@@ -23,6 +23,7 @@ _FEATURE = "delta.feature."
 _DOMAIN_FIELDS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
 """The catalog refuses all other domains, and other fields of these."""
 
+# The beginnings of the lines of a commit that are parsed. A commit may have very many other lines, for its files.
 _DEFINING = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"domainMetadata"')
 _TYPE_KEYS = {
     "elementType": "element-type",
@@ -34,7 +35,9 @@ _TYPE_KEYS = {
 
 
 def commit_updates(commit: Ratified, data: bytes, load: Callable[[], CatalogTable]) -> list[dict[str, Any]]:
-    """data: the commit's content. load: reads the table's present state; called if the commit changes the definition."""
+    """The updates that report a commit, for one request. data: the commit's content. load: reads the table's present state from
+    the catalog; called only if the commit has a metaData action.
+    """
     actions = [parse_json(line) for line in data.splitlines() if line.startswith(_DEFINING)]
     info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
     updates: list[dict[str, Any]] = [

@@ -35,8 +35,9 @@ _ENDPOINT_CURE = "Check the endpoint in the coordinator's URL, and the network."
 _NO_CREDENTIALS = "Set up boto3's usual credentials, or have access_key_id and secret_access_key in the coordinator's URL."
 _SHOWN = ("region", "endpoint")
 _MOST_ITEMS = 100  # the limit of one transaction in DynamoDB
-CONTENTION_SECONDS = 60.0
+CONTENTION_SECONDS = 60.0  # how long a call tries again while others change the same items
 _BACKOFF = Backoff(first_seconds=0.005, longest_seconds=1.0)
+# Why DynamoDB cancels a transaction that may succeed later. "None" is the code of an item that is not the cause.
 _WORTH_ANOTHER_TRY = {"None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 Key = tuple[str, str]
@@ -137,10 +138,14 @@ class DynamoDbItems:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Item]:
-        """Items in the order of their range keys. limit: how many items the first request reads; later requests read more."""
+        """Items in the order of their range keys. part: their hash key. between: the lowest and the highest range key, both
+        included; an empty text stands for the lowest of all. begins: the beginning of the range keys. limit: how many items the
+        first request reads; later requests read more.
+        """
         condition, values = f"{HASH} = :part", {":part": {"S": part}}
         if between is not None:
             condition += f" AND {RANGE} BETWEEN :low AND :high"
+            # DynamoDB accepts no empty text in a key; a blank comes before all texts that are used here.
             values |= {":low": {"S": between[0] or " "}, ":high": {"S": between[1]}}
         if begins is not None:
             condition, values = f"{condition} AND begins_with({RANGE}, :begins)", values | {":begins": {"S": begins}}
@@ -187,6 +192,7 @@ class DynamoDbItems:
         return True
 
     def _check_reasons(self, error: TransactionCancelled) -> None:
+        """Raises CoordinatorUnavailableError, unless a condition or another writer is the cause."""
         if not set(error.reasons) <= _WORTH_ANOTHER_TRY:
             raise unavailable(self.shown, error) from error
 
@@ -230,10 +236,12 @@ class DynamoDbItems:
         return {"ConditionCheck": {"TableName": self._name, "Key": _typed_key(key), **_conditions(same)}}
 
     def delete(self, key: Key, same: Item) -> Item:
+        """same: attributes that the item must have; empty to delete it in any state."""
         return {"Delete": {"TableName": self._name, "Key": _typed_key(key), **(_conditions(same) if same else {})}}
 
 
 def _conditions(same: Item) -> Item:
+    """The part of an action that requires these attributes. Placeholders stand for the names, as DynamoDB reserves many words."""
     return {
         "ConditionExpression": " AND ".join(f"#c{number} = :c{number}" for number in range(len(same))),
         "ExpressionAttributeNames": {f"#c{number}": name for number, name in enumerate(same)},
@@ -242,6 +250,7 @@ def _conditions(same: Item) -> Item:
 
 
 def _typed(values: Item) -> Item:
+    """`{"size": 3}` -> `{"size": {"N": "3"}}`: the form of requests and answers."""
     return {name: _typed_value(value) for name, value in values.items()}
 
 
@@ -264,12 +273,13 @@ def _plain(item: Item) -> Item:
 
 
 def _without_user(endpoint: str) -> str:
+    """The URL with scheme, host and port alone."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint
 
 
 def _number(name: str, text: str | None, default: float) -> float:
-    """The number of seconds in a parameter of the URL."""
+    """The number of seconds in a parameter of the URL. text: None if the URL lacks the parameter. Raises InvalidOptionError."""
     try:
         number = default if text is None else float(text)
     except ValueError:

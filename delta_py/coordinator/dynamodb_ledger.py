@@ -64,6 +64,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         self.identity = self._prepared()
 
     def _prepared(self) -> str:
+        """Create the ledger's item if it is missing. Returns the ledger's identity."""
         new = {"identity": str(uuid.uuid4()), "moment": 0, "time_ms": 0, "tables": 0, "changed": ""}
         if self.items.get(LEDGER)[0] is None:
             self.items.write([self.items.put(LEDGER, new)])  # if this returns False, another process was faster
@@ -96,6 +97,10 @@ class DynamoDbLedger(DynamoDbTransactions):
         return table_item is not None
 
     def _added(self, table: str, published: int, version: int, table_id: str, moment: int, epoch: str) -> list[Item]:
+        """The actions that register a table. published, version: its newest published and its newest ratified version. moment:
+        the ledger's newest before that. epoch: a text that no other registration has; it is part of the keys of the table's
+        commits.
+        """
         values = {"table_id": table_id, "version": version, "published": published, "epoch": epoch}
         first = {"first_version": published, "first_moment": moment}
         return [self.items.put(("tables", table), values | first), self.items.put(("ids", table_id), {"place": table})]
@@ -104,7 +109,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         for _ in self.items.tries():
             ledger = self._ledger()
             places = tuple(sorted(item[RANGE] for item in self.items.query("tables")))
-            ledger_after = self._ledger()
+            ledger_after = self._ledger()  # a query is not one consistent state: the set of tables may change while it runs
             if (ledger_after["identity"], ledger_after["changed"]) == (ledger["identity"], ledger["changed"]):
                 self.identity = ledger["identity"]
                 return Inventory(self.identity, places)
@@ -133,6 +138,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 if self._is_known(table.table, table.table_id, table_item, id_item):
                     assert table_item is not None
                     raise version_taken(table.table, table.published, table_item["version"])
+            # Without commits, the ledger needs no new moment.
             moment, now = ledger["moment"] + bool(commits), max(now_ms(), ledger["time_ms"])
             changes = _changed(ledger["tables"] + len(tables)) | {"identity": identity}
             if commits:
@@ -211,7 +217,7 @@ class DynamoDbLedger(DynamoDbTransactions):
         proposed_commits = tuple(ratified_of(table, item) for item in self._headers(transaction, table))
         if proposed_commits and proposed_commits[0].version != base + 1:  # they belong to a table that was at this place before
             raise not_remembered(self.shown, table, transaction)
-        self.find(transaction)
+        self.find(transaction)  # if the transaction has ended meanwhile, some proposals may have been deleted
         commits = (*(commit for commit in tail.commits if commit.version <= base), *proposed_commits)
         return replace(tail, version=base + len(proposed_commits), commits=commits, base=base)
 
@@ -247,6 +253,7 @@ class DynamoDbLedger(DynamoDbTransactions):
                 newest = None if (item := table_items[table]) is None else item["version"]
                 if newest != version:
                     raise version_taken(table, version, newest)
+            # The times of moments never decrease, even if the clock of this machine is behind.
             moment, now = ledger["moment"] + 1, max(now_ms(), ledger["time_ms"])
             actions = [self._step(ledger, {"moment": moment, "time_ms": now}), self._moment_item(moment, now)]
             for table, group in groups.items():
@@ -259,10 +266,10 @@ class DynamoDbLedger(DynamoDbTransactions):
                 actions.append(self.items.update(transaction_key(transaction), changes, {"state": OPEN}))
             if token is not None:
                 actions.append(self._used_token(token, token_item, moment, call))
-            if number == LOOK:
+            if number == LOOK:  # the last attempt did not succeed so far, but it may still be under way
                 if self._has_moved(tried_ledger, ledger):
                     raise contended(self.shown, dynamodb_items.CONTENTION_SECONDS)
-                continue
+                continue  # the outcome is unknown: `tries` raises CoordinatorUnavailableError
             tried_ledger = ledger
             if self.items.write(actions):
                 break
@@ -337,6 +344,7 @@ class DynamoDbLedger(DynamoDbTransactions):
     def moment(self, time_ms: int | None = None) -> int | None:
         if time_ms is None:
             return int(self._ledger()["moment"])
+        # `~` comes after all characters of these keys, so the range ends with the last moment of this time.
         moment_item = next(self.items.query("moments", between=("", f"{padded(time_ms)}~"), newest_first=True, limit=1), None)
         return None if moment_item is None else int(moment_item["moment"])
 
@@ -360,13 +368,14 @@ class DynamoDbLedger(DynamoDbTransactions):
             if item["moment"] <= moment:
                 return oldest, True
         (item_after,) = self.items.get(("tables", table))
-        # Older commits than the oldest that is kept are not known, unless it is the first one.
+        # Commits before the oldest one are not known, unless it is the first one after the table was registered.
         reaches_back = table_item["first_moment"] <= moment and oldest in (None, table_item["first_version"] + 1)
         return (int(table_item["first_version"]) if reaches_back else None), item_after is not None and item_after[
             "epoch"
         ] == table_item["epoch"]
 
     def _trim_moments(self, moment: int) -> None:
+        """Delete old moments at every hundredth moment, up to two hundred, so that more are deleted than are added."""
         if moment > _RETAINED_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
             old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
             self.items.remove(item for item in old_moments if item["moment"] < moment - _RETAINED_MOMENTS)
@@ -379,6 +388,7 @@ class DynamoDbLedger(DynamoDbTransactions):
     # ------------------------------------------------------------ items
 
     def _step(self, ledger: Item, changes: Item) -> Item:
+        """The action that changes the ledger's item if no other call has changed it since it was read as `ledger`."""
         return self.items.update(LEDGER, changes, {name: ledger[name] for name in _STEPS})
 
     def _has_moved(self, tried_ledger: Item, ledger: Item) -> bool:

@@ -39,6 +39,7 @@ class DynamoDbTransactions:
 
     def begin(self, seconds: float) -> Begun:
         now = now_ms()
+        # The keys begin with the times at which transactions end, and `~` comes after all characters in them.
         for item in self.items.query("open", between=("", f"{padded(now - 1)}~")):
             self._give_up(item, now)
         identity, ends_ms = str(uuid.uuid4()), now + round(seconds * 1000)
@@ -126,11 +127,14 @@ class DynamoDbTransactions:
         return reads_by_place
 
     def _of_open(self, transaction: str, find: Callable[[], list[Item]]) -> list[tuple[Item, bytes]]:
-        """Items of an open transaction, with the content of their parts; empty if the transaction has ended."""
+        """Items of an open transaction, with the content of their parts; empty if the transaction has ended. find: reads the
+        items.
+        """
         if self.state_of(transaction) != OPEN:
             return []
         headers = find()
         complete_items = self._complete_items(transaction, headers)
+        # If the transaction has ended meanwhile, another process may have deleted some items and parts.
         if self.state_of(transaction) != OPEN:
             return []
         if len(complete_items) != len(headers):
@@ -147,6 +151,9 @@ class DynamoDbTransactions:
         return complete_items
 
     def _headers(self, transaction: str, table: str | None) -> list[Item]:
+        """The items of proposals, without their parts, in the order of their keys. table: None for all tables. Another table's
+        place may begin with this one and a blank, so places are compared too.
+        """
         items = self.items.query(transaction_key(transaction)[0], begins="proposal " if table is None else f"proposal {table} ")
         return [item for item in items if table in (None, item["place"])]
 
@@ -190,7 +197,7 @@ def _as_proposed(items: list[tuple[Item, bytes]]) -> list[Proposed]:
 
 
 def check_open(transaction: str, item: Item | None) -> int:
-    """The moment of an open transaction."""
+    """The moment of an open transaction. item: that of the transaction, None if there is none. Raises TransactionEndedError."""
     if item is None or item["state"] != OPEN or item["ends_ms"] < now_ms():
         raise ended(transaction, item["state"] if item is not None and item["state"] != OPEN else None)
     return int(item["moment"])

@@ -48,8 +48,8 @@ def _is_count(value: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class Ratified:
     """A staged commit that is, or will be, a version of a table. name: of the file in `_delta_log/_staged_commits`. time_ms: when
-    it was staged, ms since 1970. content: of the file, before it is ratified. Raises CorruptTableError for a name that is not
-    that of a staged commit of that version, and for numbers that no commit can have."""
+    it was staged, ms since 1970. content: of the file, for a commit that is not ratified yet; else None. Raises CorruptTableError
+    for a name that is not that of a staged commit of that version, and for numbers that no commit can have."""
 
     table: str
     version: int

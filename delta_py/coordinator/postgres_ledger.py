@@ -45,6 +45,7 @@ class PostgresLedger(SqlLedger):
         try:
             self._look_for_server()
             with self._connections.connection() as connection:
+                # A writer must see what was committed while it waited for the lock. A reader needs one state of all tables.
                 levels = self._psycopg.IsolationLevel
                 connection.isolation_level = levels.READ_COMMITTED if writes else levels.REPEATABLE_READ
                 with connection.pipeline() as pipeline:

@@ -1,7 +1,8 @@
 """A ledger in a database that speaks SQL: its tables, and each step as one transaction.
 
 commits     one row for each ratified commit, until long after it is published: also the state of tables at a moment
-tables      one row for each table: its newest version, and the version up to which all commits are published
+tables      one row for each table: its newest version, the version up to which all commits are published, and the version and
+            the moment at which it was registered (first_version, first_moment)
 ledger      one row: the ledger's identity, and the newest moment
 moments     one row for each moment: its time
 transactions, proposals     transactions over several tables, and their staged commits while they are open
@@ -203,6 +204,7 @@ class SqlLedger:
         with self._transaction(writes=True) as sql:
             for name in _OF_TRANSACTIONS:
                 sql.do(f"DELETE FROM {name} WHERE transaction_id IN (SELECT identity FROM transactions WHERE ends_ms < ?)", now)
+            # Committed transactions are remembered for longer than the others.
             is_old = "ends_ms < CASE WHEN state = ? THEN ? ELSE ? END"
             sql.do(f"DELETE FROM transactions WHERE {is_old}", _COMMITTED, now - COMMITTED_RETENTION_MS, now)
             ((moment,),) = sql.run("SELECT moment FROM ledger")
@@ -283,6 +285,7 @@ def _version_at(sql: Statements, table: str, moment: int) -> int | None:
     )
     if newest is not None:
         return int(newest)
+    # No known commit is old enough. The table then had its first version, if it was registered by then and no commit was deleted.
     ((first_version, first_moment),) = first
     return int(first_version) if first_moment <= moment and oldest in (None, first_version + 1) else None
 
@@ -292,6 +295,7 @@ def _now_ms() -> int:
 
 
 def _begun(sql: Statements, transaction: str) -> Begun:
+    """An open transaction. Raises TransactionEndedError."""
     rows = sql.run("SELECT moment, state FROM transactions WHERE identity = ? AND ends_ms >= ?", transaction, _now_ms())
     if not rows or rows[0][1] != _OPEN:
         raise ended(transaction, rows[0][1] if rows else None)
@@ -299,7 +303,9 @@ def _begun(sql: Statements, transaction: str) -> Begun:
 
 
 def _end(sql: Statements, transaction: str, state: str) -> bool:
-    """Returns whether the transaction had not ended yet."""
+    """End a transaction, and delete what it has proposed and read. state: committed or aborted. Returns whether the transaction
+    had not ended yet.
+    """
     where = "WHERE identity = ? AND state = ? RETURNING identity"
     is_open = bool(sql.run(f"UPDATE transactions SET state = ? {where}", state, transaction, _OPEN))
     for transaction_table in _OF_TRANSACTIONS:
@@ -315,6 +321,7 @@ def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Prop
 
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
+    """Record that the call with this token got this moment. Raises TokenUsedError."""
     sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _TOKEN_RETENTION_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
@@ -333,7 +340,9 @@ def _versions(sql: Statements, tables: Collection[str]) -> dict[str, int]:
 
 
 def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, int], now: int) -> int:
-    """Returns the moment. newest: versions of the commits' tables."""
+    """Make all commits versions of their tables; returns the moment. newest: the versions of these tables so far; a table that is
+    not known has none. now: ms since 1970. Raises VersionTakenError.
+    """
     versions = dict(newest)
     for commit in commits:
         if commit.version - 1 != versions.get(commit.table):

@@ -34,6 +34,7 @@ class SqliteLedger(SqlLedger):
     def _transaction(self, *, writes: bool) -> Iterator[Statements]:
         try:
             with self._connections.connection() as connection, contextlib.closing(connection.cursor()) as cursor:
+                # IMMEDIATE: a writer has the lock before it reads, so nobody changes what it has read.
                 cursor.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield _Statements(cursor)  # if the block fails, closing the connection rolls back
                 connection.commit()

@@ -36,11 +36,15 @@ class FileTurns:
 
     @contextlib.contextmanager
     def of(self, tables: Iterable[str]) -> Iterator[None]:
+        """Have the turns of these tables during the block. The wait for all of them together takes at most WAIT_SECONDS; then the
+        block runs with the turns that it has.
+        """
         places: list[int] = []
         end = time.monotonic() + WAIT_SECONDS
         try:
             for table in self._waited_for(tables):
                 if not self._take(_place(table), end):
+                    # Threads share the mapping, so a new one replaces it.
                     self._passed_over = {**self._passed_over, table: time.monotonic() + _PAUSE_SECONDS}
                     break
                 places.append(_place(table))
@@ -85,5 +89,5 @@ class FileTurns:
 
 
 def _place(table: str) -> int:
-    """Tables that share a place by chance wait for each other."""
+    """The byte of the file that stands for a table. Tables that share a place by chance wait for each other."""
     return zlib.crc32(table.encode("utf-8", "surrogateescape"))

@@ -91,6 +91,7 @@ class UnityLedger:
         return commit.version
 
     def _refused(self, commit: Ratified, error: CatalogRefusedError) -> NoReturn:
+        """Raise the error of a Ledger that a refusal of the catalog means."""
         if error.kind == _VERSION_TAKEN:
             raise version_taken(commit.table, commit.version, self._load().newest_version) from error
         if error.kind == _OTHER_TABLE:
@@ -112,6 +113,7 @@ class UnityLedger:
         return nullcontext()
 
     def _load(self) -> CatalogTable:
+        """The table as the catalog has it now. Raises TableNotFoundError if the name means another table by now."""
         try:
             loaded = self._access_of_process().load()
         except CatalogUnavailableError as error:

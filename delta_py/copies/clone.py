@@ -56,8 +56,8 @@ from delta_py.write.rewrite import added, removed
 @dataclass(frozen=True, slots=True)
 class CloneSource:
     """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. version: -1
-    if the source has none. last_row_id: the highest row id that it has assigned, -1 for none. table: the store of a source with a
-    log.
+    if the source has none. last_row_id: the highest row id that it has assigned, -1 for none. table: the source's store; None if
+    the source has no log.
     """
 
     root: str
@@ -108,7 +108,7 @@ def clone_files(
     source: CloneSource, files: Iterable[AddFile], target: ObjectStore, present: Snapshot | None, properties: Mapping[str, str]
 ) -> dict[str, Any]:
     """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
-    that is replaced. Raises as shallow_clone, except for errors about the target.
+    that is replaced; None if there is none. Raises as shallow_clone, except for errors about the target.
     """
     transaction = clone_transaction(source, target, present, properties)
     adds = tuple(_absolute_file(file, source.root) for file in files)
@@ -130,7 +130,11 @@ def clone_files(
 def _noted(
     source: CloneSource, target: ObjectStore, version_before: int, adds: Sequence[AddFile]
 ) -> AbstractContextManager[None]:
-    """No table lies below a source without a log, but the source may lie in a table."""
+    """Leave notes about the clone (clone_notes.py) while the block commits it. version_before: of the target, -1 if there is no
+    table.
+
+    For a source without a log, its root stands for all its files: no table lies below the root, but the root may lie in a table.
+    """
     if source.table is None:
         return noted(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
     return noted(target, version_before, source.table, source.version, paths_named_by(adds))
@@ -182,11 +186,11 @@ def files_in_place(transaction: Transaction, present: Snapshot | None) -> list[S
 def put_files(
     transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], in_place: Iterable[ScanFile]
 ) -> tuple[list[AddFile], list[ScanFile]]:
-    """Replace the clone's files by these. Returns the added files and the removed ones.
+    """Replace the clone's files by these. in_place: the files of the table that is replaced. Returns the files that this table
+    did not have, and the files that it loses.
 
     A file in both sets stays, because a commit may not add and remove the same file. It is added again if it has other row ids,
-    or
-    was overwritten: its former rows are gone then, and the changes cannot be determined.
+    or was overwritten: its former rows are gone then, and the changes cannot be determined.
     Protocol: Add File and Remove File.
     """
     new_files, present = {add.key: add for add in adds}, {file.key: file for file in in_place}
@@ -202,10 +206,14 @@ def put_files(
 
 
 def _facts(file: AddFile | ScanFile) -> tuple[int, int]:
+    """If another program overwrites a file, its size or its time changes."""
     return file.size_bytes, file.modification_time_ms
 
 
 def _transaction(target: ObjectStore, present: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Transaction:
+    """A transaction that sets the metadata. A table that is replaced keeps the properties of its own log, and the high water
+    marks of its identity columns. protocol: of the clone.
+    """
     if present is None:
         return Transaction(None, store=target).set_metadata(metadata)
     metadata, at_ms = on_log_of(present, protocol, with_marks_of(present.schema, metadata))
@@ -229,7 +237,7 @@ def _state(
         id=str(uuid.uuid4()) if present is None else present.metadata.id,
         name=None if present is None else present.metadata.name,
         description=None if present is None else present.metadata.description,
-        configuration=with_log_of(None, {**inherited, **new_properties}),
+        configuration=with_log_of(None, {**inherited, **new_properties}),  # without the properties of the source's log
     )
     needed_features = {*features, *features_in_use(source.config.schema, Properties(metadata.configuration))}
     _check_mapping(source, Properties(metadata.configuration))
@@ -316,7 +324,7 @@ def _absolute_file(file: AddFile, root: str) -> AddFile:
 
 
 def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:
-    if vector.storage_type != "u":
+    if vector.storage_type != "u":  # only "u" is relative to a root; "p" has an absolute path, and "i" has no file
         return vector
     path = vector.path
     assert path is not None

@@ -77,6 +77,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _check_place(store: ObjectStore, path: str) -> None:
+    """Raises UnsupportedOperationError for a file that belongs to the log of another table or of a stream, below the root."""
     directory, separator, _ = path.rpartition(f"/{LOG_DIRECTORY}/")
     if separator:
         raise UnsupportedOperationError(
@@ -97,11 +98,13 @@ def _check_place(store: ObjectStore, path: str) -> None:
 
 def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
     """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
+    Returns the texts for the log: a row for each file, and a column for each partition column.
 
     Raises InvalidOptionError by delta-spark's names, each with a file: directories that do not match the partition columns, by
     number (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a
     value that its column's type cannot represent (DELTA_FAILED_CAST_PARTITION_VALUE).
     """
+    # Each directory is parsed once, however many files it has.
     directories = pc.replace_substring_regex(files["path"], "[^/]*$", "").combine_chunks().dictionary_encode()
     texts = [_checked(directory, files, partitions.fields) for directory in directories.dictionary.to_pylist()]
     columns = []
@@ -112,7 +115,9 @@ def partition_values(files: pa.Table, partitions: StructType, time_zone: str) ->
 
 
 def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> list[str | None]:
-    """The values of a directory, one per field."""
+    """The texts of the partition values in a directory's name, one for each field; None for null. files: all files, to name one
+    of the directory in an error. Raises as partition_values.
+    """
     partition_texts = partition_texts_of(directory)
     expected, names = [f.name for f in fields], [name for name, _ in partition_texts]
     if len(partition_texts) != len(fields):
@@ -145,7 +150,7 @@ def _checked(directory: str, files: pa.Table, fields: Sequence[StructField]) -> 
 
 
 def _written(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
-    """The texts of directories in the form of the log."""
+    """The texts of directories in the form of the log. Raises InvalidOptionError for a text that the type cannot represent."""
     if f.data_type == STRING:
         return texts
     values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")

@@ -60,7 +60,9 @@ class _FileMerge(SchemaMerge):
         self.widens_files = False
 
     def take(self, file: StructType, path: str) -> None:
+        """Merge the columns of the file at `path` into the schema."""
         try:
+            # The mode "name" accepts characters that need column mapping. define_table refuses them later, with its own error.
             check_new_schema(file, "name")
             self.schema = self.struct(self.schema, file, ())
         except SchemaMismatchError as error:
@@ -75,7 +77,7 @@ class _FileMerge(SchemaMerge):
 
     def merge_plain(self, table: DataType, data: DataType, path: Path) -> DataType:
         """The wider of two types. Raises SchemaMismatchError if neither holds all values of the other."""
-        if table in STORED_AS_INT32 and data in STORED_AS_INT32:
+        if table in STORED_AS_INT32 and data in STORED_AS_INT32:  # files store these alike, so this is no type change
             return max(table, data, key=STORED_AS_INT32.index)
         for narrow, wide in ((table, data), (data, table)):
             if is_widening(narrow, wide):

@@ -39,8 +39,8 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
 from delta_py.write.data_files import WrittenFiles
 
-_READ_AT_ONCE = 1000
-_NAMED = 5
+_READ_AT_ONCE = 1000  # files of one call of read_footers
+_NAMED = 5  # files that an error names at most
 _TYPE_WIDENING = "delta.feature.typeWidening"
 
 ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
@@ -53,7 +53,7 @@ class ConvertRequest:
     none.
     collect_stats: statistics from the footers. configuration: table properties. catalog_table: its name in a catalog, for the
     history. time_zone: of timestamps in names of directories. catalog_partitions: the directories that a catalog has for its
-    table, as it shows them; None for any.
+    table, as it shows them, such as `day=2024-05-01`; they must be those of the files. None: they are not compared.
     """
 
     partition_schema: StructType | None = None
@@ -74,7 +74,7 @@ class ConvertRequest:
         names.
         """
         properties, _ = split_configuration(self.configuration)
-        add_what_iceberg_needs(properties)
+        add_what_iceberg_needs(properties)  # such as a column mapping mode, which is then refused
         mode = column_mapping.mode(Properties(properties))
         if mode != "none":
             raise InvalidOptionError(
@@ -158,9 +158,9 @@ def parts_of(files: pa.Table, count: int) -> list[pa.Table]:
 def _read_all(store: ObjectStore, request: ConvertRequest, files: pa.Table, read: ReadFooters) -> tuple[MergedColumns, pa.Table]:
     """The columns of all files, and their footers (FOOTER_SCHEMA) with statistics of the table's columns."""
     first = read(FooterReading(store), files.slice(0, 1))
-    is_sound = first["schema"].null_count == 0  # else it is reported with all others
+    is_sound = first["schema"].null_count == 0  # else _check_footers reports this file, together with all others
     reading = _reading(store, request, merge_files(first, request.partitions).schema if is_sound else request.partitions)
-    while True:
+    while True:  # at most twice: the columns of the files do not depend on the statistics that are read
         with part(files.num_rows, "files"):
             footers = read(reading, files)
         _check_footers(store, footers)
@@ -175,6 +175,7 @@ def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) ->
     """The reading with the statistics that a table of these columns gets."""
     if not request.collect_stats:
         return FooterReading(store)
+    # Not the table's definition, which comes later: only columns and properties matter here.
     metadata = Metadata("", schema_to_json(schema), request.partitions.names, request.configuration)
     config = TableConfig(Protocol(1, 2), metadata)
     prefix = config.properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX)
@@ -182,6 +183,7 @@ def _reading(store: ObjectStore, request: ConvertRequest, schema: StructType) ->
 
 
 def _definition(request: ConvertRequest, columns: MergedColumns) -> TableDefinition:
+    """The definition of the table. Raises InvalidOptionError for row tracking without statistics, else as define_table."""
     feature = {_TYPE_WIDENING: "supported"} if columns.widens else {}
     definition = define_table(
         columns.schema,
@@ -231,6 +233,7 @@ def _adds(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
 
 
 def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
+    """footers: FOOTER_SCHEMA; for a file that cannot be used, no_footer or no_type has the reason. Raises as read_directory."""
     damaged, unsupported = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
     if damaged.num_rows:
         raise DataFileError(
@@ -258,7 +261,9 @@ def _names_of(files: pa.Table) -> str:
 
 
 def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
-    """A catalog may have fewer partitions than there are directories, or partitions elsewhere: its table has other rows then."""
+    """A catalog may have fewer partitions than there are directories, or partitions elsewhere: its table has other rows then.
+    Raises UnsupportedOperationError.
+    """
     if request.catalog_partitions is None:
         return
     directories = set(pc.unique(pc.replace_substring_regex(files["path"], "/?[^/]*$", "")).to_pylist())

@@ -43,13 +43,14 @@ from delta_py.storage.store import ObjectStore
 from delta_py.write.file_copies import COPY_SCHEMA, Copy, copy_files
 from delta_py.write.rewrite import added
 
+# The namespace of the ids in the names of copies. With another one, a repeated clone would copy all files again.
 _NAMES = uuid.UUID("6d1c3f0e-7f0b-5a53-9c59-0f6f1c1f9b1d")
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Copies, unfinished copies, and temporary files of a process that died in its first commit.
 _OURS = re.compile(
     rf"(.*/)?(cloned-{_ID}\.parquet|deletion_vector_{_ID}\.bin)(\.[0-9a-f]{{32}}\.part)?|{LOG_DIRECTORY}/\.[^/]*\.tmp"
 )
-_FRAME_BYTES = 8  # of a deletion vector, in addition to its data
+_FRAME_BYTES = 8  # of a deletion vector in a file, in addition to its data: the length before it, the checksum after it
 
 CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
 """Runs write.file_copies.copy_files, in parallel."""
@@ -126,14 +127,17 @@ class DeepClone:
             yield file, replace(added(file), path=self._path(file), path_text=None, deletion_vector=vector)
 
     def _path(self, file: ScanFile) -> str:
-        """The name is unique in this source, and the same file always has the same name."""
+        """The path of the copy. The name is unique in this source, and the same file always has the same name. The copy has the
+        same directory as the file if VACUUM lists that directory, otherwise it lies in the target's root.
+        """
         facts = (file.path, file.size_bytes, file.modification_time_ms, file.base_row_id, file.default_row_commit_version)
         name = f"cloned-{self._id(*facts)}.parquet"
         directory = file.path.rpartition("/")[0]
         return f"{directory}/{name}" if _is_plain(directory) else name
 
     def _vector(self, vector: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
-        if vector.path is None:
+        """The descriptor in the target's log. Readers derive the path of the copy from the id in it (storage type `u`)."""
+        if vector.path is None:  # the vector is in the log itself
             return vector
         return replace(vector, storage_type="u", path_or_inline_dv=z85_encode(self._id(vector.path).bytes))
 
@@ -143,6 +147,8 @@ class DeepClone:
     def _required_copies(self) -> pa.Table:
         """COPY_SCHEMA of all files that the clone needs."""
         rows: list[tuple[str, str, int | None, int]] = []
+        # By the path of the copy: the path in the source, and the minimum size. A file may hold many vectors, and the copy must
+        # reach to the end of the last one that the clone needs.
         vectors: dict[str, tuple[str, int]] = {}
         for file, add in self._files():
             rows.append((file.path, add.path, file.size_bytes, file.size_bytes))
@@ -155,8 +161,8 @@ class DeepClone:
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
 
     def _has(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
-        """Whether the target has the copies. usable_from_ms: the minimum modification time of copies that its newest version does
-        not have.
+        """Whether the target has the copies. usable_from_ms: the minimum modification time of copies that the target's newest
+        version does not reference; None to accept all copies.
         """
         listing = listed_objects(self.target)
         if usable_from_ms is not None:
@@ -178,6 +184,9 @@ class DeepClone:
         return pa.array(paths - {None}, pa.string())
 
     def _usable_from_ms(self) -> int:
+        """The minimum modification time of a copy that no version references, ms since 1970. VACUUM keeps such a copy for at
+        least half of its retention time, and the clone is committed in this time.
+        """
         retention_time_ms = retention_ms((self.present or self.source).config.properties, DELETED_FILE_RETENTION)
         return time.time_ns() // 1_000_000 - retention_time_ms // 2
 
@@ -189,6 +198,7 @@ class DeepClone:
         adds, present = [add for _, add in self._files()], files_in_place(transaction, self.present)
         new, removed_files = put_files(transaction, source, adds, present)
         paths_before, paths_after = {file.path for file in present}, {add.path for add in new}
+        # A file whose deletion vector has changed counts as new and as removed, but its data file was not copied.
         copied_files = [add for add in new if add.path not in paths_before]
         dropped_files = [file for file in removed_files if file.path not in paths_after]
         metrics = {

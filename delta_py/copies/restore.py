@@ -129,7 +129,8 @@ def _restore(
 ) -> Restored:
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
-    options = ScanOptions(keep_all=True)
+    options = ScanOptions(keep_all=True)  # with statistics and tags, for the files that are added again
+    # Files by their keys: path and deletion vector.
     present_files = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
     past_files = {file.key: file for file in plan_scan(past, None, None, options).scan_files()}
     restored_files = [file for key, file in past_files.items() if key not in present_files]
@@ -169,6 +170,9 @@ def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_
 
 
 def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+    """The version to restore. A time after the newest commit means the newest version. Raises as restore, for a version or a time
+    that cannot be read.
+    """
     try:
         if timestamp_ms is not None:
             version = version_at_timestamp(store, timestamp_ms, present.config, or_last=True)
@@ -188,8 +192,8 @@ def _bytes(files: Iterable[ScanFile]) -> int:
 
 
 def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
-    """Detects a VACUUM that read the leases before this one existed, and deletes files now: the version stands, and the error
-    names it.
+    """Detect a VACUUM that read the leases before that of this RESTORE existed, and that deletes restored files now. The commit
+    stands, and the error names its version. files: those that were added again. Raises DataFileError.
     """
     missing: list[str] = []
     with harmless(store, committed, "whether all files are still there was not seen"):
@@ -241,6 +245,9 @@ def _missing_data_files(
 
 
 def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing_paths: frozenset[str], version: int) -> None:
+    """Raises DataFileError if VACUUM has moved missing files into quarantine, and DeletionVectorError if the deletion vector of
+    an existing data file is missing.
+    """
     refusal = f"Version {version} of the table at {store.root} cannot be restored, not even without the missing files"
     quarantined = sorted(missing_paths.intersection(list_quarantine(store)["path"].to_pylist()))
     if quarantined:
@@ -272,6 +279,7 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past
     metadata = _metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
+    # The protocol loses no feature, and gets those that were dropped since then, except those of the log.
     protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
     if protocol != present.protocol:
         transaction.set_protocol(protocol)
@@ -283,7 +291,9 @@ def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past
 
 
 def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
-    """The past metadata, with counters that never decrease. Without column mapping, no file that it gets back has ids."""
+    """The past metadata, with counters that never decrease. If the past version has no highest column id, none is set: then it
+    had no column mapping, and its files have no column ids.
+    """
     properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
     past_id, present_id = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
     if past_id:

@@ -26,8 +26,11 @@ _BATCH = re.compile(r"([0-9]+)(\.compact)?")
 
 
 def committed_files(store: ObjectStore) -> frozenset[str] | None:
-    """Raises UnsupportedOperationError for a log that cannot be understood, or that names files elsewhere."""
+    """The paths of the files, below the root; None if there is no log, and empty for a log without batches. Raises
+    UnsupportedOperationError for a log that cannot be understood, or that names files elsewhere.
+    """
     names = [info.path.rpartition("/")[2] for info in store.list_from(STREAM_LOG)]
+    # Sorted, so that `9.compact` comes after `9` and replaces it.
     batches = {int(match[1]): name for name in sorted(names) if (match := _BATCH.fullmatch(name))}
     if not batches:
         return frozenset() if names else None

@@ -65,6 +65,7 @@ def hashes(array: pa.Array, kind: str) -> Hashes:
         return _mixed(words[:, 0] ^ _mixed(words[:, 1] + _SEED))
     if kind == "floating":
         numbers = array.cast(pa.float64()).to_numpy() + 0.0  # -0.0 becomes 0.0
+        # NaN has many forms in bits, and Spark treats all of them as equal.
         return _mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
     if kind == "date":
         array = array.cast(pa.int32())
@@ -116,6 +117,7 @@ def _absorbed(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes
     for place in range(0, int(counts.max()), 8):
         rows = np.flatnonzero(counts > place)
         byte_counts = np.minimum(counts[rows] - place, 8).astype(np.uint64)
+        # A word is read in one piece. Bytes in it that do not belong to these `counts` bytes become 0.
         mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - byte_counts * np.uint64(8))
         result[rows] = _mixed(result[rows] ^ _mixed(words[begins[rows] + place] & mask))
     return result

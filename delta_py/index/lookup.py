@@ -4,9 +4,9 @@
     mask = lookup.keeps(files)                            # files: with path and size
 
 A lookup uses conjuncts that compare an indexed column itself with constants of its kind: `=`, `<=>`, IN. A file is kept if it is
-a
-candidate, or if no segment covers it: it is newer than the index, or has another size. Deletion vectors do not matter: a segment
-describes all rows of a file. An index that cannot be used causes one warning, and reads continue without it.
+a candidate (a segment has one of the hashes for it), or if no segment covers it: it is newer than the index, or has another size.
+Deletion vectors do not matter: a segment describes all rows of a file. An index that cannot be used causes one warning, and reads
+continue without it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class IndexLookup:
 
 
 def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.Array:
-    """files: with path and size. covered: FILES_SCHEMA; is_candidate tells which of them may hold the rows."""
+    """True for each file that must be read. files: with path and size. covered: FILES_SCHEMA. is_candidate: for each covered
+    file, whether it may hold the rows.
+    """
     places, is_covered = places_of(files, covered)
     return pc.if_else(is_covered, pc.fill_null(is_candidate.take(places), True), True)
 

@@ -35,7 +35,7 @@ MAX_ROWS = 4 << 20
 _ROWS_SCHEMA = pa.schema([("hash", pa.uint64()), ("file", pa.int32())])
 _GROUP_ROWS = 32_768
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
-_CHECK = b"pydelta.index.crc32"  # of both, because pages have checksums and footers have none
+_CHECK = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
 _FOOTER_LIMIT = 1 << 30
 _REMEMBERED_BYTES = 256 << 20
 
@@ -80,6 +80,7 @@ class SegmentBuilder:
 
 
 def _file_bytes(definition: IndexDefinition, rows: pa.Table, files: pa.Table) -> bytes:
+    """A segment as a Parquet file. rows: _ROWS_SCHEMA, sorted by hash. files: FILES_SCHEMA, in the order of their numbers."""
     sink = pa.BufferOutputStream()
     encodings = dict.fromkeys(_ROWS_SCHEMA.names, "DELTA_BINARY_PACKED")
     listed = base64.b64encode(_ipc(files))
@@ -148,6 +149,7 @@ class OpenSegment:
         return self._rows(list(range(len(self._starts))))
 
     def _rows(self, groups: list[int]) -> tuple[Hashes, Any]:
+        """The hashes in these row groups, and the numbers of their files. groups: ascending. Raises UnusableSegmentError."""
         if not groups:
             return np.zeros(0, np.uint64), np.zeros(0, np.int32)
         try:
@@ -170,7 +172,7 @@ _open_segments: OrderedDict[tuple[str, str], OpenSegment] = OrderedDict()
 
 
 def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
-    """Raises UnusableSegmentError."""
+    """The segment, from the memory of this process if it was opened before. Raises UnusableSegmentError."""
     key = store.root, segment.path
     with _lock:
         cached = _open_segments.get(key)

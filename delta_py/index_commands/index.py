@@ -55,8 +55,8 @@ from delta_py.write.data_files import delete_files
 
 _log = logging.getLogger("delta_py")
 
-_LOST_ROUNDS = 20
-_ORPHAN_MS = 24 * 3_600_000
+_LOST_ROUNDS = 20  # conflicts with other writers before an operation gives up
+_ORPHAN_MS = 24 * 3_600_000  # the age from which a segment that no index names is deleted
 
 # files: those of the table's version that the index covers; uncovered: the others. usable: whether its column is unchanged.
 INDEXES_SCHEMA = pa.schema(
@@ -95,7 +95,7 @@ class TableIndexes:
         built = IndexBuild(snapshot, definition, BuildLimits()).run()
 
         def definition_at(newest: Snapshot) -> IndexDefinition | None:
-            _defined(newest, column, name)
+            _defined(newest, column, name)  # raises if another writer has made such an index, or dropped the column
             return built.definition
 
         version = self._commit("CREATE INDEX", snapshot, built, definition_at, {"name": definition.name, "column": column})
@@ -142,7 +142,7 @@ class TableIndexes:
                 version = max(version, self.cover(definition.name, BuildLimits()))
             except (SchemaMismatchError, UnsupportedOperationError) as error:
                 if is_usable(Snapshot.load(self._store).config, definition):
-                    raise
+                    raise  # the column is not the reason
                 errors.append(error)
         self._delete_orphans()
         if errors:
@@ -220,7 +220,7 @@ class TableIndexes:
                     if conflict_count == _LOST_ROUNDS:
                         raise
                 snapshot = self._load()
-        except (CommitOutcomeUnknownError, CorruptTableError):
+        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist, and name the new segments
             raise
         except (DeltaError, OSError):
             delete_files(self._store, built.written)
@@ -283,6 +283,7 @@ def _refused(column: str, what: str, remedy: str) -> UnsupportedOperationError:
 
 
 def _domain_of(snapshot: Snapshot, name: str) -> DomainMetadata:
+    """The domain of an index; the case of the name does not matter. Raises UnsupportedOperationError (INDEX_NOT_FOUND)."""
     domains = {domain.lower(): indexed for domain, indexed in snapshot.domain_metadata().items() if domain.startswith(PREFIX)}
     domain = domains.get(f"{PREFIX}{name}".lower())
     if domain is None:
@@ -328,6 +329,7 @@ def _followed(newest: Snapshot, *, built: BuiltIndex, planned: IndexDefinition) 
 
 
 def _described(snapshot: Snapshot, definition: IndexDefinition, live: pa.Table) -> dict[str, object]:
+    """A row of INDEXES_SCHEMA. live: the files of the version."""
     files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
     covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)).as_py() or 0
     path = column_of(snapshot.config, definition) or definition.column

@@ -26,7 +26,7 @@ from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 from delta_py.write.data_files import WrittenFiles
 
-_DUE_FILES = 16
+_DUE_FILES = 16  # from this number of files that an index does not cover, it is refreshed
 _LIMITS = BuildLimits(most_bytes=1 << 30, small_rows=256 << 10, merge_count=8)
 
 # The greatest number of files that an index of the table does not cover; None for a table without an index.

@@ -47,7 +47,7 @@ class ColumnRanks:
         return cls(bits, bounds, nulls)
 
     def ranks(self, values: pa.Array | pa.ChunkedArray) -> Cells:
-        """(rows,)"""
+        """The rank of each value; 0 for a null. A value below all bounds gets the first rank after those of the nulls."""
         comparable = _comparable(values)
         if isinstance(comparable, np.ndarray):
             reached = np.searchsorted(self.bounds, comparable, "right")

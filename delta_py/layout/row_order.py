@@ -21,7 +21,7 @@ from delta_py.layout.curves import MAX_PLACE_BITS, Cells, hilbert, z_order
 from delta_py.layout.ranks import ColumnRanks
 from delta_py.types.schema import Path
 
-PIECES = 16
+PIECES = 16  # ranges of the order in each file
 _MAX_RANK_BITS = 12
 
 
@@ -50,6 +50,7 @@ class RowOrder:
         without_cuts = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
         places = np.sort(without_cuts._places(sample.columns))
         pieces = min(files, sample.num_rows) * PIECES
+        # The pieces are cut at equal distances in the sorted sample, so that they get about the same number of rows.
         return cls(without_cuts.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
 
     @property
@@ -57,7 +58,7 @@ class RowOrder:
         return (len(self.cuts) + 1) // PIECES
 
     def pieces(self, batch: pa.RecordBatch) -> Cells:
-        """(rows,): the number of the piece that a row belongs to."""
+        """The number of the piece that each row belongs to, counted through all files: file * PIECES + piece."""
         columns = [column_at(batch, path) for path in self.paths]
         return np.searchsorted(self.cuts, self._places(columns), "right").astype(np.int64)
 

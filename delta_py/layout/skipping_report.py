@@ -39,11 +39,11 @@ LAYOUT_SCHEMA = pa.schema(
         ("advice", pa.string()),
     ]
 )
-_RANGE = 0.1
-_POINTS = 8
-_POOR = 0.5
-_FARTHEST = 1e300
-_FEW_FILES = 4
+_RANGE = 0.1  # the part of all values that a query for a range asks for
+_POINTS = 8  # values in each file for which a query is assumed
+_POOR = 0.5  # a query for one value that reads a larger share of the files is worth advice
+_FARTHEST = 1e300  # the distance of two larger numbers may be infinite
+_FEW_FILES = 4  # with fewer files there is no advice
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 
 

@@ -33,6 +33,7 @@ class SpilledRows:
         self._file.close()
 
     def put(self, piece: int, data: bytes) -> None:
+        # A record: the number of bytes before compression, in 8 bytes, and the compressed data.
         compressed = pa.compress(data, codec="lz4", asbytes=True)
         record = len(data).to_bytes(8, "little") + compressed
         with self._lock:

@@ -109,6 +109,7 @@ class AutoCompaction(Compaction):
     largest: int
 
     def wanting(self, min_files: int) -> AutoCompaction:
+        """Set the number of small files from which a partition is compacted."""
         self.min_files, self.largest = min_files, 0
         return self
 

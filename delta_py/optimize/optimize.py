@@ -63,7 +63,7 @@ from delta_py.write.rewrite import Rewrite
 
 _log = logging.getLogger("delta_py")
 
-_ROUNDS = 3
+_ROUNDS = 3  # how often files are planned, if other writers change them in the meantime
 _THREADS = min(4, os.cpu_count() or 1)
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def optimize(
     totals = Optimized(store.root)
     for _ in range(_ROUNDS):
         snapshot, clustering = run_at_table(partial(_newest, store))
-        snapshot = snapshot.through(store)
+        snapshot = snapshot.through(store)  # it may come from another process
         compaction = compaction_of(snapshot, clustering, request) if kind is None else kind.of(snapshot, request)
         chosen = run_at_table(compaction.choose)
         totals.begin(compaction.kind, chosen, snapshot.config, compaction.rewrite.state.stats_columns)
@@ -178,6 +178,7 @@ class LocalBinWriters:
 
 
 def _arranged(arrangement: Arrangement, files: Bin, order: RowOrder, count_rows: Callable[[int], None]) -> WrittenFiles:
+    """Write the rows of a bin in an order: spill all of them by their pieces, and then write each file from its pieces."""
     with SpilledRows() as spilled:
 
         def spill(files_of_task: Bin) -> None:

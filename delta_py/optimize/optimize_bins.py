@@ -64,8 +64,9 @@ class OptimizeRequest:
     """predicate: SQL over partition columns; None for the whole table. target_file_bytes: None for delta.targetFileSize, or else
     DEFAULT_TARGET_BYTES. min_file_bytes: files of this size or larger stay as they are; None for the target. max_deleted_ratio:
     files with a larger share of deleted rows are rewritten whatever their size. batch_bytes: of the files that one commit
-    replaces; None for one commit of all. z_order: columns, nested ones dotted, by which rows are sorted; check_z_order_stats:
-    refuse those without statistics. full: for a clustered table, also take the files that are clustered by other columns.
+    replaces; None for one commit of all. time_zone: in which the predicate's times are read. z_order: columns, nested ones
+    dotted, by which rows are sorted; check_z_order_stats: refuse those without statistics. full: for a clustered table, also take
+    the files that are clustered by other columns.
     min_cube_bytes: a cube of at least this size stays as it is; target_cube_bytes: the size of new cubes.
     """
 
@@ -95,8 +96,8 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBins:
-    """bins: FILE_SCHEMA and the number of the bin, sorted by this number. considered: the number of files that the predicate
-    selects.
+    """bins: FILE_SCHEMA and the column `bin`, the number of the bin, sorted by this number. considered: the number of files that
+    the predicate selects.
     clustering: existing and chosen files of a clustered table, by delta-spark's names.
     """
 
@@ -164,7 +165,8 @@ class Compaction:
     def _in_bins(self, files: pa.Table) -> pa.Table:
         """The files that are worth rewriting, from old to new in each partition, with the number of their bin."""
         groups, age = self._partition_numbers(files), files["modification_time"].to_numpy()
-        order = np.lexsort((-np.arange(len(groups)), age, groups))  # the log has the newest first
+        # By partition, then from old to new. Among equal times, the file that comes last in the log is the oldest.
+        order = np.lexsort((-np.arange(len(groups)), age, groups))
         files = files.take(pa.array(order))
         numbers = packed(files["size"].to_numpy(), groups[order], self.target_bytes)
         return files.append_column("bin", pa.array(numbers)).filter(self._is_worth_while(files, numbers))
@@ -178,6 +180,9 @@ class Compaction:
         return pc.or_(pc.less(files["size"], limit), pa.chunked_array([self._has_many_deleted(files)]))
 
     def _has_many_deleted(self, files: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the share of deleted rows is greater than allowed, for each file. For a file without a row count, one deleted
+        row is enough.
+        """
         deleted = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
         records = pa.chunked_array([parse_stats(part, {}).num_records for part in files["stats"].chunks], pa.int64())
         allowed = pc.fill_null(pc.multiply(records.cast(pa.float64(), safe=False), self.request.max_deleted_ratio), 0)
@@ -190,13 +195,14 @@ class Compaction:
         for name in self.snapshot.config.physical_partition_columns:
             texts = partition_texts(batch, name).combine_chunks()
             codes = texts.dictionary_encode(null_encoding="encode").indices.to_numpy()
+            # Number the distinct pairs of the number so far and the value of this column.
             both = np.stack([numbers, codes.astype(np.int64)])
             numbers = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
         return numbers
 
     def _is_worth_while(self, files: pa.Table, bins: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
         """A bin is worth rewriting if it has several files, and not all of them were written by an OPTIMIZE with the same target
-        size; or if one of its files has many deleted rows.
+        size; or if one of its files has many deleted rows. bins: the number of each file's bin. Returns the answer for each file.
         """
         has_vector = files["deletion_vector"].is_valid().to_numpy()
         target = pc.equal(pc.map_lookup(files["tags"], pa.scalar(TARGET_TAG), "first"), str(self.target_bytes))
@@ -233,7 +239,7 @@ class Compaction:
 
     def commit(self, bins: Sequence[Bin], written: Sequence[WrittenFiles]) -> dict[str, Any]:
         """Commit the new files of those bins whose files are still in the table, on the newest version, and delete the other new
-        files. Returns the input of Optimized.count; there may be no bins. Raises as Transaction.commit.
+        files. Returns what Optimized.count takes; there may be no bins. Raises as Transaction.commit.
         """
         store = self.snapshot.store
         try:
@@ -287,10 +293,10 @@ class Compaction:
             return written
         store = self.snapshot.store
         deleted_rows = moved_rows(store, old_files, live)
-        if deleted_rows is None:
+        if deleted_rows is None:  # another writer has restored rows, which the new file does not have
             return None
         removes = tuple(removed(file, data_change=False) for file in live)
-        if len(deleted_rows) >= written.row_count:
+        if len(deleted_rows) >= written.row_count:  # no row remains, so there is no new file to commit
             return replace(written, adds=(), removes=removes, new_paths=(), row_count=0, size_bytes=0)
         (add,) = adds  # rows are left, and a bin becomes one file
         data, (vector,) = dv_file_bytes([deleted_rows], vector_file_id(self.rewrite.state.write_id))
@@ -348,7 +354,7 @@ def packed(
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The number of a bin for each file: a bin has neighbours of one group, as many as fit within the limit, at least one.
 
-    groups: rising.
+    sizes: bytes. groups: a number for each file, rising. The numbers of the bins begin with 0 and rise, too.
     """
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
     bins = (part for first, last in equal_runs(groups) for part in cut(ends, first, last, limit))

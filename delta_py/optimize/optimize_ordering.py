@@ -166,6 +166,7 @@ class ZOrdering(Ordering):
         )
         is_new = ~np.asarray(is_ordered) | self._has_many_deleted(files)
         has_new = np.bincount(groups, is_new) > 0 if len(groups) else np.zeros(0, bool)
+        # Each partition is a bin, with the number of the partition.
         order = np.argsort(groups, kind="stable")
         bins = files.take(pa.array(order)).append_column("bin", pa.array(groups[order])).filter(pa.array(has_new[groups[order]]))
         return ChosenBins(bins, files.num_rows)
@@ -212,6 +213,7 @@ def _z_order_path(compaction: Compaction, name: str) -> Path:
             sql_state="0AKDC",
             column=name,
         )
+    # no_order: values of the type cannot be compared. no_bounds: statistics have no minimum and maximum of the type.
     has_stats = physical_path(config.schema, path, config.column_mapping_mode) in compaction.rewrite.state.stats_columns
     no_order = isinstance(leaf, StructType | ArrayType | MapType) or type_name(leaf) in ("variant", "void")
     no_bounds = no_order or type_name(leaf) in ("binary", "boolean")
@@ -238,6 +240,7 @@ class Clustering(Ordering):
         compaction = cls.of(snapshot, request)
         compaction.columns = clustering_columns(snapshot.schema, clustering)
         compaction.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in compaction.columns)
+        # The new files have statistics of the clustering columns, even if the table's properties do not name these columns.
         leaves = clustering_leaves(snapshot.schema, clustering)
         state = replace(compaction.rewrite.state, stats_columns=with_paths(compaction.rewrite.state.stats_columns, leaves))
         compaction.rewrite = replace(compaction.rewrite, state=state)
@@ -248,7 +251,7 @@ class Clustering(Ordering):
         request = self.request
         files = plan_scan(self.snapshot, None, None, self._scan_options).files
         cubes, columns = (pc.map_lookup(files["tags"], tag, "first") for tag in (_CUBE_ID, _CUBE_COLUMNS))
-        cubes = pc.if_else(columns.is_valid(), cubes, None)
+        cubes = pc.if_else(columns.is_valid(), cubes, None)  # a cube without its columns counts as none
         is_ours = pc.fill_null(pc.equal(files["clustering_provider"], _PROVIDER), True)
         is_other = pc.fill_null(pc.not_equal(columns, self._columns_text), False)
         # Files that we clustered by the present columns, and files in no cube, may join a larger cube.
@@ -261,11 +264,13 @@ class Clustering(Ordering):
             chosen |= ~can_go_on
         chosen_cubes = np.unique(numbers[chosen])
         if len(chosen_cubes) == 1 and chosen_cubes[0] != 0 and not (request.full and (~can_go_on).any()):
-            chosen &= bool((self._has_many_deleted(files) & chosen).any())  # a single cube is already in order
+            # A single cube is already in order, so only its deleted rows can be a reason.
+            chosen &= bool((self._has_many_deleted(files) & chosen).any())
         considered, counts = files.num_rows, _clustering_counts(numbers, sizes, chosen)
         files, numbers = files.filter(pa.array(chosen)), numbers[chosen]
         order = np.lexsort((files["modification_time"].to_numpy(), numbers))
         files = files.take(pa.array(order))
+        # A cube below min_cube_bytes would be written again by the next run.
         limit = max(request.target_cube_bytes, request.min_cube_bytes)
         bins = packed(files["size"].to_numpy(), np.zeros(files.num_rows, np.int64), limit)
         return ChosenBins(files.append_column("bin", pa.array(bins)), considered, counts)

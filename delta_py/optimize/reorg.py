@@ -65,6 +65,7 @@ class Purge(Compaction):
 
 
 def _is_chosen(store: ObjectStore, path: str, size: int, is_chosen: Callable[[pq.ParquetFile], bool]) -> bool:
+    """Whether the footer of a file fulfils the condition `is_chosen`. Raises DataFileError."""
     try:
         with store.open_input(path, size) as source, pq.ParquetFile(source) as file:
             return is_chosen(file)

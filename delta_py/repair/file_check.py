@@ -56,6 +56,7 @@ _PAGE_READERS = min(8, os.cpu_count() or 1)
 # Up to this number, files are checked one by one: a listing of the directory may hold very many more.
 _FEW_FILES = 64
 _AT_ONCE = 1_024
+# After these errors a file counts as one that could not be checked, and not as missing.
 _UNSEEN = (OSError, StorageError, UnsupportedOperationError)
 
 
@@ -235,7 +236,7 @@ def _look_at(store: ObjectStore, path: str, size: int) -> _Look:
 
 
 def _look_at_pages(store: ObjectStore, path: str, size: int, count: Callable[[int], None]) -> _Look:
-    """count: called with the bytes as they are read."""
+    """count: is called with numbers of bytes, whose sum is the file's size. They are estimated from the rows that were read."""
     counted = 0
 
     def count_rows(done: int, total: int) -> None:

@@ -53,8 +53,8 @@ class LogCheck:
         self.wrong_checksums: list[int] = []
         self.wrong_compactions: list[str] = []
         self.has_wrong_hint = self.has_doubts = False
-        self._proven: set[int] = set()
-        self._distrusted: set[int] = set()
+        self._proven: set[int] = set()  # versions of the checkpoints that a checksum or the log has confirmed
+        self._distrusted: set[int] = set()  # versions of the faulty checkpoints that a repair leaves in place
 
     def faults(self) -> list[dict[str, Any]]:
         """Rows of FAULT_SCHEMA. Raises TableNotFoundError, UnsupportedTableFeatureError; OSError if the log cannot be read."""
@@ -63,7 +63,8 @@ class LogCheck:
     # ------------------------------------------------------------ commits
 
     def _commits(self) -> Iterator[dict[str, Any]]:
-        """Faults for gaps in the commits, and for commits of 0 bytes. Versions after a gap can be read from a checkpoint on.
+        """Faults for gaps in the commits, and for commits of 0 bytes. Versions after a gap can be read from the next checkpoint
+        on.
         """
         listing = self.listing
         checkpoints = [checkpoint.version for checkpoint in listing.checkpoints if checkpoint not in self.broken]
@@ -112,7 +113,7 @@ class LogCheck:
         unusable |= set() if without is None else {file.path for file in without.files}
         segment = load_segment(self.store, version, unusable=frozenset(unusable))
         snapshot = Snapshot.of_segment(self.store, replace(segment, checksum=None, compactions=()))
-        assert snapshot.num_files >= 0
+        assert snapshot.num_files >= 0  # counting reads the whole list of files, so damage in the log raises here
         return snapshot
 
     def _compactions(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
@@ -139,7 +140,11 @@ class LogCheck:
     # ------------------------------------------------------------ checksums
 
     def _checksum(self, snapshot: Snapshot, file: LogFile | None) -> Iterator[dict[str, Any]]:
-        """The fault of the version's checksum, if it has one."""
+        """The fault of the version's checksum, if it has one. file: None if the version has no checksum.
+
+        A damaged checksum is rewritten. A sound one that contradicts the log may be right: then commits have lost rows, and their
+        number is unknown.
+        """
         version = snapshot.version
         path = f"{LOG_DIRECTORY}/{checksum_file_name(version)}"
         why, is_sound = None, False
@@ -178,8 +183,9 @@ class LogCheck:
         """
         version, file = checkpoint.version, self.listing.checksums.get(checkpoint.version)
         checksum = None if file is None else read_checksum(self.store, file)
+        # recorded: the fault by the version checksum or by what fault_of uses instead. by_log: the fault by the log before.
         by_log, rebuilt = None, None
-        try:
+        try:  # the clock stands still, so that no comparison has a time limit
             if checksum is not None or is_newest:
                 recorded = fault_of(self.store, checkpoint, self.listing, clock=lambda: 0.0)
             else:
@@ -195,11 +201,11 @@ class LogCheck:
         if by_log:
             agrees = rebuilt is not None and checksum is not None and _difference(rebuilt, checksum) is None
             yield self._broken(checkpoint, by_log, can_repair=agrees)
-        elif recorded is not None and by_log is None:
+        elif recorded is not None and by_log is None:  # the log before cannot confirm the fault
             yield self._broken(checkpoint, recorded, can_repair=False)
         elif checksum is not None or by_log is not None:
             self._proven.add(version)
-            if recorded is not None and checksum is not None:
+            if recorded is not None and checksum is not None:  # checkpoint and log agree, so the checksum is wrong
                 self.wrong_checksums.append(version)
                 yield _fault(CHECKSUM, checksum.path, version, f"{recorded} {_BY_LOG}", can_repair=True)
 
@@ -246,7 +252,7 @@ class LogCheck:
             why = "it is damaged"
         elif hint.version not in versions:
             why = f"it points at version {hint.version}, of which there is no checkpoint that can be read"
-        elif hint.file_count is not None and hint.version not in self._distrusted:
+        elif hint.file_count is not None and hint.version not in self._distrusted:  # a faulty checkpoint proves nothing
             file_count = _file_count(self.store, next(c for c in self.listing.checkpoints if c.version == hint.version))
             if file_count not in (None, hint.file_count):
                 why = f"it says {hint.file_count} files, but the checkpoint of version {hint.version} has {file_count}"
@@ -257,14 +263,14 @@ class LogCheck:
 
 
 def parts_of(store: ObjectStore, version: int) -> list[str]:
-    """The files of a version's multi-part checkpoints that lack parts."""
+    """The paths of the existing parts of a version's incomplete multi-part checkpoints."""
     complete_paths = {file.path for checkpoint in list_log(store, version, version).checkpoints for file in checkpoint.files}
     paths = []
     for info in store.list_from(LOG_DIRECTORY, f"{version:020d}.checkpoint."):
         name = parse_log_name(info.path.rpartition("/")[2])
         if name is None:  # such as one that was set aside
             continue
-        if name.version != version:
+        if name.version != version:  # the listing is sorted: only later versions follow
             break
         if name.part is not None and info.path not in complete_paths:
             paths.append(info.path)
@@ -286,8 +292,8 @@ def _fault(
 
 
 def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
-    """Return None for a checkpoint all of whose parts and sidecars can be read. Raises CorruptTableError for one that cannot be
-    read.
+    """Read all parts and sidecars of a checkpoint. Returns its fault if it has no protocol or no metadata, otherwise None. Raises
+    CorruptTableError if it cannot be read.
     """
     reader = CheckpointReader(replace(checkpoint, checksum=None, hint=None), CommitReader(store, uses_cache=False))
     reader.count_files()
@@ -296,6 +302,7 @@ def _unreadable(store: ObjectStore, checkpoint: Checkpoint) -> str | None:
 
 
 def _file_count(store: ObjectStore, checkpoint: Checkpoint) -> int | None:
+    """The number of files in a checkpoint; None if the checkpoint cannot be read."""
     try:
         commits = CommitReader(store, uses_cache=False)
         return CheckpointReader(replace(checkpoint, checksum=None, hint=None), commits).count_files()

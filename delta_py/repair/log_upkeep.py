@@ -95,4 +95,5 @@ def clean_log(store: ObjectStore, *, now_ms: int | None = None) -> int:
     refuse_forbidden(store, Maintenance.LOG_CLEANUP, "Log cleanup of", "Nothing was deleted.")
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     writer = LogWriter(store, config)
+    # The clock stands still, so that the cleanup has no time limit.
     return cleanup.clean_log(store, writer, config, now_ms=now_ms, clock=lambda: 0.0).deleted_count

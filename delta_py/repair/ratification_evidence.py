@@ -100,8 +100,8 @@ class StagedCommit:
 
     @property
     def known_version(self) -> int | None:
-        """A version that its writer has read. The commits of a transaction to one table build on each other, so only the version
-        that the first one has read existed by then.
+        """A version that its writer has read; None if the commit does not show it. The commits of a transaction to one table
+        build on each other, so only the version that the first one has read existed by then.
         """
         read = _int(self.info.get("readVersion"))
         if read is None or read >= self.version:
@@ -126,10 +126,12 @@ class ChecksumEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
-    """path: for messages. published: its newest version that is certain, with its in-commit timestamp. checksums: of later
-    versions.
-    groups: of versions up to it that commits of other tables name; a version without a commit file is left out.
-    published_txn_ids: of those versions up to it that are later than the oldest base of a staged commit.
+    """path: for messages. published: the table's newest version that is certain. published_ms: its in-commit timestamp.
+    checksums: the version checksums of later versions, by version.
+    groups: the transactions of those versions up to `published` that staged commits, of any table, name as parts of their
+    transaction, by version; None for a commit outside of a transaction. A version whose commit file is gone is left out.
+    published_txn_ids: the txnIds of the versions up to `published`, after the oldest version that a writer of a staged commit is
+    known to have read.
     """
 
     table_id: str
@@ -153,6 +155,7 @@ class Settlement:
                 self._at[table.table_id, commit.version].append(commit)
         self._verdicts = {commit: _UNKNOWN for table in tables for commit in table.staged}
         self._groups = {commit.group for commit in self._verdicts if commit.group is not None and not commit.is_draft}
+        # By table id: the newest version that was certainly ratified, and why. It may be unknown which commit that version is.
         self._ratified_up_to = {table.table_id: (table.published, "it is published") for table in tables}
         self._has_changed = False
         self._reject_drafts()
@@ -166,6 +169,7 @@ class Settlement:
     # ------------------------------------------------------------ queries and decisions
 
     def verdict(self, commit: StagedCommit) -> Verdict:
+        """For an unknown commit, the reason also says what is known about its version and its transaction."""
         verdict = self._verdicts[commit]
         if verdict.standing is not Standing.UNKNOWN:
             return verdict
@@ -270,9 +274,11 @@ class Settlement:
                 self._settle_group(group)
 
     def _settle_versions(self, table: TableEvidence) -> None:
-        """Each version has one commit, and follows the version before."""
+        """Each version has one commit, and follows the version before. If no staged commit can be a version, no later version was
+        ratified.
+        """
         newest, reason = self._ratified_up_to[table.table_id]
-        expected = table.published + 1
+        expected = table.published + 1  # the first version for which no possible commit was seen yet
         for version in sorted({commit.version for commit in table.staged}):
             possible = self._possible(table.table_id, version)
             if version > expected:
@@ -334,7 +340,7 @@ class Settlement:
                     self._decide(group_commits[0], Standing.RATIFIED, f"its transaction was ratified: {ratified}")
 
     def _verdict_of(self, group: Group, table_id: str, version: int) -> Verdict:
-        """The verdict of one participant on the transaction."""
+        """Whether one participant of a transaction shows that the transaction was ratified, or that it was not."""
         table = self._tables.get(table_id)
         if table is None or (version <= table.published and version not in table.groups):
             return _UNKNOWN
@@ -382,6 +388,7 @@ class Settlement:
             self._has_changed = True
 
     def _possible(self, table_id: str, version: int) -> list[StagedCommit]:
+        """The staged commits of a version that are not rejected."""
         return [commit for commit in self._at[table_id, version] if self._verdicts[commit].standing is not Standing.REJECTED]
 
     def _ratified_at(self, table_id: str, version: int) -> StagedCommit | None:
@@ -389,6 +396,7 @@ class Settlement:
         return next((commit for commit in staged if self._verdicts[commit].standing is Standing.RATIFIED), None)
 
     def _time_of(self, table: TableEvidence, version: int) -> int | None:
+        """The in-commit timestamp of a version; None if it is not known which commit the version is."""
         if version == table.published:
             return table.published_ms
         ratified = self._ratified_at(table.table_id, version)
@@ -403,6 +411,7 @@ def _int(value: Any) -> int | None:
 
 
 def _agree(one: Any, other: Any) -> bool:
+    """Whether two values are equal. An unknown value agrees with all others."""
     return one is None or other is None or one == other
 
 

@@ -53,15 +53,16 @@ from delta_py.storage.store_options import StorageOptions
 from delta_py.threads import in_threads
 
 _THREADS, _NAME = 8, "delta_py-rebuild"
-_NAMED = 10
+_NAMED = 10  # paths or commits that a message names at most
 _LOOKS = 5
 """Attempts to read a table while a program that still runs publishes its commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFinding:
-    """A staged commit after the published versions. names: of its files, which have the same bytes. standing: `ratified`,
-    `rejected` or `unknown`. why: the evidence. commit_info: as in the file.
+    """A staged commit after the published versions. names: the names of its files; several files with the same bytes are one
+    commit that was staged again. standing: `ratified`, `rejected` or `unknown`. why: the evidence. commit_info: the commitInfo in
+    the file; empty if the file cannot be read.
     """
 
     version: int
@@ -93,7 +94,9 @@ class RebuildReport:
 
     @property
     def unknown(self) -> dict[str, list[str]]:
-        """The staged commits, by path, that may or may not have been ratified: `take` decides about them."""
+        """The staged commits that may or may not have been ratified: one file name of each, by the path of its table. `take`
+        decides about them.
+        """
         names_by_path = {
             table.path: [staged.names[0] for staged in table.staged if staged.standing == Standing.UNKNOWN.value]
             for table in self.tables
@@ -120,6 +123,7 @@ def rebuild_ledger(
     files contradict each other or a ratified commit is missing, InvalidOptionError for an invalid choice. Nothing was
     changed then.
     """
+    # Without a coordinator: the ledger of these tables is lost, so they are read by their files alone.
     options = {name: value for name, value in (storage_options or {}).items() if not name.lower().startswith(OPTION)}
     paths = _checked(tables, take)
     with storage_failures(", ".join(paths)):
@@ -133,6 +137,7 @@ def _rebuild(
     identity = _one_identity(evidence_tables)
     ledger = open_ledger(url)
     known_places = _known_places(ledger, identity)
+    # Only tables that the new ledger already knows are read through it.
     settlement = Settlement(_evidence(evidence_tables, known_places, ledger, StorageOptions.of({**options, OPTION: url})))
     _settle(settlement, evidence_tables, known_places, take)
     report = RebuildReport(identity, tuple(_finding(table, settlement, known_places) for table in evidence_tables))
@@ -150,7 +155,10 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table by its files alone."""
+    """A table by its files alone. place: its location as ledgers identify it. published: its newest published version, which was
+    committed at published_ms (ms since 1970). staged: the staged commits after that version. checksums: the version checksums
+    after it, by version.
+    """
 
     path: str
     store: ObjectStore
@@ -164,6 +172,7 @@ class _Table:
 
 
 def _checked(tables: Sequence[str], take: Mapping[str, Sequence[str]] | None) -> list[str]:
+    """The paths, each once. Raises InvalidOptionError."""
     if isinstance(tables, str) or not tables:
         raise InvalidOptionError("No tables were named. Give the paths of all tables of the ledger, as a list.", option="tables")
     unknown_paths = sorted((take or {}).keys() - set(tables))
@@ -237,7 +246,9 @@ def _staged_commit(table_id: str, version: int, name: str, data: bytes, time_ms:
 
 
 def _commit_info(data: bytes) -> Mapping[str, Any]:
-    """The commitInfo of a complete commit. Raises CorruptTableError."""
+    """The commitInfo of a commit. data: the content of its file. Raises CorruptTableError if a line is damaged, for example
+    because the file was cut within it, or if there is no commitInfo.
+    """
     actions = [action for line in data.split(b"\n") if line.strip() for action in [parse_action(line)]]
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None:
@@ -282,6 +293,9 @@ def _one_identity(tables: Sequence[_Table]) -> str:
 
 
 def _known_places(ledger: Ledger, identity: str) -> frozenset[str]:
+    """The places of the tables that the new ledger has from an earlier rebuild. Raises UnsupportedOperationError if the database
+    is the ledger of another identity.
+    """
     inventory = ledger.inventory()
     if inventory.tables and inventory.identity != identity:
         raise another_ledger(ledger.shown, inventory.identity, identity)
@@ -292,6 +306,7 @@ def _evidence(
     tables: Sequence[_Table], known_places: frozenset[str], ledger: Ledger, coordinated: StorageOptions
 ) -> list[TableEvidence]:
     """What the files of each table show. If the new ledger already knows the table, only its newest version matters."""
+    # By table id: the versions that are part of a transaction over several tables, by the record in a staged commit.
     group_versions: dict[str, set[int]] = {}
     for table in tables:
         for commit in table.staged:
@@ -322,6 +337,9 @@ def _evidence(
 
 
 def _known_version(table: _Table, ledger: Ledger) -> int:
+    """The table's newest version in the ledger. Raises UnsupportedOperationError if the ledger knows another table at this place,
+    or lacks published versions.
+    """
     tail = ledger.tail(table.place)
     if tail is None or tail.table_id != table.table_id:
         raise known_at_other_place(ledger.shown, table.path, table.place)
@@ -335,7 +353,9 @@ def _known_version(table: _Table, ledger: Ledger) -> int:
 
 
 def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Group | None]:
-    """The transactions over several tables of the commits of these versions. A version whose commit file is gone is left out."""
+    """The transactions over several tables of the commits of these versions, by version; None for a commit outside of such a
+    transaction. A version whose commit file is gone is left out.
+    """
     groups = {}
     for version in sorted(version for version in versions if 0 <= version <= newest):
         try:
@@ -347,7 +367,9 @@ def _groups(store: ObjectStore, versions: set[int], newest: int) -> dict[int, Gr
 
 
 def _published_txn_ids(table: _Table) -> frozenset[str]:
-    """The ids of the versions after the oldest base of a staged commit: one of them may be the same commit, tried again."""
+    """The txnIds of the published versions that may be a staged commit, tried again: those after the oldest version that the
+    writer of a staged commit had read.
+    """
     bases = [commit.known_version for commit in table.staged if commit.known_version is not None]
     txn_ids = set[str]()
     for file in list_commits(table.store, max(min(bases), 0) + 1, table.published) if bases else ():
@@ -389,6 +411,7 @@ def _finding(table: _Table, settlement: Settlement, known_places: frozenset[str]
 
 
 def _restored(table: _Table, commits: Sequence[StagedCommit]) -> Restored:
+    # The files of all names of a commit have the same bytes, so any name will do.
     ratified = [Ratified(table.place, commit.version, commit.names[0], commit.size_bytes, commit.time_ms) for commit in commits]
     return Restored(table.place, table.table_id, table.published, tuple(ratified))
 

@@ -77,6 +77,7 @@ class ClientToken:
         return (self._client_secret,) if token is None else (self._client_secret, token)
 
     def _renew(self) -> None:
+        """Request a new token. Raises NotAnswered, and CatalogRefusedError if the server refuses the client."""
         answer = self._http.send(self._request(), _LONGEST_ANSWER)
         if answer.status != 200 or answer.data is None:
             self._fail(answer.status, answer.data or b"")
@@ -87,6 +88,7 @@ class ClientToken:
             raise NotAnswered(f"the answer of {self._uri} has no token") from error
         if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _can_be_sent(token):
             raise NotAnswered(f"the answer of {self._uri} has no valid token")
+        # A token is renewed a minute before its end, or after half of a short life.
         life = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _DEFAULT_LIFE_SECONDS
         self._token, self._renew_at = token, self._clock() + max(life / 2, life - _RENEWED_BEFORE_SECONDS)
 

@@ -79,6 +79,7 @@ class VendedCredential:
 
 
 def catalog_table(answer: Mapping[str, Any], name: str) -> CatalogTable:
+    """name: of the table, for errors."""
     metadata = answer.get("metadata")
     if not isinstance(metadata, dict):
         _fail(name, "metadata", metadata)
@@ -118,7 +119,7 @@ def staged_table(answer: Mapping[str, Any], name: str) -> StagedTable:
         _text(answer, "location", name),
         tuple(sorted(features)),
         _texts(answer.get("required-properties"), "required-properties", name),
-        {key: value for key, value in suggested.items() if isinstance(value, str)},
+        {key: value for key, value in suggested.items() if isinstance(value, str)},  # the writer computes the others
     )
 
 

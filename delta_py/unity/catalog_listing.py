@@ -16,7 +16,7 @@ from delta_py.errors import shown
 from delta_py.unity.catalog_errors import CatalogAnswerError, CatalogObjectNotFoundError
 from delta_py.unity.rest_client import RestClient
 
-_MOST_PAGES = 10_000
+_MOST_PAGES = 10_000  # so that a faulty server cannot keep its caller forever
 _LONGEST_NAME = 1_000
 
 

@@ -62,6 +62,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def _read(response: IO[bytes], longest: int, deadline: float) -> bytes | None:
     """The whole answer; None if it is too long. A server that sends a byte now and then does not keep its caller forever."""
     chunks, size = [], 0
+    # read1 returns what has arrived, so that the deadline is checked in between; read would wait for the whole chunk.
     read = getattr(response, "read1", response.read)
     while chunk := read(_CHUNK):
         chunks.append(chunk)

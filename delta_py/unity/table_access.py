@@ -131,7 +131,7 @@ class TableAccess:
         table_id = self.load().table_id
         try:
             self._client.post(f"{self._path}/rename", {"new-name": new_name})
-        except CatalogUnavailableError:
+        except CatalogUnavailableError:  # the table has the new name if the request was carried out
             renamed = TableAccess(self._client, replace(self.name, parts=(*self.name.parts[:2], new_name)))
             try:
                 is_done = renamed.load().table_id == table_id
@@ -151,6 +151,7 @@ class TableAccess:
             return self._credential.options
 
     def _renew(self, location: str) -> None:
+        """Request new credentials. If the server gives no answer, the present ones are used as long as they are valid."""
         now = self._clock_ms()
         try:
             credential = covering(self._requested(location), location, self.name.text)
@@ -164,6 +165,7 @@ class TableAccess:
         self._use(credential)
 
     def _use(self, credential: VendedCredential) -> None:
+        """Use it from now on, until five minutes before its end, or for half of a short life."""
         now = self._clock_ms()
         self._credential = credential
         life_ms = 0 if credential.expires_ms is None else max(0, credential.expires_ms - now)

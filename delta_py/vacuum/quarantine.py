@@ -39,6 +39,7 @@ QUARANTINED_SCHEMA = pa.schema(
 # during the run.
 RESTORED_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("quarantined", pa.int64()), ("restored", pa.bool_())])
 
+# The beginning of the path of a file in quarantine: the directory of one run, with its time in ms and a random id.
 _RUN = rf"^{QUARANTINE_DIRECTORY}/[0-9]{{15}}-[0-9a-f]{{32}}/"
 _UNFINISHED = r"\.[0-9a-f]{32}\.part$"  # an unfinished copy of a process that died
 
@@ -133,6 +134,7 @@ def _bring_back(store: ObjectStore, held_at: str, original_path: str, size_bytes
 
 
 def _size_at(store: ObjectStore, path: str) -> int | None:
+    """The size of a file in bytes; None if there is no file."""
     directory, _, name = path.rpartition("/")
     info = next(store.list_from(directory, name), None)
     return info.size_bytes if info is not None and info.path == path else None

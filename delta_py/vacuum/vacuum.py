@@ -133,6 +133,7 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
         run.log_end(start_version, "FAILED")
         raise
     is_gone = pc.invert(pc.is_in(files["path"], pa.array(errors, pa.string())))
+    # With `quarantine`, only files that were already in quarantine are deleted; the others are moved.
     is_deleted = are_quarantined(files["path"]) if request.quarantine else pa.chunked_array([pa.repeat(True, files.num_rows)])
     deleted = pc.sum(pc.and_(is_gone, is_deleted)).as_py() or 0
     result = Vacuumed(store.root, files, deleted, files.num_rows - len(errors) - deleted)
@@ -150,7 +151,9 @@ def vacuum(store: ObjectStore, request: VacuumRequest, clock_ms: Callable[[], in
 
 
 class Vacuum:
-    """One run of VACUUM: decides which files may be deleted."""
+    """One run of VACUUM: decides which files may be deleted. cutoff_ms: the beginning of the retention time, ms since 1970: files
+    that were written or removed since then are retained.
+    """
 
     def __init__(self, snapshot: Snapshot, request: VacuumRequest, cutoff_ms: int, retention_time_ms: int) -> None:
         self._snapshot, self._store, self._request = snapshot, snapshot.store, request
@@ -233,7 +236,9 @@ class Vacuum:
         return pa.table([quarantined["held_at"], quarantined["size"], quarantined["quarantined"], reasons], FOUND_SCHEMA)
 
     def take_away(self, paths: pa.ChunkedArray) -> dict[str, OSError | StorageError]:
-        """Delete the files, or move them to quarantine if requested; returns the errors of the files where it failed."""
+        """Delete the files, or move them to quarantine if requested. Returns the errors by path, for the files where this failed.
+        Files that are already in quarantine are deleted in any case.
+        """
         if not self._request.quarantine:
             return for_each_file(self._store, paths, self._store.delete, "VACUUM could not delete")
         is_quarantined = are_quarantined(paths)
@@ -260,7 +265,8 @@ class Vacuum:
         return self._outside(tables, candidates)
 
     def _inventoried(self, needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        young: list[pa.Array] = []
+        """As _listed, from the caller's inventory."""
+        young: list[pa.Array] = []  # an inventory may name a file twice, with different times: the younger one counts
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in inventoried(self._store, self._request.inventory):
@@ -285,7 +291,7 @@ class Vacuum:
         return pc.fill_null(pc.less(files["modification_time"], self._cutoff_ms), False)
 
     def _with_reasons(self, batches: Iterator[pa.RecordBatch], needed: NeededFiles, tombstones: pa.Table) -> pa.Table:
-        """Return those of the existing files that may be deleted."""
+        """Drop the hidden and the referenced files, and set the reasons of the others: FOUND_SCHEMA."""
         removed = PathSet([tombstones["path"], vector_files(tombstones)])
         parts: list[pa.RecordBatch] = []
         for batch in batches:
@@ -301,6 +307,7 @@ class Vacuum:
         return files.filter(pc.invert(needed.hold(files["path"])))
 
     def _outside(self, tables: set[str], candidates: pa.Table) -> pa.Table:
+        """Drop the files in these directories, which are tables themselves, with a warning."""
         for table in sorted(tables):
             _log.warning("%s: %s is a table of its own; its files are left alone", self._store.root, table)
             candidates = candidates.filter(pc.invert(pc.starts_with(candidates["path"], f"{table}/")))
@@ -318,6 +325,7 @@ class Vacuum:
         newest = Snapshot.load(self._store)  # after the leases: a RESTORE holds a lease until its commit is written
         is_newest = newest.version == self._snapshot.version + (start_version is not None)  # no other writer has committed
         current_lease = self._leases.version
+        # Then no version is new, and no reader needs more files than the readers did at the beginning.
         if is_newest and (current_lease is None or (previous_lease is not None and previous_lease <= current_lease)):
             return candidates
         needed = self._needed(newest, newest.tombstones())
@@ -333,7 +341,7 @@ class Vacuum:
             yield from (pa.Table.from_batches([batch.files]) for batch in version.file_batches())
         yield self._fresh(tombstones)
         yield from self._leased(snapshot.version)
-        if self._may_be_forgotten(snapshot):
+        if self._may_be_forgotten(snapshot):  # the commits of the retention time still have the tombstones
             commits = CommitReader(self._store, uses_cache=False)
             for file in list_log(self._store, 0, snapshot.version).commits.values():
                 if file.info.modification_time_ms >= self._cutoff_ms:
@@ -408,8 +416,10 @@ class Vacuum:
         delete_notes(self._store, self._clones.ended)
         if self._handled_version is None:
             return
+        # Files that commits after a leased version removed were retained: the next LITE must look at these commits again.
         version = min([self._handled_version, *self._leased_versions])
         try:
+            # The record never goes back, unless it names a version that the table does not have.
             recorded_version = read_last_vacuum(self._store)
             if recorded_version is None or not version <= recorded_version <= self._snapshot.version:
                 LogWriter(self._store, self._snapshot.config).put_last_vacuum(version)

@@ -63,6 +63,7 @@ def listed(store: ObjectStore) -> Iterator[pa.RecordBatch]:
 
 
 def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
+    """Groups of _LISTED_AT_ONCE files; the last one may be smaller, or empty."""
     group: list[ObjectInfo] = []
     for info in infos:
         group.append(info)
@@ -73,6 +74,7 @@ def _groups(infos: Iterable[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
 
 
 def _batch(path: pa.Array, size: pa.Array | None, time: pa.Array | None, reason: str) -> pa.RecordBatch:
+    """FOUND_SCHEMA. size, time: None if they are unknown."""
     numbers = [pa.nulls(len(path), pa.int64()) if column is None else column for column in (size, time)]
     return pa.RecordBatch.from_arrays([path, *numbers, pa.repeat(reason, len(path))], schema=FOUND_SCHEMA)
 
@@ -153,6 +155,7 @@ class RemovedFiles:
         """Raises UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if commits that it must read no longer exist."""
         store, last = snapshot.store, newest_outside(snapshot, cutoff_ms)
         vacuumed_version = read_last_vacuum(store)
+        # A record of a version that the table does not have is ignored.
         first = 0 if vacuumed_version is None or vacuumed_version > snapshot.version else vacuumed_version + 1
         if last is None or first > last:
             return cls(store, (), cutoff_ms)

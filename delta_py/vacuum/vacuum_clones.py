@@ -98,6 +98,7 @@ class Clones:
         for missing in self.unknown:
             is_old = pc.fill_null(pc.less_equal(candidates["modification_time"], missing.written_ms), True).combine_chunks()
             is_aside = are_quarantined(candidates["path"]).combine_chunks()
+            # The time of a file in quarantine is that of its move, which may be later than the note.
             may_hold = pa.repeat(True, candidates.num_rows) if is_lite else pc.or_(is_old, is_aside)
             is_retained = pc.or_(is_retained, may_hold)
             advice = f"may be read by it, and stay. If it is gone, delete {missing.note}"
@@ -128,7 +129,7 @@ class _CloneReader:
 
     def __init__(self, store: ObjectStore, now_ms: int) -> None:
         self._store, self._now_ms = store, now_ms
-        self._read = 0
+        self._read = 0  # the number of notes that were read
         self._answers: dict[tuple[str, str], _Answer] = {}
         self.known: list[KnownClone] = []
         self.unknown: list[UnknownClone] = []
@@ -175,6 +176,7 @@ class _CloneReader:
         is_clone = False
 
         def foreign_files() -> Iterator[Paths]:
+            """The paths outside of the clone's own directory. Notes in `is_clone` whether there are any."""
             nonlocal is_clone
             for paths in paths_of(self._tables(snapshot, leased_version)):
                 foreign_paths = paths.filter(pc.invert(are_plain(paths)))
@@ -185,6 +187,7 @@ class _CloneReader:
             store = open_store(root, self._store.options)
             leased_version = Leases.read(store, self._now_ms).version
             snapshot = Snapshot.load(store)  # after the leases: a RESTORE holds a lease until its commit is written
+            # The clone may spell the table's root as VACUUM does, or as the note does.
             needed = NeededFiles(_below([self._store.root, source], foreign_files()))
             notes = list_notes(store)
         except TableNotFoundError:
@@ -210,9 +213,9 @@ class _CloneReader:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """version: the newest of the clone. is_in_use: whether the clone, or a clone of it, references files of other tables. These
-    may be files of a table of which this table is itself a clone; a VACUUM of that table also reads this note. failure: why the
-    clone is unknown. store: of the clone.
+    """version: the newest of the clone; -1 if the clone is unknown. is_in_use: whether the clone, or a clone of it, references
+    files of other tables. These may be files of a table of which this table is itself a clone; a VACUUM of that table also reads
+    this note. failure: why the clone is unknown. store: of the clone.
     """
 
     version: int
@@ -222,7 +225,9 @@ class _Answer:
 
 
 def _why_not_there(answer: _Answer, after: int) -> str | None:
-    """Return None if a commit after version `after` of the clone has added the files of the note; others may have come before."""
+    """Why the clone may not have the files of a note yet. None if a CLONE or RESTORE was committed after version `after` of the
+    clone: the note was written before that commit. Other commits may come before it.
+    """
     if answer.store is None:
         return _NOT_YET
     try:

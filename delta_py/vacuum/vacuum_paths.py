@@ -50,7 +50,7 @@ class PathSet:
             return pa.repeat(False, len(paths))
         hashes = _hashes(paths)
         places = np.searchsorted(self._hashes, hashes)
-        places[places == len(self._hashes)] = 0
+        places[places == len(self._hashes)] = 0  # a hash that is greater than all differs from the first one, too
         return pa.array(self._hashes[places] == hashes)
 
 
@@ -135,6 +135,7 @@ class HiddenNames:
         paths = pc.replace_substring_regex(paths, f"^{CHANGE_DATA_DIRECTORY}(/|$)", r"\1")
         for name in self.partitions:
             if name.startswith(("_", ".")):
+                # Each letter as its code point, because a name may have letters with a meaning in regular expressions.
                 text = "".join(f"\\x{{{ord(letter):x}}}" for letter in name)
                 paths = pc.replace_substring_regex(paths, f"(^|/){text}", r"\1=")
         return pc.match_substring_regex(paths, "(?:^|/)[_.]")
@@ -157,6 +158,7 @@ def are_linked(store: ObjectStore, paths: Paths) -> pa.Array:
     places = [place for place in linked_places(store.root) if is_text(place.place)]
     is_linked = PathSet([pa.array([place.place for place in places], pa.string())]).hold(paths)
     for directory in (place for place in places if place.is_directory):
+        # The place of the root is the empty text, and every path begins with that.
         is_below = pc.starts_with(paths, directory.place and f"{directory.place}/")
         if pc.any(is_below).as_py():
             _log.warning("%s: what is in %r stays, because %r leads there", store.root, directory.place or ".", directory.link)

@@ -51,7 +51,8 @@ def quarantine_ms_of(request: VacuumRequest, snapshot: Snapshot) -> int:
 
 
 def _in_ms(hours: float, what: str, option: str) -> int:
-    if not 0 <= hours < 2**40:
+    """Hours as milliseconds. what: the time's name in the error. Raises InvalidOptionError."""
+    if not 0 <= hours < 2**40:  # so many hours still fit into 64 bits as milliseconds
         raise InvalidOptionError(
             f"A {what} of {hours} hours makes no sense: it must be 0 or more. Nothing was deleted.",
             option=option,
@@ -61,6 +62,9 @@ def _in_ms(hours: float, what: str, option: str) -> int:
 
 
 def retention_ms_of(request: VacuumRequest, table_retention_ms: int) -> int:
+    """The retention time in ms, of a request that has one. Raises InvalidOptionError if the time makes no sense, or if it is
+    shorter than the table's and the request does not allow that.
+    """
     hours = request.retention_hours
     assert hours is not None
     retention = _in_ms(hours, "retention", "retentionHours")
