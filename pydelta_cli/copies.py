@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,19 +54,24 @@ def convert(
     run.answer(form, lambda: say(f"{path} is a Delta table: {_state_text(form)}."))
 
 
+# The type of a partition column may have parameters, and no fields: decimal(10, 2).
+_NAME_AND_TYPE = re.compile(r"(?P<name>`(?:[^`]|``)+`|[^\s`,]+)\s+(?P<type>\w+\s*(?:\([\d\s,]*\))?)\s*(?:,|$)")
+
+
 def _partition_schema(ddl: str) -> StructType:
     """`day date, n int` -> fields. Raises typer.BadParameter, and ExpressionError for an invalid type."""
     from delta_py.expressions.parse import parse_expression, type_of
-    from delta_py.types.names import split_list, unquoted
+    from delta_py.types.names import unquoted
     from delta_py.types.schema import StructField, StructType
 
-    fields = []
-    for column in split_list(ddl):
-        name, _, kind = column.strip().rpartition(" ")
-        if not name.strip():
-            raise typer.BadParameter(f"{column!r} is no NAME TYPE", param_hint="--partitioned-by")
-        cast = parse_expression(f"CAST(NULL AS {kind})", StructType(()))
-        fields.append(StructField(unquoted(name.strip()), type_of(cast, StructType(()))))
+    fields, rest = [], ddl.strip()
+    while rest:
+        column = _NAME_AND_TYPE.match(rest)
+        if column is None:
+            raise typer.BadParameter(f"{rest!r} is no NAME TYPE", param_hint="--partitioned-by")
+        cast = parse_expression(f"CAST(NULL AS {column['type']})", StructType(()))
+        fields.append(StructField(unquoted(column["name"]), type_of(cast, StructType(()))))
+        rest = rest[column.end() :].strip()
     return StructType(tuple(fields))
 
 

@@ -35,7 +35,7 @@ from delta_py.as_deltalake.operations import metrics
 from delta_py.as_deltalake.operations.alterer import TableAlterer
 from delta_py.as_deltalake.operations.merger import TableMerger
 from delta_py.as_deltalake.operations.optimizer import TableOptimizer
-from delta_py.as_deltalake.operations.sessions import TableOperation, TableSession, operation
+from delta_py.as_deltalake.operations.sessions import TableSession, operation, table_operation
 from delta_py.as_deltalake.operations.written_files import commit_files, deletion_masks
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.pruning import condition_of
@@ -396,7 +396,7 @@ class DeltaTable:
         )
         if retention_hours is not None and retention_hours < 0:
             raise ValueError("The retention periods should be positive.")
-        with TableOperation(self.as_delta, keywords):
+        with table_operation(self.as_delta, keywords):
             files = self.as_delta.vacuum(
                 retention_hours,
                 dry_run=dry_run,

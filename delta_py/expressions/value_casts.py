@@ -113,7 +113,7 @@ def cast_can_fail(source: DataType, target: DataType) -> bool:
             | (_, "binary")
             | ("void", _)
             | ("integral" | "boolean" | "decimal", "string")
-            | ("date" | "timestamp" | "timestamp_ntz", "date" | "timestamp" | "timestamp_ntz")
+            | ("timestamp" | "timestamp_ntz", "date" | "timestamp" | "timestamp_ntz")
             | ("integral", "timestamp")
         ):
             return False

@@ -282,7 +282,7 @@ def make_state(
 ) -> ScanState:
     """The ScanState of a scan over one table state; `extra` are columns beyond the table's (change data feed)."""
     columns_by_name = {column.logical.name: column for column in extra}
-    if options.metadata_column:
+    if options.metadata_column and METADATA_COLUMN not in config.schema.names:  # a column of the table comes first
         columns_by_name[METADATA_COLUMN] = metadata_scan_column()
     if options.row_address:
         columns_by_name[ROW_ADDRESS] = row_address_column()

@@ -9,8 +9,8 @@ one by one.
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -127,7 +127,7 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_int64(kind):
         return value if number and isinstance(value, int) and -(2**63) <= value < 2**63 else None
     if pa.types.is_floating(kind):
-        return float(value) if number and abs(value) < 10**400 and math.isfinite(float(value)) else None
+        return float(value) if number and abs(value) <= sys.float_info.max else None
     if pa.types.is_decimal(kind):
         exact = Decimal(value) if number and not isinstance(value, float) else None
         return exact if exact is not None and decimal_fits(exact, kind.precision, kind.scale) else None

@@ -76,17 +76,23 @@ class StreamLog:
     def report_data_loss(self, expected: int, found_version: int) -> None:
         """Raise LogFileNotFoundError, or only warn if failOnDataLoss is false: the log continues with `found_version`."""
         if self._fail_on_data_loss:
-            raise LogFileNotFoundError(
-                f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
-                f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
-                "rows are not known. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
-                error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-                sql_state="42K03",
-                expected=expected,
-                found=found_version,
-            )
+            raise self._lost_commits(expected, found_version)
         _log.warning(
-            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks", self._store.root, expected, found_version
+            "%s: versions %d to %d are gone and left out, as failOnDataLoss=false asks",
+            self._store.root,
+            expected,
+            found_version - 1,
+        )
+
+    def _lost_commits(self, expected: int, found_version: int) -> LogFileNotFoundError:
+        return LogFileNotFoundError(
+            f"The stream should go on with version {expected} of the table at {self._store.root}, and the log goes on with "
+            f"version {found_version}: the commits between were cleaned up (delta.logRetentionDuration) or lost, and their "
+            "rows are not known. Set failOnDataLoss=false to go on without them, or start again with a new checkpoint.",
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+            sql_state="42K03",
+            expected=expected,
+            found=found_version,
         )
 
     def newest_version(self) -> int:
@@ -95,8 +101,8 @@ class StreamLog:
 
     def commit_at(self, version: int) -> StreamCommit:
         commits = self.commits_from(version, version)
-        if not commits:
-            self.report_data_loss(version, version + 1)
+        if not commits:  # also with failOnDataLoss=false, because nothing else has the commit's schema
+            raise self._lost_commits(version, version + 1)
         return self.read(commits[0])
 
     def read(self, file: LogFile) -> StreamCommit:

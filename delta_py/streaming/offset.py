@@ -114,7 +114,7 @@ class StreamOffset:
         form = value.get("sourceVersion")
         if type(form) is int and form not in (_FORM, _FORM_WITH_SCHEMA_LOG, _FORM_BY_TIME):
             raise InvalidOptionError(
-                f"The stream's checkpoint has an offset of form {form}, and only {_FORM} is known: a newer writer made it. Go "
+                f"The stream's checkpoint has an offset of form {form}, which is unknown: a newer writer made it. Go "
                 "on with that writer, or start a new checkpoint.",
                 error_class="DELTA_INVALID_SOURCE_VERSION",
                 sql_state="XXKDS",

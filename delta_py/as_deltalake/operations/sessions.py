@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,20 +64,14 @@ def file_columns(config: TableConfig) -> list[str]:
     return [".".join(physical_path(schema, path, mode)) for path in paths if path[0] not in config.partition_columns]
 
 
-class TableOperation:
+@contextmanager
+def table_operation(
+    table: DeltaTable, keywords: Mapping[str, Any], writer_properties: WriterProperties | None = None
+) -> Iterator[None]:
     """A block that changes a table, after which its object is at the newest version."""
-
-    def __init__(self, table: DeltaTable, keywords: Mapping[str, Any], writer_properties: WriterProperties | None = None) -> None:
-        self._table = table
-        self._session = operation(table.snapshot.config, keywords, writer_properties)
-
-    def __enter__(self) -> None:
-        self._session.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
-        if error is None:
-            self._table.update_incremental()
-        return self._session.__exit__(kind, error, trace)
+    with operation(table.snapshot.config, keywords, writer_properties):
+        yield
+        table.update_incremental()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +89,9 @@ class TableSession:
         post_commithook_properties: Any = None,
         writer_properties: WriterProperties | None = None,
         operation_name: str | None = None,
-    ) -> TableOperation:
+    ) -> AbstractContextManager[None]:
         """args: commit arguments in deltalake's older positional form, whose names are `order`. operation_name: in the
         history."""
         keywords = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
         properties = {**by_name(method, args, order, keywords), "operation_name": operation_name}
-        return TableOperation(self.as_delta, properties, writer_properties)
+        return table_operation(self.as_delta, properties, writer_properties)

@@ -342,6 +342,10 @@ def test_convert(tmp_path: Path) -> None:
         pq.write_table(pa.table({"id": [day]}), directory / "x.parquet")
     assert answer("convert", str(tmp_path / "p"), "--partitioned-by", "day int") == {"version": 0, "files": 2}
     assert answer("schema", str(tmp_path / "p"))["columns"][1]["type"] == "int"
+    (tmp_path / "q" / "price=1.50").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "q" / "price=1.50" / "x.parquet")
+    answer("convert", str(tmp_path / "q"), "--partitioned-by", "`price` decimal(10, 2)")
+    assert answer("schema", str(tmp_path / "q"))["columns"][1]["type"] == "decimal(10,2)"
     assert "is no NAME TYPE" in CliRunner().invoke(app, ["convert", str(tmp_path / "p"), "--partitioned-by", "day"]).stderr
 
 

@@ -548,6 +548,15 @@ assert stats.maximum[("x",)].cast(pa.int64()).to_pylist() == [1]
 # ---------------------------------------------------------------- putting together
 
 
+def test_number_beyond_a_double_is_no_bound() -> None:
+    bounds = [10**350, -(10**350), '"text"', 1.5]  # the text makes each document be read alone
+    texts = pa.array([f'{{"numRecords": 1, "minValues": {{"x": {bound}}}}}' for bound in bounds])
+    stats = parse_stats(texts, {("x",): DOUBLE})
+    assert stats.num_records.to_pylist() == [1] * 4
+    *unknown, finite = stats.minimum[("x",)].to_pylist()
+    assert unknown == [None] * 3 and finite <= 1.5
+
+
 def test_concat_keeps_order_and_fills_what_a_part_lacks() -> None:
     first = parse_stats(pa.array([stats_text({"x": 1}, {"x": 2}, {"x": 0})]), {("x",): LONG})
     second = parse_stats(pa.array([stats_text({"y": "a"}, {"y": "b"}, {"y": 1}, tightBounds=False)]), {("y",): STRING})
