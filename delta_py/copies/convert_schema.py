@@ -63,7 +63,7 @@ class _FileMerge(SchemaMerge):
         """Merge the columns of the file at `path` into the schema."""
         try:
             # The mode "name" accepts characters that need column mapping. define_table refuses them later, with its own error.
-            check_new_schema(file, "name")
+            check_new_schema(file, column_mapping_mode="name")
             self.schema = self.struct(self.schema, file, ())
         except SchemaMismatchError as error:
             raise SchemaMismatchError(

@@ -249,7 +249,7 @@ def _commit_info(data: bytes) -> Mapping[str, Any]:
     """The commitInfo of a commit. data: the content of its file. Raises CorruptTableError if a line is damaged, for example
     because the file was cut within it, or if there is no commitInfo.
     """
-    actions = [action for line in data.split(b"\n") if line.strip() for action in [parse_action(line)]]
+    actions = [parse_action(line) for line in data.split(b"\n") if line.strip()]
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None:
         raise CorruptTableError("it has no commitInfo, which every commit of a coordinated table has")

@@ -219,15 +219,16 @@ def _divide(arguments: list[Any], result: DataType) -> Any:
 
 def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
     """Rounded half up at the result's scale: the quotient is truncated (towards zero) at least one digit later."""
+    # Arrow truncates a quotient of scales (s, 0) at scale s + the divisor's digits + 1 or more. The divisor becomes an integer,
+    # and the dividend gets the scale `wide_scale`, after a multiplication by the same power of ten.
     wide_scale = max(dividend.type.scale, result.scale - _digits(divisor) + 1)
-    fraction = divisor.type.scale
-    # The numerator is the dividend times a power of ten, so it has more digits.
-    needed = _digits(dividend) + wide_scale - dividend.type.scale + fraction
-    if needed + _digits(divisor) + 1 > _ARROW_DIGITS:
+    divisor_scale = divisor.type.scale
+    numerator_digits = _digits(dividend) + wide_scale - dividend.type.scale + divisor_scale
+    # Arrow's quotient has the digits of both and one more.
+    if numerator_digits + _digits(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
-    # Arrow truncates a quotient of scales (s, 0) at scale s + the divisor's digits + 1 or more.
-    numerator = _rescaled(dividend, needed, wide_scale + fraction, wide_scale)
-    denominator = _rescaled(divisor, _digits(divisor), fraction, 0)
+    numerator = _rescaled(dividend, numerator_digits, wide_scale + divisor_scale, wide_scale)
+    denominator = _rescaled(divisor, _digits(divisor), divisor_scale, 0)
     return fit_decimal(_divide_valid(numerator, denominator), result)
 
 
