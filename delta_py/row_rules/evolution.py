@@ -112,7 +112,7 @@ def replaced_schema(table: TableConfig, data: StructType, *, keeps_not_null: boo
     fields have none yet.
     """
     mode = table.column_mapping_mode
-    check_new_schema(data, column_mapping_mode="name")  # changed_schema checks names
+    check_new_schema(data, column_mapping_mode="name")  # changed_schema checks the characters of names
     if keeps_not_null:
         fresh = map_fields(data, without_foreign_metadata)
     else:
