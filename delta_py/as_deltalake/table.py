@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableAlterer", "TableMerger", "TableOptimizer"]
 
+# *args of the methods: arguments that older versions of deltalake took by position, in the order of one of these tuples
+# (COMMIT_FIRST, HOOKS_FIRST, ...).
 _CREATE_ORDER = (*COMMIT_FIRST, "raise_if_key_not_exists")
 _VACUUM_ORDER = (*HOOKS_FIRST, "full", "keep_versions")
 

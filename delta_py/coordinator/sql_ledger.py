@@ -1,4 +1,5 @@
-"""A ledger in a database that speaks SQL: its tables, and each step as one transaction.
+"""A ledger in a database that speaks SQL: its tables, and each step as one transaction. A moment is a number that
+grows with each ratification (ledger.py), not a time.
 
 commits     one row for each ratified commit, until long after it is published: also the state of tables at a moment
 tables      one row for each table: its newest version, the version up to which all commits are published, and the version and

@@ -62,6 +62,7 @@ def arrow_dataset(
     """
     import pyarrow.dataset as ds  # the only module that needs it: importing it takes longer than a small read
 
+    # keep_all: the list of files keeps all of its columns, because the guarantees below come from the statistics.
     scan = plan_scan(snapshot, None, predicate, ScanOptions(timezone=timezone, keep_all=True))
     schema = schema or to_arrow_schema(snapshot.schema)
     in_memory = pa.array([why_in_memory(snapshot.config) is not None] * scan.files.num_rows, pa.bool_())

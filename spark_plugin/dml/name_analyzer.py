@@ -180,8 +180,9 @@ class NameAnalyzer:
 
 
 def _paths_by_name(schema: StructType, names: Sequence[str], alias: Alias) -> list[Path]:
-    """Return the path to the column or field for names that Spark has resolved. The alias comes first, in any case, if the table
-    has the column after it. Otherwise the first part is a column of this name, a struct."""
+    """Return the path to the column or field for names that Spark has resolved. A name may begin with the alias, compared without
+    regard to case: it does if the next part is a column of the table. Otherwise the first part is itself a column, and the parts
+    after it are fields of structs."""
     columns = FieldsByName(schema)
     return [_path_by_name(columns, name, alias) for name in names]
 

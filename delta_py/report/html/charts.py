@@ -245,7 +245,8 @@ def rectangles(
     names: tuple[str, str],
     ends: tuple[tuple[str, str], tuple[str, str]],
 ) -> Markup:
-    """Each file as a rectangle or, if there are none, the number of files over each cell. names, ends: of x and y.
+    """Each file as a rectangle or, if there are too many files to draw, the number of files over each cell. Then `shapes` is
+    empty; otherwise `density` is. names, ends: of x and y.
 
     shapes: x0, y0, x1, y1 as shares of the axes. density: rows from low to high y. In SVG y grows downwards, and on the map
     upwards.
