@@ -74,8 +74,8 @@ def create_at(
         partition_by=columns,
         name=name,
         description=description,
-        configuration={**rules.required, **(configuration or {})},
-        defaults=rules.suggested,
+        configuration=rules.properties(configuration),
+        defaults=rules.defaults(None),
     )
     return build_table(store, _BUILD_MODES[mode], definition)
 

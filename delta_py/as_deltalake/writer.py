@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -82,10 +81,8 @@ def write_deltalake(
         **schema_flags,
     )
     store, rules = _store_of(table_or_uri, table, storage_options)
-    if rules.required:
-        request = replace(request, configuration={**rules.required, **(request.configuration or {})}, defaults=rules.suggested)
     properties = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
-    _write(store, table, rows, request, properties, writer_properties)
+    _write(store, table, rows, request.following(rules), properties, writer_properties)
     if table is not None:
         table.update_incremental()
 

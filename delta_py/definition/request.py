@@ -113,8 +113,7 @@ class WriteRequest:
         """The request for a new table of a catalog. rules: of the catalog. The request's properties replace suggested ones."""
         if rules == NO_RULES:
             return self
-        configuration = {**rules.required, **(self.configuration or {})}
-        return replace(self, configuration=configuration, defaults={**rules.suggested, **self.defaults})
+        return replace(self, configuration=rules.properties(self.configuration), defaults=rules.defaults(self.defaults))
 
     def check(self) -> None:
         """Raises InvalidOptionError for an invalid value (DELTA_ILLEGAL_OPTION, INVALID_SAVE_MODE,

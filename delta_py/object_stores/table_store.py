@@ -98,5 +98,13 @@ class NewTableRules:
     required: Mapping[str, str] = field(default_factory=dict)
     suggested: Mapping[str, str] = field(default_factory=dict)
 
+    def properties(self, stated: Mapping[str, str] | None) -> dict[str, str]:
+        """The properties of a new table for which a caller states these. A stated one takes precedence, and is checked later."""
+        return {**self.required, **(stated or {})}
+
+    def defaults(self, stated: Mapping[str, str] | None) -> dict[str, str]:
+        """The same for defaults, which apply where the table has no other value."""
+        return {**self.suggested, **(stated or {})}
+
 
 NO_RULES = NewTableRules()

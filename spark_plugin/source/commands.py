@@ -80,10 +80,8 @@ def _following(rules: NewTableRules, name: str, arguments: Mapping[str, Any]) ->
 
     A property in the arguments takes precedence. The command `clone` has no defaults, so it gets only the required properties.
     """
-    properties = {**rules.required, **arguments["properties"]}
-    if name == _CLONE:
-        return {**arguments, "properties": properties}
-    return {**arguments, "properties": properties, "defaults": {**rules.suggested, **(arguments.get("defaults") or {})}}
+    defaults = {} if name == _CLONE else {"defaults": rules.defaults(arguments.get("defaults"))}
+    return {**arguments, "properties": rules.properties(arguments["properties"]), **defaults}
 
 
 class CommandWriter(BatchWriter):
