@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -39,8 +38,6 @@ _STRAGGLER_ROUNDS, _STRAGGLER_WAIT_SECONDS = 3, 1.0
 # A table may be deleted and created again at the same path while a write runs; loading it again detects this. On a remote store
 # that costs round trips, so a short write skips it.
 _FRESH_SECONDS = 10.0
-# Parameters of write_delta with the name of a field go into the WriteRequest.
-_REQUEST_FIELDS = frozenset(field.name for field in fields(WriteRequest))
 
 
 def write_delta(
@@ -85,21 +82,36 @@ def write_delta(
     InvalidOptionError, UnsupportedOperationError; DeltaConcurrentModificationException and CommitOutcomeUnknownError as
     Transaction.commit. After an error no files remain, unless the outcome is unknown.
     """
-    options: dict[str, Any] = {name: value for name, value in locals().items() if name in _REQUEST_FIELDS}
     rules = NO_RULES
     if store is None:
         store, rules = open_or_stage(path, StorageOptions.of(storage_options or {}))
     reader = arrow_stream(data)
     _check_schema_mode(schema_mode)
-    options |= {
-        "partition_by": [partition_by] if isinstance(partition_by, str) else partition_by,
-        "configuration": configuration,
-        "merge_schema": merge_schema or schema_mode == "merge",
-        "overwrite_schema": overwrite_schema or schema_mode == "overwrite",
-        "replace_where": _one_of(replace_where, predicate),
-    }
+    request = WriteRequest(
+        mode=mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        name=name,
+        description=description,
+        configuration=configuration,
+        cluster_by=cluster_by,
+        merge_schema=merge_schema or schema_mode == "merge",
+        overwrite_schema=overwrite_schema or schema_mode == "overwrite",
+        replace_where=_one_of(replace_where, predicate),
+        partition_overwrite_mode=partition_overwrite_mode,
+        txn_app_id=txn_app_id,
+        txn_version=txn_version,
+        user_metadata=user_metadata,
+        data_change=data_change,
+        max_records_per_file=max_records_per_file,
+        target_file_bytes=target_file_bytes,
+        compression=compression,
+        isolation_level=isolation_level,
+        time_zone=time_zone,
+        truncate_nanoseconds=truncate_nanoseconds,
+        tasks=1,
+    )
     with storage_failures(store.root):
-        return write_rows(store, reader, WriteRequest(**options, tasks=1).following(rules))
+        return write_rows(store, reader, request.following(rules))
 
 
 def _check_schema_mode(schema_mode: str | None) -> None:
