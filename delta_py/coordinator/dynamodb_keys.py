@@ -26,7 +26,6 @@ from delta_py.coordinator.ledger import Ratified
 LONGEST_HASH_BYTES, LONGEST_RANGE_BYTES = 2000, 900  # for the caller's texts in keys; DynamoDB allows 2048 and 1024 bytes
 LEDGER: Key = ("ledger", "ledger")
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
-TOKEN_RETENTION_MS = 24 * 3600 * 1000
 
 
 def transaction_key(transaction: str) -> Key:

@@ -25,7 +25,6 @@ from delta_py.coordinator.dynamodb_keys import (
     LONGEST_HASH_BYTES,
     LONGEST_RANGE_BYTES,
     OPEN,
-    TOKEN_RETENTION_MS,
     commit_values,
     now_ms,
     padded,
@@ -35,6 +34,9 @@ from delta_py.coordinator.dynamodb_keys import (
 )
 from delta_py.coordinator.dynamodb_transactions import DynamoDbTransactions, check_open
 from delta_py.coordinator.ledger import (
+    RETAINED_MOMENTS,
+    RETAINED_VERSIONS,
+    TOKEN_RETENTION_MS,
     Inventory,
     Ratified,
     Restored,
@@ -47,8 +49,6 @@ from delta_py.coordinator.ledger import (
     version_taken,
 )
 
-_RETAINED_VERSIONS = 10_000  # for each table, before its newest published version
-_RETAINED_MOMENTS = 100_000
 _TRIMMED_AT_ONCE = 100
 _FIRST_LOOKED_AT = 16  # number of newest commits that are read first to find the version at a moment
 _STEPS = ("identity", "moment", "changed")  # attributes of the ledger's item that never return to an earlier value
@@ -333,8 +333,8 @@ class DynamoDbLedger(DynamoDbTransactions):
             same = {"published": table_item["published"], "epoch": table_item["epoch"]}
             if self.items.write([self.items.update(("tables", table), {"published": version}, same)]):
                 break
-        if table_item is not None and version > _RETAINED_VERSIONS:
-            below = ("", padded(version - _RETAINED_VERSIONS - 1))
+        if table_item is not None and version > RETAINED_VERSIONS:
+            below = ("", padded(version - RETAINED_VERSIONS - 1))
             with self.items.clean_up():
                 old_commits = self.items.query(f"commits {table_item['epoch']}", between=below, limit=_TRIMMED_AT_ONCE)
                 self.items.remove(itertools.islice(old_commits, _TRIMMED_AT_ONCE))
@@ -376,9 +376,9 @@ class DynamoDbLedger(DynamoDbTransactions):
 
     def _trim_moments(self, moment: int) -> None:
         """Delete old moments at every hundredth moment, up to two hundred, so that more are deleted than are added."""
-        if moment > _RETAINED_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
+        if moment > RETAINED_MOMENTS and moment % _TRIMMED_AT_ONCE == 0:
             old_moments = itertools.islice(self.items.query("moments", limit=2 * _TRIMMED_AT_ONCE), 2 * _TRIMMED_AT_ONCE)
-            self.items.remove(item for item in old_moments if item["moment"] < moment - _RETAINED_MOMENTS)
+            self.items.remove(item for item in old_moments if item["moment"] < moment - RETAINED_MOMENTS)
 
     def moment_of(self, token: str) -> int | None:
         self.items.check_length("token", token, LONGEST_HASH_BYTES)

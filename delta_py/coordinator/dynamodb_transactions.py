@@ -17,7 +17,6 @@ from delta_py.coordinator.dynamodb_keys import (
     LEDGER,
     LONGEST_RANGE_BYTES,
     OPEN,
-    TOKEN_RETENTION_MS,
     commit_values,
     listed_key,
     now_ms,
@@ -25,7 +24,15 @@ from delta_py.coordinator.dynamodb_keys import (
     ratified_of,
     transaction_key,
 )
-from delta_py.coordinator.ledger import COMMITTED_RETENTION_MS, Begun, Proposed, ended, unavailable, version_taken
+from delta_py.coordinator.ledger import (
+    COMMITTED_RETENTION_MS,
+    TOKEN_RETENTION_MS,
+    Begun,
+    Proposed,
+    ended,
+    unavailable,
+    version_taken,
+)
 
 _PART_BYTES = 300_000  # an item has at most 400 KB
 

@@ -28,6 +28,15 @@ from delta_py.errors import (
 COMMITTED_RETENTION_MS = 24 * 3600 * 1000
 """The minimum time for which a ledger remembers a committed transaction after the end of the transaction's time."""
 
+TOKEN_RETENTION_MS = 24 * 3600 * 1000
+"""How long a ledger remembers the token of a call that may be repeated."""
+
+RETAINED_VERSIONS = 10_000
+"""How many commits of a table a ledger retains before the table's newest published version."""
+
+RETAINED_MOMENTS = 100_000
+"""How many moments a ledger retains with their times."""
+
 _STAGED_NAME = re.compile(r"[0-9]{20}\.[0-9A-Za-z-]{1,100}\.json")
 
 

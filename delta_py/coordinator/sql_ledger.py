@@ -22,6 +22,9 @@ from typing import Any, Protocol
 
 from delta_py.coordinator.ledger import (
     COMMITTED_RETENTION_MS,
+    RETAINED_MOMENTS,
+    RETAINED_VERSIONS,
+    TOKEN_RETENTION_MS,
     Begun,
     Inventory,
     Proposed,
@@ -52,9 +55,6 @@ _SCHEMA = (
     "described TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY, moment BIGINT NOT NULL, time_ms BIGINT NOT NULL)",
 )
-_RETAINED_VERSIONS = 10_000  # for each table, before its newest published version
-_RETAINED_MOMENTS = 100_000
-_TOKEN_RETENTION_MS = 24 * 3600 * 1000
 _OPEN, _COMMITTED, _ABORTED = "open", "committed", "aborted"
 _OF_TRANSACTIONS = ("proposals", "held_reads")  # rows that exist only while transactions are open
 
@@ -184,7 +184,7 @@ class SqlLedger:
         with self._transaction(writes=True) as sql:
             where = "WHERE place = ? AND published < ? AND version >= ?"
             sql.do(f"UPDATE tables SET published = ? {where}", version, table, version, version)
-            sql.do("DELETE FROM commits WHERE place = ? AND version < ?", table, version - _RETAINED_VERSIONS)
+            sql.do("DELETE FROM commits WHERE place = ? AND version < ?", table, version - RETAINED_VERSIONS)
 
     # ------------------------------------------------------------ moments
 
@@ -323,7 +323,7 @@ def _proposed(sql: Statements, transaction: str, table: str | None) -> list[Prop
 
 def _use_token(sql: Statements, token: str, moment: int, now: int) -> None:
     """Record that the call with this token got this moment. Raises TokenUsedError."""
-    sql.do("DELETE FROM tokens WHERE time_ms < ?", now - _TOKEN_RETENTION_MS)
+    sql.do("DELETE FROM tokens WHERE time_ms < ?", now - TOKEN_RETENTION_MS)
     rows = sql.run("SELECT moment FROM tokens WHERE token = ?", token)
     if rows:
         raise TokenUsedError(
@@ -356,5 +356,5 @@ def _ratify(sql: Statements, commits: Sequence[Ratified], newest: Mapping[str, i
     for table in {commit.table for commit in commits}:
         sql.do("UPDATE tables SET version = ? WHERE place = ?", versions[table], table)
     sql.do("INSERT INTO moments VALUES (?, ?)", moment, now)
-    sql.do("DELETE FROM moments WHERE moment < ?", moment - _RETAINED_MOMENTS)
+    sql.do("DELETE FROM moments WHERE moment < ?", moment - RETAINED_MOMENTS)
     return int(moment)

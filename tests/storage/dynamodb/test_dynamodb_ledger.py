@@ -195,7 +195,7 @@ def test_ratify_succeeds_although_its_clean_up_fails(url: str) -> None:
 def test_acknowledge_and_forget_work_although_old_commits_stay(
     url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_RETAINED_VERSIONS", 2)
+    monkeypatch.setattr(dynamodb_ledger, "RETAINED_VERSIONS", 2)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     database.ratify([commit("/a", version) for version in range(1, 7)])
@@ -206,7 +206,7 @@ def test_acknowledge_and_forget_work_although_old_commits_stay(
 
 
 def test_commits_are_told_until_they_are_long_published(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamodb_ledger, "_RETAINED_VERSIONS", 2)
+    monkeypatch.setattr(dynamodb_ledger, "RETAINED_VERSIONS", 2)
     database = DynamoDbLedger(url)
     database.register("/a", 0, "a")
     moments = [database.ratify([commit("/a", version)]) for version in range(1, 7)]
