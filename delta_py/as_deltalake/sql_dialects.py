@@ -13,8 +13,9 @@ import re
 from collections.abc import Mapping
 
 from delta_py.errors import ExpressionError
+from delta_py.expressions.coercion import INTEGRAL
 from delta_py.expressions.parse import parse_expression, type_of
-from delta_py.expressions.tree import Call, Cast, Expression, Literal, children
+from delta_py.expressions.tree import Call, Cast, Expression, Literal, nodes_of
 from delta_py.types.names import quoted, split_name
 from delta_py.types.schema import DecimalType, PrimitiveType, StructType, type_name
 
@@ -27,7 +28,6 @@ _TOKEN = re.compile(
 _SPARK_NAMES = {"real": "float", "integer": "int"}
 
 
-_WHOLE_NUMBERS = {"byte", "short", "integer", "long"}
 _CALL = re.compile(r"\b(log|concat|regexp_replace|initcap|substr|substring)\s*\(", re.IGNORECASE)
 _DAY_OF_WEEK = re.compile(r"\bextract\s*\(\s*dow\b", re.IGNORECASE)
 _WHOLE_QUOTIENT = re.compile(r"(?<![\w.])\d+\s*/\s*\d+(?![\w.])")
@@ -51,12 +51,9 @@ def spark_condition(sql: str, schema: StructType) -> str:
 
 def _refuse_division_of_whole_numbers(sql: str, schema: StructType) -> None:
     """Raises ExpressionError for a division of two whole numbers anywhere in the SQL."""
-    waiting = [parse_expression(sql, schema)]
-    while waiting:
-        expression = waiting.pop()
-        if isinstance(expression, Call) and expression.name == "/" and all(_is_whole(n, schema) for n in expression.arguments):
-            raise _other_result(sql, *_DIVISION)
-        waiting += children(expression)
+    quotients = (n for n in nodes_of(parse_expression(sql, schema)) if isinstance(n, Call) and n.name == "/")
+    if any(all(_is_whole(operand, schema) for operand in quotient.arguments) for quotient in quotients):
+        raise _other_result(sql, *_DIVISION)
 
 
 def _is_whole(operand: Expression, schema: StructType) -> bool:
@@ -64,8 +61,7 @@ def _is_whole(operand: Expression, schema: StructType) -> bool:
     are the same afterwards."""
     if isinstance(operand, Literal):
         return isinstance(operand.value, float) and operand.value.is_integer()
-    data_type = type_of(operand.operand if isinstance(operand, Cast) else operand, schema)
-    return isinstance(data_type, PrimitiveType) and data_type.name in _WHOLE_NUMBERS
+    return type_of(operand.operand if isinstance(operand, Cast) else operand, schema) in INTEGRAL
 
 
 def _with_same_results(sql: str) -> str:
@@ -88,10 +84,13 @@ def _with_same_results(sql: str) -> str:
             raise _other_result(sql, name, "it replaces only the first match there", "a pattern for the whole text")
         elif name == "initcap":
             raise _other_result(sql, name, "words end at every sign there and at blanks here", "upper and substr")
-        elif name in ("substr", "substring") and len(arguments) > 1 and not arguments[1].strip().lstrip("+0"):
-            raise _other_result(sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin")
-        elif name in ("substr", "substring") and len(arguments) > 1 and arguments[1].strip().startswith("-"):
-            raise _other_result(sql, f"{name} from a negative number", "it counts from the end here only", "right(text, length)")
+        elif name in ("substr", "substring") and len(arguments) > 1:
+            begin = arguments[1].strip()
+            if not begin.lstrip("+0"):
+                raise _other_result(sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin")
+            if begin.startswith("-"):
+                what = f"{name} from a negative number"
+                raise _other_result(sql, what, "it counts from the end here only", "right(text, length)")
     return sql
 
 
