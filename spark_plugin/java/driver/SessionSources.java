@@ -25,8 +25,13 @@ public class SessionSources extends DataSourceManager {
 
   private final DataSourceManager below;
 
-  private SessionSources(DataSourceManager below) {
+  /**
+   * The inherited field gets the map of the manager below: a clone over Spark Connect has a class loader of its own, whose class
+   * SessionSources is another one, and finds the sources in this field only.
+   */
+  private SessionSources(DataSourceManager below) throws NoSuchFieldException, IllegalAccessException {
     this.below = below;
+    registeredField().set(this, registeredIn(below));
   }
 
   /** Once a session. Does nothing in a build of Spark that stores sources elsewhere: its clones warn. */
@@ -52,15 +57,19 @@ public class SessionSources extends DataSourceManager {
 
   /** The sources that were registered with the session, by names in lower case. Changes are changes of the session. */
   public Map<String, UserDefinedPythonDataSource> registered() throws ReflectiveOperationException {
-    return registeredIn(below);
+    return registeredIn(this);
   }
 
   @SuppressWarnings("unchecked")
   private static Map<String, UserDefinedPythonDataSource> registeredIn(DataSourceManager manager)
       throws NoSuchFieldException, IllegalAccessException {
+    return (Map<String, UserDefinedPythonDataSource>) registeredField().get(manager);
+  }
+
+  private static Field registeredField() throws NoSuchFieldException {
     Field field = DataSourceManager.class.getDeclaredField(REGISTERED);
     field.setAccessible(true);
-    return (Map<String, UserDefinedPythonDataSource>) field.get(manager);
+    return field;
   }
 
   /** A source of pydelta replaces the one on Python's path: nothing is searched for, and there is nothing to warn of. */
@@ -89,9 +98,9 @@ public class SessionSources extends DataSourceManager {
     DataSourceManager copy = new DataSourceManager();
     try {
       registeredIn(copy).putAll(registered());
+      return new SessionSources(copy);
     } catch (ReflectiveOperationException error) {
       throw Errors.unchecked(error);
     }
-    return new SessionSources(copy);
   }
 }
