@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException, UnsupportedOperationException
 
 from delta_py.coordinator.ledger import (
     CoordinatorContendedError,
@@ -98,6 +98,39 @@ __all__ = [
     "install",
 ]
 
+# The conditions that delta-spark 4.4 raises as DeltaIllegalArgumentException, which pyspark shows as IllegalArgumentException.
+_ILLEGAL_ARGUMENT = frozenset(
+    {
+        "DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
+        "DELTA_CDC_START_VERSION_AFTER_LATEST",
+        "DELTA_CLONE_AMBIGUOUS_TARGET",
+        "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+        "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+        "DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+        "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
+        "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+        "DELTA_ILLEGAL_OPTION",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+        "DELTA_INVALID_CDC_RANGE",
+        "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        "DELTA_INVALID_INTERVAL",
+        "DELTA_INVALID_ISOLATION_LEVEL",
+        "DELTA_MODE_NOT_SUPPORTED",
+        "DELTA_ONEOF_IN_TIMETRAVEL",
+        "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+        "DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
+        "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        "DELTA_UNSUPPORTED_DEEP_CLONE",
+        "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+        "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+        "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+        "DELTA_ZORDERING_ON_PARTITION_COLUMN",
+    }
+)
+
 # The last line of a traceback, matched at the start of a line: messages break lines only before items (errors.readable).
 _RAISED = re.compile(
     r"^(?P<module>delta_py\.[\w.]+)\.(?P<name>\w+): \[(?P<condition>[A-Z0-9_.]+)\] (?P<message>[^\n]*(?:\n (?:- |[0-9])[^\n]*)*)"
@@ -124,7 +157,7 @@ def translate(raised: PySparkException) -> PySparkException:
     error = delta_error_of(message_without_stack(raised))
     if error is None:
         return raised
-    cls = _combined_class(type(error), type(raised))
+    cls = _combined_class(error, type(raised))
     translated = cls.__new__(cls)
     translated.__dict__.update(raised.__dict__)
     translated.__dict__.update(error.__dict__)
@@ -135,8 +168,8 @@ def translate(raised: PySparkException) -> PySparkException:
 @contextmanager
 def as_spark_raises() -> Iterator[None]:
     """Convert a DeltaError that is raised inside, in the user's own process: it becomes an AnalysisException too, like the errors
-    of workers, and an UnsupportedOperationError is Spark's UnsupportedOperationException as well. An OSError of a table's storage
-    becomes a StorageError too. An error of a connection to Spark is not changed."""
+    of workers, and has the classes that delta-spark's error has (`_bases`). An OSError of a table's storage becomes a
+    StorageError too. An error of a connection to Spark is not changed."""
     try:
         yield
     except DeltaError as error:
@@ -151,7 +184,7 @@ def as_spark_raises() -> Iterator[None]:
 
 def _as_analysis_exception(error: DeltaError) -> PySparkException:
     """Return the error, with its attributes, as an exception that is an AnalysisException too."""
-    cls = _combined_class(type(error), AnalysisException)
+    cls = _combined_class(error, AnalysisException)
     raised = cls.__new__(cls)
     PySparkException.__init__(raised, message=str(error))
     raised.__dict__.update(error.__dict__)
@@ -159,19 +192,32 @@ def _as_analysis_exception(error: DeltaError) -> PySparkException:
     return raised
 
 
-_combined_classes: dict[tuple[type[DeltaError], type[PySparkException]], type[PySparkException]] = {}
+_combined_classes: dict[tuple[type, ...], type[PySparkException]] = {}
 
 
-def _combined_class(delta: type[DeltaError], spark: type[PySparkException]) -> type[PySparkException]:
-    """Return the class that derives from both classes. Each pair of classes has only one."""
-    combined_class = _combined_classes.get((delta, spark))
+def _combined_class(error: DeltaError, spark: type[PySparkException]) -> type[PySparkException]:
+    """Return the class that derives from the error's class and from Spark's. The same base classes give the same class."""
+    bases = _bases(error, shown_as_raised(spark))
+    combined_class = _combined_classes.get(bases)
     if combined_class is None:
-        combined_class = _combined_classes[delta, spark] = _make_class(delta, shown_as_raised(spark))
+        combined_class = _combined_classes[bases] = _make_class(type(error), bases)
     return combined_class
 
 
-def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
-    """Override Spark's own methods, which would name PYTHON_DATA_SOURCE_ERROR."""
+def _bases(error: DeltaError, spark: type[PySparkException]) -> tuple[type, ...]:
+    """Return the classes of the error and of Spark's exception, then those under which pyspark shows delta-spark's error, if
+    handlers for these would not catch the exception yet."""
+    shown: list[type[PySparkException]] = []
+    if error.error_class in _ILLEGAL_ARGUMENT:
+        shown.append(IllegalArgumentException)
+    if isinstance(error, UnsupportedOperationError):
+        shown.append(UnsupportedOperationException)
+    more = [cls for cls in shown if not issubclass(spark, cls)]
+    return (type(error), *([] if any(issubclass(cls, spark) for cls in more) else [spark]), *more)
+
+
+def _make_class(delta: type[DeltaError], bases: tuple[type, ...]) -> Any:
+    """Make a class of these bases. Override Spark's own methods, which would name PYTHON_DATA_SOURCE_ERROR."""
 
     def condition(self: DeltaError) -> str:
         return self.error_class
@@ -188,9 +234,6 @@ def _make_class(delta: type[DeltaError], spark: type[PySparkException]) -> Any:
         "__module__": delta.__module__,
         "__doc__": delta.__doc__,
     }
-    bases: tuple[type, ...] = (delta, spark)
-    if issubclass(delta, UnsupportedOperationError) and not issubclass(spark, UnsupportedOperationException):
-        bases = (delta, spark, UnsupportedOperationException)
     return type(delta.__name__, bases, namespace)
 
 

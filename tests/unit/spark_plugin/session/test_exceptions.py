@@ -9,7 +9,7 @@ import time
 import traceback
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException, UnsupportedOperationException
 from pyspark.errors.exceptions import connect
 
 from delta_py import errors
@@ -103,6 +103,18 @@ def test_unsupported_operation_is_spark_s_class_of_that_name_too() -> None:
     for spark_class in (connect.AnalysisException, connect.UnsupportedOperationException):
         translated = translate(spark_class(message=as_worker_text(original)))
         assert isinstance(translated, UnsupportedOperationException) and isinstance(translated, spark_class)
+
+
+def test_illegal_argument_is_spark_s_class_of_that_name_too() -> None:
+    original = errors.InvalidOptionError("12 hours.", error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT")
+    with pytest.raises(IllegalArgumentException, match="12 hours") as caught, as_spark_raises():
+        raise original
+    assert isinstance(caught.value, AnalysisException)
+    for spark_class in (connect.AnalysisException, connect.IllegalArgumentException):
+        translated = translate(spark_class(message=as_worker_text(original)))
+        assert isinstance(translated, IllegalArgumentException) and isinstance(translated, spark_class)
+    other = errors.InvalidOptionError("No.", error_class="DELTA_UNKNOWN_CONFIGURATION")  # delta-spark has AnalysisException
+    assert not isinstance(translate(PySparkException(message=as_worker_text(other))), IllegalArgumentException)
 
 
 def test_error_of_another_source_is_left_as_it_is() -> None:
