@@ -12,9 +12,10 @@ checkpoint: a fresh process writes the checkpoint of this table. commit: commits
 coordinator: the same for coordinated tables, and transactions over several tables. scan, query, write: one Spark session for each
 version of Spark; the readers or writers take turns. open: tables of few and very many files, in a running session. first: a fresh
 process for every first query of a session. sql: what SQL costs before a query runs. dml, maintenance, stream: each writer has its
-own session. stores: tables in an emulator of S3, a fresh process for every run. cli: processes of the command line. wide: a fresh
-process for each library does all operations on tables of up to 5,000 columns; CPU seconds. roads: queries with each road of reads
-and without it. Results are medians next to their targets; ratios.svg draws the ratios to delta-spark.
+own session. stores: tables in an emulator of S3, a fresh process for every run. unity: managed tables of the tests' Unity
+Catalog. cli: processes of the command line. wide: a fresh process for each library does all operations on tables of up to 5,000
+columns; CPU seconds. roads: queries with each road of reads and without it. Results are medians next to their targets; ratios.svg
+draws the ratios to delta-spark.
 
 delta-spark is measured twice, with its defaults and tuned: spark.sql.shuffle.partitions = 4 (200 by default) and
 spark.databricks.delta.snapshotPartitions = the number of cores (50 by default). Both libraries run in sessions with these
@@ -67,6 +68,7 @@ from benchmarks.parts.scale_part import scale_part
 from benchmarks.parts.sql_part import sql_part
 from benchmarks.parts.stores_part import stores_part
 from benchmarks.parts.stream_part import stream_part
+from benchmarks.parts.unity_part import unity_part
 from benchmarks.parts.wide_part import wide_part
 from benchmarks.tables.make_log_table import ROWS_PER_FILE
 
@@ -536,6 +538,7 @@ PARTS: dict[str, Callable[[Path, Sizes, Path], Part]] = {
     "maintenance": maintenance_part,
     "stream": stream_part,
     "stores": stores_part,
+    "unity": unity_part,
     "scale": scale_part,
     "cli": cli_part,
 }
