@@ -31,11 +31,11 @@ def remove_casts(node: Node, literals: list[Literal]) -> tuple[Node, list[Litera
     """The node without the casts around it, as long as the type inside the cast holds every literal, and the literals in that
     type."""
     while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
-        inner = node.children[0]
-        narrow_literals = [_narrow_literal(literal, inner.data_type) for literal in literals]
+        operand = node.children[0]
+        narrow_literals = [_narrow_literal(literal, operand.data_type) for literal in literals]
         if any(literal is None for literal in narrow_literals):
             break
-        node, literals = inner, [literal for literal in narrow_literals if literal is not None]
+        node, literals = operand, [literal for literal in narrow_literals if literal is not None]
     return node, literals
 
 

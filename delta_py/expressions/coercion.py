@@ -138,13 +138,13 @@ def _common_number(first: DataType, second: DataType) -> DataType:
     return wider_decimal(left, right)
 
 
-def _common_with_text(other: DataType) -> DataType | None:
+def _common_with_text(other_type: DataType) -> DataType | None:
     """The common type of text and another type: long or double for numbers, otherwise the other type. None for nested types."""
-    if is_integral(other):
+    if is_integral(other_type):
         return LONG
-    if is_numeric(other):
+    if is_numeric(other_type):
         return DOUBLE
-    return other if is_atomic(other) else None
+    return other_type if is_atomic(other_type) else None
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:

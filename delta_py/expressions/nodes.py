@@ -76,11 +76,13 @@ def negated(child: Node) -> Node:
 
 
 def cast_node(node: Node, target: DataType) -> Node:
+    """CAST(node AS target), in UTC."""
     can_fail = node.can_fail or cast_can_fail(node.data_type, target)
     return Node(Cast(node.expression, target), target, (node,), can_fail)
 
 
 def call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+    """A call whose arguments already have the types that the function needs. result: the type of the result."""
     function = FUNCTIONS.get(name)
     # With floats, +, - and * give infinity or NaN, not an error.
     fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
@@ -117,9 +119,11 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
     try:
         return array([literal.value for literal in literals], to_arrow_type(data_type))
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
-        shown = ", ".join(repr(literal.value) for literal in literals[:3])
+        shown_values = ", ".join(repr(literal.value) for literal in literals[:3])
         raise ExpressionError(
-            f"{shown} is not a value of {type_name(data_type)}: {error}.", error_class="DATATYPE_MISMATCH", sql_state="42K09"
+            f"{shown_values} is not a value of {type_name(data_type)}: {error}.",
+            error_class="DATATYPE_MISMATCH",
+            sql_state="42K09",
         ) from error
 
 

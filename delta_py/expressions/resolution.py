@@ -165,10 +165,10 @@ class Resolution:
             left, right = self._pad_like_char(left, right), self._pad_like_char(right, left)
         return self.cast(left, common), self.cast(right, common)
 
-    def _pad_like_char(self, text: Node, other: Node) -> Node:
-        """The text, padded with spaces like the values of `other`, if `other` is a char(n) column and the text is a literal or a
+    def _pad_like_char(self, text: Node, char_column: Node) -> Node:
+        """The text, padded with spaces like the values of char_column, if this is of type char(n) and the text is a literal or a
         shorter char column. Otherwise unchanged."""
-        length = self._char_length(other)
+        length = self._char_length(char_column)
         if length is None:
             return text
         if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
@@ -267,10 +267,10 @@ def _pad_literal(literal: Literal, length: int, constant_count: int = 1) -> Lite
     return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
 
 
-def _type_next_to_decimal(node: Node, other: Node) -> DataType:
-    """The node's type in an operation with `other`: an integer literal next to a decimal has only its own digits, so 5 is a
+def _type_next_to_decimal(node: Node, other_operand: Node) -> DataType:
+    """The node's type in an operation with other_operand: an integer literal next to a decimal has only its own digits, so 5 is a
     decimal(1, 0)."""
-    if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
+    if isinstance(other_operand.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value
         return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type
     return node.data_type

@@ -64,6 +64,7 @@ class _Resolver:
         return resolved[1]
 
     def _resolve(self, expression: Expression) -> Node:
+        """The work of `node` for an expression that was not resolved before."""
         match expression:
             case Column(path):
                 return self._resolution.column(path)

@@ -109,7 +109,7 @@ class _FileConditions:
         self._bounds = FileBounds(stats, self._partitions)
         # The path of each column -> its flat name, a number, as a path of one name.
         self._flat_paths: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
-        self._table_paths = {flat: path for path, flat in self._flat_paths.items()}
+        self._table_paths = {flat_path: path for path, flat_path in self._flat_paths.items()}
         self._schema = StructType(tuple(self._flat_fields(stats)))
 
     def _flat_fields(self, stats: FileStats) -> Iterator[StructField]:

@@ -154,8 +154,8 @@ class _Answer:
     @classmethod
     def start(cls, count: int, *, has_filter: bool) -> _Answer:
         """All files are read so far. count: of the files."""
-        first = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
-        return cls(all_true(count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
+        first_reason = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
+        return cls(all_true(count), pa.repeat(pa.scalar(str(first_reason)), count), pa.nulls(count, pa.int32()))
 
     def apply(self, index: int, condition: _Condition, batch: FileBatch) -> None:
         """Record which files the condition rules out, and by which part of their statistics. index: of the condition."""

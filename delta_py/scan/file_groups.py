@@ -49,6 +49,7 @@ class FileGroup:
         return cls(table_ipc=sink.getvalue().to_pybytes())
 
     def scan_files(self) -> Iterator[ScanFile]:
+        """The files as values, one batch at a time."""
         if self.table_ipc is None:
             return
         with pa.ipc.open_stream(self.table_ipc) as reader:

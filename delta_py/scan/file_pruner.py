@@ -40,6 +40,7 @@ def row_predicate(config: TableConfig, predicate: Expression | None) -> Expressi
 
 
 def has_path(schema: StructType, path: Path) -> bool:
+    """Whether the schema has the column or nested field."""
     try:
         find_path(schema, path)
     except SchemaMismatchError:

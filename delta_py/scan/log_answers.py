@@ -172,12 +172,13 @@ class _Columns:
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns of a partial answer. Their names tell merge_groups what to do with a column."""
         fields = [
-            *((f"by{place}", pa.string()) for place in range(len(self.by))),
+            *((f"by{position}", pa.string()) for position in range(len(self.by))),
             ("rows", pa.int64()),
-            *((f"valued{place}", pa.int64()) for place in range(len(self.valued))),
-            *((f"min{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.minima)),
-            *((f"max{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.maxima)),
+            *((f"valued{position}", pa.int64()) for position in range(len(self.valued))),
+            *((f"min{position}", to_arrow_type(column.data_type)) for position, (_, column) in enumerate(self.minima)),
+            *((f"max{position}", to_arrow_type(column.data_type)) for position, (_, column) in enumerate(self.maxima)),
         ]
         return pa.schema(fields)
 
@@ -250,7 +251,8 @@ class _Columns:
     def with_typed_values(self, answers: pa.Table) -> pa.Table:
         """The same table with typed partition values instead of their texts."""
         values = [
-            typed_partition_values(answers[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)
+            typed_partition_values(answers[position].combine_chunks(), column, self.timezone)
+            for position, (_, column) in enumerate(self.by)
         ]
         return pa.table([*values, *answers.columns[len(values) :]], names=answers.column_names)
 

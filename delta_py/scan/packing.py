@@ -37,8 +37,8 @@ def _group_bounds(sizes: Integers, group_count: int, limit: int) -> Iterator[tup
     group_count = max(group_count, -(-total // limit))  # at least as many groups as the limit demands
     # All sizes together are cut into group_count equal stretches. An element belongs to the one that contains its middle.
     numbers = ((ends - sizes / 2) * (group_count / total)).astype(np.int64)
-    for start, last in equal_runs(numbers):
-        yield from cut_run(ends, start, last, limit)
+    for start, end in equal_runs(numbers):
+        yield from cut_run(ends, start, end, limit)
 
 
 def equal_runs(numbers: Integers) -> Iterator[tuple[int, int]]:
@@ -47,11 +47,11 @@ def equal_runs(numbers: Integers) -> Iterator[tuple[int, int]]:
     return pairwise([*starts, len(numbers)])
 
 
-def cut_run(ends: Integers, start: int, last: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut the elements start to last (exclusive) into runs with sums of at most `limit`, or of one element. Yields where each
+def cut_run(ends: Integers, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut the elements from start to end (exclusive) into runs with sums of at most `limit`, or of one element. Yields where each
     run begins and ends (exclusive). ends: cumulative sums of all elements."""
-    while start < last:
+    while start < end:
         start_sum = int(ends[start - 1]) if start else 0
-        stop = min(last, max(start + 1, int(np.searchsorted(ends, start_sum + limit, side="right"))))
+        stop = min(end, max(start + 1, int(np.searchsorted(ends, start_sum + limit, side="right"))))
         yield start, stop
         start = stop

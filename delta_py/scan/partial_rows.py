@@ -76,17 +76,17 @@ class _GroupAdder:
     def __init__(self, aggregates: PartialRows, schema: pa.Schema) -> None:
         self._aggregates, self._output_schema = aggregates, schema
         # Arrow's group_by needs names that are unique: the positions as text.
-        self._keys = [str(place) for place in range(len(aggregates.by))]
+        self._keys = [str(position) for position in range(len(aggregates.by))]
         kinds = ["sum", *("sum" for _ in aggregates.valued)]
         kinds += [*("min" for _ in aggregates.minima), *("max" for _ in aggregates.maxima), *("sum" for _ in aggregates.sums)]
-        self._aggregated = [(str(place), kind) for place, kind in enumerate(kinds, len(aggregates.by))]
-        self._names = [str(place) for place in range(len(schema))]
+        self._aggregated = [(str(position), kind) for position, kind in enumerate(kinds, len(aggregates.by))]
+        self._names = [str(position) for position in range(len(schema))]
         assert len(self._names) == len(self._keys) + len(self._aggregated), f"{schema} is not of {aggregates}"
         self._sums = range(len(schema) - len(aggregates.sums), len(schema))
         # As the output, but with all sums as int64.
         self._schema = schema
-        for place in self._sums:
-            self._schema = self._schema.set(place, schema.field(place).with_type(pa.int64()))
+        for position in self._sums:
+            self._schema = self._schema.set(position, schema.field(position).with_type(pa.int64()))
 
     def rows_to_group(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table | None:
         """Each row as a group of its own, for `group`. None if a sum of them might overflow int64: then they must not be added up
@@ -113,8 +113,8 @@ class _GroupAdder:
     def row_by_row(self, batch: pa.RecordBatch, numbers: list[Numbers | None]) -> pa.Table:
         """One partial row for each row, with sums in the requested form. numbers: as for rows_to_group."""
         columns = self._other_columns(batch)
-        for place, summand, number in zip(self._sums, self._aggregates.sums, numbers, strict=True):
-            data_type = self._output_schema.field(place).type
+        for position, summand, number in zip(self._sums, self._aggregates.sums, numbers, strict=True):
+            data_type = self._output_schema.field(position).type
             if number is None:
                 columns.append(_wide_sums(summand, batch, data_type))
             else:
@@ -136,18 +136,18 @@ class _GroupAdder:
 
     def _sums_fit(self, rows: pa.Table) -> bool:
         """Whether no sum of so many rows can overflow 64 bits."""
-        for place in self._sums:
-            ends = pc.min_max(rows.column(place)).as_py()
+        for position in self._sums:
+            ends = pc.min_max(rows.column(position)).as_py()
             if ends["min"] is not None and not _sum_fits((ends["min"], ends["max"]), rows.num_rows):
                 return False
         return True
 
     def in_output_form(self, groups: pa.Table) -> pa.Table:
         """The groups with sums in the requested form: decimals with their point, if the output has decimals."""
-        for place in self._sums:
-            field = self._output_schema.field(place)
+        for position in self._sums:
+            field = self._output_schema.field(position)
             if field.type != pa.int64():
-                groups = groups.set_column(place, field, _with_point(groups.column(place).combine_chunks(), field.type))
+                groups = groups.set_column(position, field, _with_point(groups.column(position).combine_chunks(), field.type))
         return groups
 
 

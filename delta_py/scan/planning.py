@@ -330,7 +330,7 @@ def row_address_column() -> ScanColumn:
 
 def _metadata_struct(name: str, fields: Sequence[str]) -> ScanColumn:
     """A struct column that is made from the file and the row's position, not read. fields: names in _METADATA_TYPES."""
-    struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
+    struct = StructType(tuple(StructField(field_name, _METADATA_TYPES[field_name]) for field_name in fields))
     column = StructField(name, struct, nullable=False)
     return ScanColumn(column, column, ColumnSource.METADATA)
 

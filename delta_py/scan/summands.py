@@ -118,9 +118,9 @@ class Summand:
 
 def _combine(operation: str, left: Numbers, right: Numbers, scale: int) -> Numbers | None:
     """The result of the operation on the values of both sides; None if it may exceed 64 bits. scale: of the result."""
-    compute, exact = _OPERATIONS[operation]
+    compute, compute_bound = _OPERATIONS[operation]
     # Each operation has its smallest and largest result at the bounds of the two sides.
-    ends = [exact(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
+    ends = [compute_bound(left_end, right_end) for left_end in left.bounds for right_end in right.bounds]
     if max(-min(ends), max(ends)) > LONG_MAX:
         return None
     return Numbers(compute(left.values, right.values), scale, (min(ends), max(ends)))
@@ -148,9 +148,9 @@ def with_decimal_point(values: pa.Int64Array, data_type: pa.Decimal128Type) -> p
     # A decimal128 is an integer of 128 bits: the low half is the number, the high half repeats its sign.
     halves = np.empty((len(values), 2), np.int64)
     halves[:, 0], halves[:, 1] = numbers, numbers >> 63
-    valid = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
+    validity = None if values.null_count == 0 else pc.is_valid(values).buffers()[1]
     # With 19 digits every int64 fits. The cast to fewer digits checks the values.
     decimals = pa.Array.from_buffers(
-        pa.decimal128(max(data_type.precision, 19), data_type.scale), len(values), [valid, pa.py_buffer(halves)]
+        pa.decimal128(max(data_type.precision, 19), data_type.scale), len(values), [validity, pa.py_buffer(halves)]
     )
     return decimals.cast(data_type)

@@ -77,14 +77,14 @@ def within_four_digit_years(bounds: pa.Array, side: int) -> pa.Array:
     values for "never", so the bounds are not unknown in general: they only must not be used to skip files. bounds: from widen.
     """
     if pa.types.is_date32(bounds.type):
-        first, last, numbers = _FIRST_DAY, _LAST_DAY, _stored_numbers(bounds, np.int32)
+        first_limit, last_limit, numbers = _FIRST_DAY, _LAST_DAY, _stored_numbers(bounds, np.int32)
     elif pa.types.is_timestamp(bounds.type):
-        first, end = (day * _DAY_SECONDS * _SECOND_MICROS for day in (_FIRST_DAY, _LAST_DAY + 1))
+        first_limit, end = (day * _DAY_SECONDS * _SECOND_MICROS for day in (_FIRST_DAY, _LAST_DAY + 1))
         # Writers cut the last time of 9999 to milliseconds.
-        last, numbers = end - _MILLISECOND_MICROS, _stored_numbers(bounds, np.int64)
+        last_limit, numbers = end - _MILLISECOND_MICROS, _stored_numbers(bounds, np.int64)
     else:
         return bounds
-    return _null_where(numbers <= first if side < 0 else numbers >= last, bounds)
+    return _null_where(numbers <= first_limit if side < 0 else numbers >= last_limit, bounds)
 
 
 def _null_where(unknown: Mask | None, bounds: pa.Array) -> pa.Array:
@@ -136,14 +136,14 @@ def _is_limit(numbers: Doubles, limits: Doubles) -> Mask:
         return np.zeros(len(numbers), np.bool_)
     with np.errstate(over="ignore", invalid="ignore"):
         low_ends, high_ends = numbers * (1 - _ROUNDING_SHARE), numbers * (1 + _ROUNDING_SHARE)
-    places = np.searchsorted(limits, low_ends)  # of the smallest limit that is not below the number
-    is_limit: Mask = (places < len(limits)) & (limits[np.minimum(places, len(limits) - 1)] <= high_ends)
+    positions = np.searchsorted(limits, low_ends)  # of the smallest limit that is not below the number
+    is_limit: Mask = (positions < len(limits)) & (limits[np.minimum(positions, len(limits) - 1)] <= high_ends)
     return is_limit
 
 
 def _integer_limits(bits: int, side: int) -> list[int]:
     """The absolute limits of the types with fewer bits. Some writers use the negative maximum as the minimum."""
-    powers = [2 ** (narrow - 1) for narrow in _STORED_BITS if narrow < bits]
+    powers = [2 ** (narrow_bits - 1) for narrow_bits in _STORED_BITS if narrow_bits < bits]
     return [power - 1 for power in powers] + (powers if side < 0 else [])
 
 
@@ -278,6 +278,6 @@ def _widen_rounded_decimals(decimals: pa.Array, side: int) -> pa.Array:
     else:
         wide_low = low - step_low
         wide_high = high - step_high - (wide_low > low)  # the borrow
-    wide = np.stack([wide_low.astype(np.int64), wide_high], axis=1)
-    widened = pa.Array.from_buffers(decimal_type, len(decimals), [None, pa.py_buffer(np.ascontiguousarray(wide))])
+    widened_halves = np.stack([wide_low.astype(np.int64), wide_high], axis=1)
+    widened = pa.Array.from_buffers(decimal_type, len(decimals), [None, pa.py_buffer(np.ascontiguousarray(widened_halves))])
     return pc.if_else(may_be_rounded, widened, decimals)  # null where a decimal is null

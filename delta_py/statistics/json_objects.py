@@ -40,14 +40,14 @@ def _braced_texts(json: pa.Array | pa.ChunkedArray) -> pa.Array:
     Every result begins with `{` and ends with `}`. So if n of them, with a newline after each, parse as n objects, then each text
     is one object, and no damage can move the statistics of one file to another.
     """
-    flat = json.combine_chunks() if isinstance(json, pa.ChunkedArray) else json
-    if not pa.types.is_string(flat.type):
-        flat = flat.cast(pa.string())
-    if flat.null_count:
-        flat = flat.fill_null("{}")
-    if not _is_any_true(pc.invert(_is_braced(flat))):
-        return flat
-    trimmed = pc.ascii_trim_whitespace(flat)
+    one_array = json.combine_chunks() if isinstance(json, pa.ChunkedArray) else json
+    if not pa.types.is_string(one_array.type):
+        one_array = one_array.cast(pa.string())
+    if one_array.null_count:
+        one_array = one_array.fill_null("{}")
+    if not _is_any_true(pc.invert(_is_braced(one_array))):
+        return one_array
+    trimmed = pc.ascii_trim_whitespace(one_array)
     return pc.if_else(_is_braced(trimmed), trimmed, "{}")
 
 
@@ -133,8 +133,8 @@ def _fitting_value(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_floating(kind):
         return float(value) if is_number and abs(value) <= sys.float_info.max else None
     if pa.types.is_decimal(kind):
-        exact = Decimal(value) if is_number and not isinstance(value, float) else None
-        return exact if exact is not None and decimal_fits(exact, kind.precision, kind.scale) else None
+        decimal_value = Decimal(value) if is_number and not isinstance(value, float) else None
+        return decimal_value if decimal_value is not None and decimal_fits(decimal_value, kind.precision, kind.scale) else None
     if pa.types.is_boolean(kind):
         return value if isinstance(value, bool) else None
     # Arrow cannot store half of a surrogate pair as UTF-8.

@@ -104,8 +104,8 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
     if count > 1 and json.nbytes > _PIECE_BYTES:
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
     schema = _stats_schema(leaves)
-    plain = read_plain_stats(json, schema)
-    return _assemble(read_json_objects(json, schema) if plain is None else plain, leaves, count)
+    parsed = read_plain_stats(json, schema)
+    return _assemble(read_json_objects(json, schema) if parsed is None else parsed, leaves, count)
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
@@ -206,8 +206,8 @@ def _cast_member(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
     """Statistics from a checkpoint's `stats_parsed`. Missing leaves or sections are unknown."""
-    flat = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
-    return _assemble(flat, leaves, len(flat))
+    parsed = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
+    return _assemble(parsed, leaves, len(parsed))
 
 
 def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:

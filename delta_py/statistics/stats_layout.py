@@ -257,13 +257,13 @@ def _decode_integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataT
     places = starts + is_negative
     values, digits = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
     is_digit = np.ones(len(starts), np.bool_)
-    for place in range(_MAX_DIGITS + 1):
+    for digit_number in range(_MAX_DIGITS + 1):
         # Other characters become 10 or more: those below `0` wrap around. After the end of a number, digits are ignored.
-        digit = np.take(texts.data, places + place, mode="clip") - np.uint8(_ZERO)
+        digit = np.take(texts.data, places + digit_number, mode="clip") - np.uint8(_ZERO)
         is_digit &= digit <= 9
         if not is_digit.any():
             break
-        _require(place < _MAX_DIGITS)
+        _require(digit_number < _MAX_DIGITS)
         values = np.where(is_digit, values * 10 + digit, values)
         digits += is_digit
     after_value = places + digits

@@ -31,8 +31,8 @@ def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
 def _to_json_members(name: str, values: pa.Array) -> pa.StringArray:
     """`,"name":value`, or an empty text if there is no value."""
     if pa.types.is_struct(values.type):
-        inner = _to_json_objects(values)
-        text = pc.if_else(pc.equal(inner, "{}"), pa.scalar(None, pa.string()), inner)
+        objects = _to_json_objects(values)
+        text = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
     else:
         text = _to_json_values(values)
     return pc.fill_null(pc.binary_join_element_wise(f",{orjson.dumps(name).decode()}:", text, ""), "")

@@ -96,10 +96,10 @@ def _clock_changes(region: str) -> tuple[_Int64, _Int64, _Int64]:
         assert offset is not None
         return int(offset.total_seconds())
 
-    first = int(_year_start(np.array(_FIRST_YEAR)))
-    last = int(_year_start(np.array(_LAST_YEAR + 1)))
-    changes, offsets = [], [offset_at(first - 1)]
-    for begin in range(first - 1, last, _DAY_SECONDS):
+    first_second = int(_year_start(np.array(_FIRST_YEAR)))
+    end_second = int(_year_start(np.array(_LAST_YEAR + 1)))
+    changes, offsets = [], [offset_at(first_second - 1)]
+    for begin in range(first_second - 1, end_second, _DAY_SECONDS):
         if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
             # Halve the day until `high` is the first second with the new offset. `low` always has the old one.
             low, high = begin, begin + _DAY_SECONDS

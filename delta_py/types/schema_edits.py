@@ -93,10 +93,10 @@ def edit_fields(schema: StructType, parent: Path, change: Callable[[Fields], Fie
 def edit_field(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
     """The schema with the field at a path replaced by the result of `change`. For a part of an array or map, only the type is
     replaced."""
-    *outer, name = path
-    parent = field_at(schema, tuple(outer)).data_type
+    *parent_path, name = path
+    parent = field_at(schema, tuple(parent_path)).data_type
     if isinstance(parent, StructType):
-        return edit_fields(schema, tuple(outer), lambda fields: tuple(change(f) if f.name == name else f for f in fields))
+        return edit_fields(schema, tuple(parent_path), lambda fields: tuple(change(f) if f.name == name else f for f in fields))
     return edit_type(schema, path, lambda _: change(field_at(schema, path)).data_type)
 
 
@@ -115,16 +115,16 @@ def insert_field(fields: Fields, field: StructField, after: str | None) -> Field
     preceding = StructType(fields).find(after)
     if preceding is None:
         raise _not_found(StructType(fields), (after,), 0)
-    place = fields.index(preceding) + 1
-    return (*fields[:place], field, *fields[place:])
+    position = fields.index(preceding) + 1
+    return (*fields[:position], field, *fields[position:])
 
 
 def _edit_part(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
     """The type with the part at the path replaced by the result of `change`."""
     if not path:
         return change(data_type)
-    name, *inner = path
-    inner_path = tuple(inner)
+    name, *inner_names = path
+    inner_path = tuple(inner_names)
     match data_type:
         case StructType(fields):
             parts = (replace(f, data_type=_edit_part(f.data_type, inner_path, change)) if f.name == name else f for f in fields)

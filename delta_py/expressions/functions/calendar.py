@@ -82,8 +82,8 @@ def _integers(values: Any, arguments: list[Any]) -> _Int64:
     Array has the number of rows."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
-    narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-    numbers: _Int64 = narrow.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    numbered = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+    numbers: _Int64 = numbered.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -193,7 +193,7 @@ def _no_such_day(name: str) -> ExpressionError:
 # ---------------------------------------------------------------- numbers and times
 
 
-def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _units_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type == VOID:
@@ -233,9 +233,9 @@ MONTHS: dict[str, Function] = {
     "months_between": Function(_months_between_signature, _months_between, constants=frozenset({2, 3})),
     "next_day": Function(fixed(DATE, DATE, STRING), _next_day, constants=frozenset({1}), can_fail=True),
     "make_date": Function(fixed(DATE, INTEGER, INTEGER, INTEGER), _make_date, can_fail=True),
-    "timestamp_seconds": Function(_times_signature, _timestamp_from_units(1_000_000), can_fail=True, increasing=True),
-    "timestamp_millis": Function(_times_signature, _timestamp_from_units(1_000), can_fail=True, increasing=True),
-    "timestamp_micros": Function(_times_signature, _timestamp_from_units(1), increasing=True),
+    "timestamp_seconds": Function(_units_signature, _timestamp_from_units(1_000_000), can_fail=True, increasing=True),
+    "timestamp_millis": Function(_units_signature, _timestamp_from_units(1_000), can_fail=True, increasing=True),
+    "timestamp_micros": Function(_units_signature, _timestamp_from_units(1), increasing=True),
     "date_from_unix_date": Function(fixed(DATE, INTEGER), _from_unix_date, increasing=True),
     "monthname": Function(fixed(STRING, DATE), _short_name(MONTH_NAMES, lambda d: pc.subtract(pc.month(d), 1))),
     "dayname": Function(fixed(STRING, DATE), _short_name(DAY_NAMES, lambda d: pc.day_of_week(d))),

@@ -104,6 +104,7 @@ def _pattern_parts(pattern: str) -> list[tuple[str, str]]:
 
 
 def _date_format(arguments: list[Any], result: DataType) -> Any:
+    """The times as texts in the pattern. Raises ExpressionError for letters that are not supported, and for far years."""
     values, pattern = arguments
     if pattern is None:
         return pa.nulls(len(values), pa.string())
@@ -194,6 +195,7 @@ def _parse(arguments: list[Any], result: DataType) -> Any:
 
 
 def _try_parse(arguments: list[Any], result: DataType) -> Any:
+    """The wall clocks in the texts, as _parse returns them; null for a text that is not in the pattern."""
     values, pattern = arguments
     if pattern is None:
         return pa.nulls(len(values), INSTANT)

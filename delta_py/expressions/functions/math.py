@@ -112,10 +112,10 @@ def _not_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _shift_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
-    value, places = operands[0].data_type, operands[1].data_type
-    if not is_integral(value) or not accepts(places, INTEGER):
-        raise mismatch(name, value, places)
-    return Signature((LONG if value == LONG else INTEGER, INTEGER), LONG if value == LONG else INTEGER)
+    value_type, count_type = operands[0].data_type, operands[1].data_type
+    if not is_integral(value_type) or not accepts(count_type, INTEGER):
+        raise mismatch(name, value_type, count_type)
+    return Signature((LONG if value_type == LONG else INTEGER, INTEGER), LONG if value_type == LONG else INTEGER)
 
 
 def _shift(name: str) -> Callable[[list[Any], DataType], Any]:

@@ -184,7 +184,7 @@ def _field(arguments: list[Any], result: DataType) -> Any:
     """A field of a struct. Its name ignores case, but a field with exactly this name comes first."""
     values, name = arguments
     names = [values.type.field(position).name for position in range(values.type.num_fields)]
-    field_name = name if name in names else next(other for other in names if other.lower() == name.lower())
+    field_name = name if name in names else next(candidate for candidate in names if candidate.lower() == name.lower())
     return pc.struct_field(values, names.index(field_name))
 
 
@@ -285,9 +285,11 @@ def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _array(arguments: list[Any], result: DataType) -> Any:
+    """array(a, b, ...): the values of each row as a list."""
     if not arguments:
         return pa.array([[]], to_arrow_type(result))
     columns, count = _as_columns(arguments)
+    # As in text_functions.spend_joined: the largest column counts as input.
     sizes = [column.nbytes for column in columns]
     spend("array", sum(sizes) - max(sizes, default=0))
     return pa.ListArray.from_arrays(_equal_offsets(count, len(columns)), _interleave(columns), type=to_arrow_type(result))
@@ -317,7 +319,7 @@ def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
         raise not_supported("An empty map", "Its keys have no type. Cast null, or name a key.")
     if len(operands) % 2:
         raise wrong_argument_count(name, len(operands), "2, 4, 6, ...")
-    keys, values = ([operand.data_type for operand in operands[first::2]] for first in (0, 1))
+    keys, values = ([operand.data_type for operand in operands[start::2]] for start in (0, 1))
     key, value = _common_type_of(name, keys), _common_type_of(name, values)
     if key == VOID:
         raise _null_key_error()
@@ -335,6 +337,7 @@ def _common_type_of(name: str, types: Sequence[DataType]) -> DataType:
 
 
 def _map(arguments: list[Any], result: DataType) -> Any:
+    """map(key, value, key, value, ...): the values of each row as a map."""
     columns, count = _as_columns(arguments)
     # As in text_functions.spend_joined: the largest column counts as input.
     sizes = [column.nbytes for column in columns]

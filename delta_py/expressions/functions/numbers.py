@@ -76,6 +76,7 @@ def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
 
 
 def _arithmetic_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """+, -, * and % of two numbers, and - as the sign of one."""
     if len(operands) == 1 and name == "-":
         data_type = numeric_argument(name, operands[0].data_type)
         return Signature((data_type,), data_type)
@@ -87,6 +88,7 @@ def _arithmetic_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """/: decimals are divided as decimals, all other numbers as doubles."""
     signature = _arithmetic_signature(name, operands)
     if isinstance(signature.result, DecimalType):
         return signature
@@ -215,6 +217,7 @@ def _raise_for_zero(name: str, dividend: Any, divisor: Any) -> None:
 
 
 def _divide(arguments: list[Any], result: DataType) -> Any:
+    """The quotient. Raises for a divisor 0."""
     dividend, divisor = arguments
     _raise_for_zero("/", dividend, divisor)
     if isinstance(result, DecimalType):

@@ -127,6 +127,7 @@ def _left(arguments: list[Any], result: DataType) -> Any:
 
 
 def _right(arguments: list[Any], result: DataType) -> Any:
+    """The last characters of each text."""
     values, length = arguments
     if length is None:
         return pa.nulls(len(values), pa.string())

@@ -92,6 +92,7 @@ def _trunc(arguments: list[Any], result: DataType) -> Any:
 
 
 def _last_day(arguments: list[Any], result: DataType) -> Any:
+    """The last day of each date's month."""
     first_days = pc.floor_temporal(_within_calendar(arguments[0]), unit="month").cast(pa.int32())
     # 31 days after the first day is some day of the next month.
     days_of_next_month = pc.add(first_days, pa.scalar(31, pa.int32())).cast(pa.date32())
@@ -142,6 +143,7 @@ def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _from_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """The wall clocks of instants in a zone."""
     values, zone = arguments
     if zone is None:
         return pa.nulls(len(values), INSTANT)
@@ -149,6 +151,7 @@ def _from_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
 
 
 def _to_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """The instants of wall clocks in a zone."""
     values, zone = arguments
     if zone is None:
         return pa.nulls(len(values), INSTANT)
@@ -156,6 +159,7 @@ def _to_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
 
 
 def _timestamp_in_zone(arguments: list[Any], result: DataType) -> Any:
+    """The instants in texts. A text without a zone of its own is read in the zone of the second argument."""
     return text_casts.to_timestamp(arguments[0], arguments[1])
 
 

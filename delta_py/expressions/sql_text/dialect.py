@@ -286,6 +286,7 @@ class _Parser(SparkParser):
         return self.expression(exp.Not(this=predicate)) if negated else predicate
 
     def _parse_in(self, this: Any, alias: bool = False) -> Any:
+        """The rest after IN. this: the operand. alias has no effect: it belongs to the method of sqlglot that this replaces."""
         self._match(TokenType.L_PAREN)
         options = self._parse_csv(self._option)
         if not self._match(TokenType.R_PAREN):

@@ -135,6 +135,7 @@ class _Converter:
     # ------------------------------------------------------------ literals and columns
 
     def _constant_of_words(self, node: exp.Expression) -> Expression | None:
+        """NULL, TRUE, FALSE, or a text with a word before it; None for other nodes."""
         match node:
             case exp.Null():
                 return Literal(None, VOID)
@@ -186,6 +187,7 @@ class _Converter:
     # ------------------------------------------------------------ comparisons and predicates
 
     def _comparison(self, node: exp.Expression) -> Expression | None:
+        """A comparison of two operands; None for other nodes."""
         if isinstance(node, exp.NEQ):
             return Not(Comparison("=", self.tree(node.this), self.tree(node.expression)))
         op = _COMPARISONS.get(type(node))
@@ -281,6 +283,7 @@ class _Converter:
         return Call("case", (*parts, *([] if default is None else [self.tree(default)])))
 
     def _cast(self, node: exp.Cast) -> Expression:
+        """CAST and TRY_CAST. sqlglot also reads forms that Spark does not have: these are refused."""
         if any(node.args.get(extra) for extra in ("format", "action", "default")):
             raise not_an_expression(self._sql, "CAST takes an expression and a type")
         operand, target = self.tree(node.this), data_type_of(self._sql, node.args["to"])

@@ -38,11 +38,11 @@ def text(sql: str, quoted: str) -> str:
 
 def _character(sql: str, escape: re.Match[str]) -> str:
     """The character that an escape in a text means."""
-    hex_4, hex_8, octal, other = escape.groups()
+    hex_4, hex_8, octal, plain_character = escape.groups()
     if octal is not None:
         return chr(int(octal, 8))
-    if other is not None:
-        return _ESCAPED_CHARACTERS.get(other, other)
+    if plain_character is not None:
+        return _ESCAPED_CHARACTERS.get(plain_character, plain_character)
     code = int(hex_4 or hex_8, 16)
     if code > 0x10FFFF:
         raise not_an_expression(sql, f"there is no character {escape.group()}")

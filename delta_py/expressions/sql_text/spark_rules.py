@@ -192,6 +192,7 @@ class _Printer:
         return printed
 
     def _print_node(self, node: exp.Expression) -> str:
+        """The work of `print`, without its limits. Raises ExpressionError for a node of a kind that is not allowed."""
         node_type = type(node)
         if node_type in _INFIX:
             return self._print_infix(node)
@@ -282,8 +283,8 @@ class _Printer:
             parts.append(container.expression)
             container = container.this
         if isinstance(container, exp.Column | exp.Identifier):
-            first = container.parts if isinstance(container, exp.Column) else [container]
-            return self._print_name([*first, *reversed(parts)])
+            column_parts = container.parts if isinstance(container, exp.Column) else [container]
+            return self._print_name([*column_parts, *reversed(parts)])
         return ".".join([f"({self.print(container)})", *(_quoted(self._name(part)) for part in reversed(parts))])
 
     def _name(self, node: exp.Expr) -> str:
