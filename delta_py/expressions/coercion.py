@@ -98,7 +98,7 @@ def decimal_of_number(number: decimal.Decimal) -> DecimalType | None:
 
 
 def common_type(first: DataType, second: DataType) -> DataType | None:
-    """The type to which comparisons, IN, COALESCE, IF, CASE, GREATEST cast both operands."""
+    """The type to which comparisons, IN, COALESCE, IF, CASE, GREATEST cast both operands; None if Spark refuses the two."""
     if first == second or second == VOID:
         return first
     if first == VOID:

@@ -95,7 +95,7 @@ def can_evaluate(expression: Expression, schema: StructType) -> bool:
 def _is_evaluable(node: Node) -> bool:
     """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
-        function = FUNCTIONS.get(node.expression.name)
+        function = FUNCTIONS.get(node.expression.name)  # None for conditionals, which are evaluated here
         if function is not None and function.run is None:
             return False
     return all(_is_evaluable(child) for child in node.children)

@@ -79,7 +79,7 @@ class FileBounds:
         self.no_file = all_false(stats.file_count)
 
     def unknown(self) -> Bounds:
-        """The bounds of values of which nothing is known: any value, null or NaN may be in any file."""
+        """The bounds if nothing is known about the values: any value, null or NaN may be in any file."""
         return Bounds(None, None, self.no_file, self.every_file, hidden_nan=True)
 
     def of(self, node: Node) -> Bounds:
@@ -104,6 +104,7 @@ class FileBounds:
         return self._columns[path]
 
     def _partition_bounds(self, path: Path) -> Bounds:
+        """A partition value is the value of all rows of a file, so it is both bounds."""
         values = self._partitions[path]
         is_null = pc.is_null(values)
         return Bounds(values, values, is_null, is_null)

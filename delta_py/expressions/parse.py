@@ -45,10 +45,10 @@ def parse_named(
     condition: bool = False,
     session_timezone: str = "UTC",
 ) -> Expression:
-    """As parse_expression, or with `condition` as parse_predicate, for text whose names are not those of the rows' columns.
+    """The text as an expression, or with `condition` as a condition, if its names are not those of the rows' columns.
 
     column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
-    their name alone: such a name is never read as a word like current_date.
+    their name alone: such a name is never read as a word like current_date. Raises as parse_predicate.
     """
 
     def fold(part: Expression) -> Expression:

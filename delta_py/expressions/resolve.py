@@ -36,7 +36,8 @@ def resolve(expression: Expression, schema: StructType, session_timezone: str = 
 
 
 def resolve_condition(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
-    """As resolve, for an expression that must be true, false or null."""
+    """The tree of a condition with all types decided: its value is true, false or null. Raises as resolve, also for a tree of
+    another type."""
     node = resolve(expression, schema, session_timezone)
     return Resolution(schema, session_timezone).condition(node, "A predicate")
 

@@ -144,13 +144,13 @@ class _FileConditions:
         columns = columns_of(expression)
         if not columns or not columns <= self._partitions.keys():
             return None
-        ordered = sorted(columns)
-        names = [self._flat_paths[path][0] for path in ordered]
-        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in ordered], names=names)
+        sorted_paths = sorted(columns)
+        names = [self._flat_paths[path][0] for path in sorted_paths]
+        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in sorted_paths], names=names)
         try:
             values = evaluate(resolve_condition(self._with_flat_names(expression), self._schema).expression, batch)
         except DeltaError:
-            if _cannot_fail(expression):
+            if _cannot_fail(expression):  # no value is the reason: the predicate itself is wrong
                 raise
             return None  # the query may never evaluate a failing cast for this partition, so the file is kept
         return pc.fill_null(values if outcome else pc.invert(values), FALSE)

@@ -1,7 +1,7 @@
 """Casts from text to numbers, booleans, dates and timestamps and back, by Spark's rules under ANSI.
 
 Arrays in, arrays out, null for null. Text that is not a value of the type raises an ExpressionError (CAST_INVALID_INPUT) that
-names it. All work is done on whole arrays; only time zone names, of which a column has few, are looked up one by one. Partition
+names it. All work is done on whole arrays; only time zone names are looked up one by one, because a column has few. Partition
 values have rules of their own (protocol/partition_values.py).
 """
 
@@ -258,6 +258,7 @@ def timestamp_text(values: Any) -> Any:
 
 
 def _raise_for_far_years(values: Any) -> None:
+    """Raises ExpressionError for a date outside of the years 0 to 9999, which Spark writes with a sign before the year."""
     years = pc.min_max(pc.year(values))
     if years["min"].is_valid and (years["min"].as_py() < 0 or years["max"].as_py() > 9999):
         raise not_supported("The text of a date before year 0 or after 9999")

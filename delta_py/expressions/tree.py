@@ -70,16 +70,22 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """operands: any number; true without any."""
+
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """operands: any number; false without any."""
+
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
+    """CAST(operand AS data_type) under ANSI rules."""
+
     operand: Expression
     data_type: DataType
 

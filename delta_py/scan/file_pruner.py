@@ -146,7 +146,7 @@ class FilePruner:
         return answers
 
     def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
-        """Raises as pruned."""
+        """The files' values in the partition columns of the predicate. Raises as pruned."""
         return sound_partition_values(files, self.partition_fields, self.timezone)
 
     def _mask(

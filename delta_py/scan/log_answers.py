@@ -67,6 +67,7 @@ def answer_from_log(
     """
     options = options or ScanOptions()
     remaining_predicate = row_predicate(snapshot.config, predicate)
+    # The log does not know which files are missing, nor how many rows of a file the predicate drops.
     if options.ignore_missing_files or (options.drop_rows and remaining_predicate is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)

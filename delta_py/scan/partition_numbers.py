@@ -15,7 +15,7 @@ from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
 from delta_py.types.schema import PrimitiveType
 
-# Types of which Spark gets the least and the greatest value, and types of which it gets only the number of values.
+# Types with a least and a greatest value for Spark, and types with only a number of values.
 _WITH_BOUNDS = frozenset({"byte", "short", "integer", "long", "date"})
 _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 

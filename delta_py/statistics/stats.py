@@ -65,7 +65,7 @@ class FileStats:
 
 
 def unknown_stats(file_count: int) -> FileStats:
-    """The statistics of files of which nothing is known."""
+    """The statistics of files about which nothing is known."""
     return FileStats(file_count, pa.nulls(file_count, pa.int64()), all_true(file_count))
 
 

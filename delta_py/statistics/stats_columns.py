@@ -60,6 +60,7 @@ def check_stats_columns(config: TableConfig) -> None:
 
 
 def _column_error(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
+    """The error for a column in the property. condition: Delta's name of the error. why: what is wrong with the column."""
     return SchemaMismatchError(
         f"{PROPERTY}: column {name} {why}. Nothing was changed. Leave it out.",
         error_class=condition,

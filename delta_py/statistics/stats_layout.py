@@ -190,7 +190,7 @@ class _Sections:
 
 
 def _find_tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
-    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds."""
+    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds (null: there is none)."""
     ends, is_tight = np.full(len(counts), -1), np.zeros(len(counts), np.bool_)
     is_unknown = np.zeros(len(counts), np.bool_)
     for tail, tight_bounds in _TAILS:

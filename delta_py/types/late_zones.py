@@ -45,6 +45,7 @@ def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
 def _year_start(year: _Int64) -> _Int64:
     """Seconds from 1970 to the first day of the year."""
     year_before = year - 1
+    # 365 days a year, and the leap days up to the year before, without those up to 1969.
     days = (
         (year - 1970) * 365
         + (year_before // 4 - year_before // 100 + year_before // 400)

@@ -5,7 +5,7 @@
     edit_fields(schema, path[:-1], lambda fields: (*fields, new))
 
 A path contains the names of struct fields, ignoring case, and `element` for an array, `key` and `value` for a map. The latter
-three are not fields in the schema. The functions here represent each as a field of that name, of which only the type can change.
+three are not fields in the schema. The functions here represent each as a field of that name; only its type can change.
 Protocol: Schema Serialization Format.
 """
 

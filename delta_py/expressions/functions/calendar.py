@@ -78,8 +78,8 @@ def _month_length(year: _Int64, month: _Int64) -> _Int64:
 
 
 def _integers(values: Any, arguments: list[Any]) -> _Int64:
-    """The numbers, days or microseconds of an argument as integers, 0 if null. arguments: all arguments of the call, of which an
-    Array has the number of rows."""
+    """The numbers, days or microseconds of an argument as integers, 0 if null. arguments: all arguments of the call: the
+    length of an Array among them is the number of rows."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
     numbered = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
@@ -99,7 +99,7 @@ def _dates(days: _Int64, arguments: list[Any]) -> Any:
 # ---------------------------------------------------------------- months and weeks
 
 
-def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _add_months_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
     date, months = operands[0].data_type, operands[1].data_type
     if not accepts(date, DATE) or not accepts(months, INTEGER):
@@ -125,7 +125,8 @@ def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signatu
 
 
 def _months_between(arguments: list[Any], result: DataType) -> Any:
-    """Whole months between equal days of the month or between last days; the remainder is in months of 31 days."""
+    """(end, start): whole months between equal days of the month or between last days. Otherwise the remainder is in months of 31
+    days, and the result is rounded to 8 digits unless the third argument is false."""
     times, is_rounded = arguments[:2], arguments[2] if len(arguments) > 2 else True
     zone = arguments[3] if len(arguments) > 3 else "UTC"
     (days1, seconds1), (days2, seconds2) = (_day_and_second(time, times, zone) for time in times)
@@ -194,6 +195,7 @@ def _no_such_day(name: str) -> ExpressionError:
 
 
 def _units_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """timestamp_seconds and similar functions: one whole number, or null."""
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type == VOID:
@@ -229,7 +231,7 @@ def _short_name(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable
 
 
 MONTHS: dict[str, Function] = {
-    "add_months": Function(_months_signature, _add_months, can_fail=True),
+    "add_months": Function(_add_months_signature, _add_months, can_fail=True),
     "months_between": Function(_months_between_signature, _months_between, constants=frozenset({2, 3})),
     "next_day": Function(fixed(DATE, DATE, STRING), _next_day, constants=frozenset({1}), can_fail=True),
     "make_date": Function(fixed(DATE, INTEGER, INTEGER, INTEGER), _make_date, can_fail=True),

@@ -186,7 +186,7 @@ def _cannot_parse(value: object, pattern: str) -> ExpressionError:
     )
 
 
-def _parse(arguments: list[Any], result: DataType) -> Any:
+def _parse_timestamps(arguments: list[Any], result: DataType) -> Any:
     """The wall clocks in the texts, as timestamps with the same fields in UTC."""
     values, pattern = arguments
     if pattern is None:
@@ -194,8 +194,8 @@ def _parse(arguments: list[Any], result: DataType) -> Any:
     return _wall_clocks(values, pattern).cast(INSTANT)
 
 
-def _try_parse(arguments: list[Any], result: DataType) -> Any:
-    """The wall clocks in the texts, as _parse returns them; null for a text that is not in the pattern."""
+def _try_parse_timestamps(arguments: list[Any], result: DataType) -> Any:
+    """The wall clocks in the texts, as _parse_timestamps returns them; null for a text that is not in the pattern."""
     values, pattern = arguments
     if pattern is None:
         return pa.nulls(len(values), INSTANT)
@@ -203,7 +203,7 @@ def _try_parse(arguments: list[Any], result: DataType) -> Any:
 
 
 def _parse_date(arguments: list[Any], result: DataType) -> Any:
-    return _parse(arguments, result).cast(WALL_CLOCK).cast(pa.date32(), safe=False)
+    return _parse_timestamps(arguments, result).cast(WALL_CLOCK).cast(pa.date32(), safe=False)
 
 
 def _parse_signature(result: DataType) -> Callable[[str, Sequence[Operand]], Signature]:
@@ -222,7 +222,7 @@ _SECOND_ARGUMENT = frozenset({1})
 # parse_date: these return wall clocks, not yet instants of the session's time zone.
 FORMATS: dict[str, Function] = {
     "date_format": Function(_format_signature, _date_format, constants=_SECOND_ARGUMENT, can_fail=True),
-    "parse_timestamp": Function(_parse_signature(TIMESTAMP), _parse, constants=_SECOND_ARGUMENT, can_fail=True),
-    "try_parse_timestamp": Function(_parse_signature(TIMESTAMP), _try_parse, constants=_SECOND_ARGUMENT),
+    "parse_timestamp": Function(_parse_signature(TIMESTAMP), _parse_timestamps, constants=_SECOND_ARGUMENT, can_fail=True),
+    "try_parse_timestamp": Function(_parse_signature(TIMESTAMP), _try_parse_timestamps, constants=_SECOND_ARGUMENT),
     "parse_date": Function(_parse_signature(DATE), _parse_date, constants=_SECOND_ARGUMENT, can_fail=True),
 }

@@ -62,7 +62,7 @@ def _two_doubles_function(kernel: Callable[[Any, Any], Any]) -> Function:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """As Java: 1 to the power of NaN, and -1 to an infinite power, are NaN."""
+    """base to the power of exponent. As in Java, 1 to the power of NaN, and 1 or -1 to an infinite power, are NaN."""
     is_nan = np.isnan(exponent) | ((np.abs(base) == 1.0) & np.isinf(exponent))
     return np.where(is_nan, np.nan, np.power(base, exponent))
 
@@ -73,6 +73,7 @@ def _log_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _log(arguments: list[Any], result: DataType) -> Any:
     """ln(x), or the logarithm of the second argument to the base of the first; null unless both are above 0."""
+    # A Scalar becomes an Array of one value, because _LN needs an Array, and a Scalar again below. _LN.run is never None.
     logs = [_LN.run([a if isinstance(a, pa.Array) else pa.array([a.as_py()], a.type)], DOUBLE) for a in arguments if _LN.run]
     if len(logs) == 1:
         return logs[0]
@@ -95,7 +96,7 @@ def _java_sign(values: Any) -> Any:
 # ---------------------------------------------------------------- bits
 
 
-def _bits_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _bitwise_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
     common = common_type(operands[0].data_type, operands[1].data_type)
     if common is None or not is_integral(common):
@@ -103,7 +104,7 @@ def _bits_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((common, common), common)
 
 
-def _not_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _bitwise_not_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
     if not is_integral(operands[0].data_type):
         raise mismatch(name, operands[0].data_type)
@@ -150,7 +151,7 @@ def _bit_count(arguments: list[Any], result: DataType) -> Any:
 
 
 def _bit_count_signature(name: str, operands: Sequence[Operand]) -> Signature:
-    return Signature(_not_signature(name, operands).arguments, INTEGER)
+    return Signature(_bitwise_not_signature(name, operands).arguments, INTEGER)
 
 
 # ---------------------------------------------------------------- pmod, and functions that return null instead of an error
@@ -269,10 +270,10 @@ MATH: dict[str, Function] = {
     "atan": _double_function(np.arctan),
     "atan2": _two_doubles_function(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
     "hypot": _two_doubles_function(np.hypot),
-    "&": Function(_bits_signature, lambda arguments, result: pc.bit_wise_and(*arguments)),
-    "|": Function(_bits_signature, lambda arguments, result: pc.bit_wise_or(*arguments)),
-    "^": Function(_bits_signature, lambda arguments, result: pc.bit_wise_xor(*arguments)),
-    "~": Function(_not_signature, lambda arguments, result: pc.bit_wise_not(arguments[0])),
+    "&": Function(_bitwise_signature, lambda arguments, result: pc.bit_wise_and(*arguments)),
+    "|": Function(_bitwise_signature, lambda arguments, result: pc.bit_wise_or(*arguments)),
+    "^": Function(_bitwise_signature, lambda arguments, result: pc.bit_wise_xor(*arguments)),
+    "~": Function(_bitwise_not_signature, lambda arguments, result: pc.bit_wise_not(arguments[0])),
     "shiftleft": Function(_shift_signature, _shift("shiftleft")),
     "shiftright": Function(_shift_signature, _shift("shiftright")),
     "shiftrightunsigned": Function(_shift_signature, _shift("shiftrightunsigned")),

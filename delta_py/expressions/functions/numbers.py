@@ -150,7 +150,7 @@ def _add(arguments: list[Any], result: DataType) -> Any:
 
 
 def _subtract(arguments: list[Any], result: DataType) -> Any:
-    if len(arguments) == 1:
+    if len(arguments) == 1:  # a sign
         return _negate(arguments[0], result)
     return _calculate("-", pc.subtract_checked if is_integral(result) else pc.subtract, arguments, result)
 

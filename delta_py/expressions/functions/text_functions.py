@@ -295,9 +295,9 @@ def _concat_ws(arguments: list[Any], result: DataType) -> Any:
         return pa.nulls(len(texts[0]) if texts else 1, pa.string())
     if not texts:
         return pa.array([""])
-    # Arrow returns no row at all if every text is null and ignored, so the first is empty then.
     spend("concat_ws", text_bytes(pa.scalar(separator), len(texts[0]) if isinstance(texts[0], pa.Array) else 1) * len(texts))
     spend_joined("concat_ws", texts)
+    # Arrow returns no row at all if every text is null and ignored, so the first is empty then.
     are_all_null = reduce(pc.and_, [pc.is_null(text) for text in texts])
     return pc.binary_join_element_wise(pc.if_else(are_all_null, "", texts[0]), *texts[1:], separator, null_handling="skip")
 
