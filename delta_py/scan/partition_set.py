@@ -61,8 +61,8 @@ class PartitionSet:
         """values: at least one mapping, as in the actions of files. All partition columns of config are compared, and a column
         that a mapping lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is not a value of its column's
         type."""
-        logical = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-        fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical}
+        logical_fields = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+        fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical_fields}
         assert fields, "a table without partition columns has no partitions"
         names = [path[0] for path in fields]
         # The keys of a dictionary are distinct, and in order of appearance.

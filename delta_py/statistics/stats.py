@@ -384,8 +384,9 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
 
 
 def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
-    """The bound of each row group in the leaf's type; null if it is unknown. side: "min" or "max"."""
-    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in statistics]
+    """The bound of each row group in the leaf's type; null if it is unknown. statistics: of the leaf's chunk in each row group;
+    None if it has none. side: "min" or "max"."""
+    values = [_footer_bound(chunk, data_type, side) if chunk is not None and chunk.has_min_max else None for chunk in statistics]
     target = to_arrow_type(data_type)
     if pa.types.is_date(target):
         return pa.array(values, pa.int32()).cast(target)

@@ -84,7 +84,7 @@ def scalar(value: Any, kind: pa.DataType) -> Any:
 def to_numpy(values: pa.Array) -> Any:
     """Convert numbers or booleans to numpy; numbers are not copied. Raises pa.ArrowInvalid if there are nulls."""
     if values.null_count or not (values.type in _NUMBERS or values.type == pa.bool_()):
-        return values.to_numpy()
+        return values.to_numpy()  # raises for nulls
     end, buffer = values.offset + len(values), values.buffers()[1] or b""
     if values.type == pa.bool_():
         return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[values.offset :].view(np.bool_)
