@@ -31,7 +31,7 @@ from delta_py.types.schema import (
     StructType,
     type_name,
 )
-from delta_py.types.schema_edits import edit_field, edit_fields, field_at, is_field, placed, resolve_path
+from delta_py.types.schema_edits import edit_field, edit_fields, field_at, insert_field, is_field, resolve_path
 from delta_py.types.type_walk import all_fields
 
 COMMENT = "comment"
@@ -105,7 +105,7 @@ def _with_new_column(schema: StructType, column: NewColumn, parent: Path) -> Str
     new = column.as_field()
 
     def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
-        return placed(fields, new, column.after) if column.first or column.after is not None else (*fields, new)
+        return insert_field(fields, new, column.after) if column.first or column.after is not None else (*fields, new)
 
     top = parent[0] if parent else new.name
     return _texts_of(edit_fields(_with_lengths_of(schema, top), parent, add_column), top)
@@ -188,7 +188,7 @@ def _moved(fields: tuple[StructField, ...], field: StructField, previous_column:
     """The fields with `field` moved after the previous column; None moves it before all others."""
     if previous_column is not None and previous_column.lower() == field.name.lower():
         return fields
-    return placed(tuple(f for f in fields if f.name != field.name), field, previous_column)
+    return insert_field(tuple(f for f in fields if f.name != field.name), field, previous_column)
 
 
 def _changed(config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, inside: bool) -> StructField:

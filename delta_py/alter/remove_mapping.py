@@ -33,7 +33,7 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.row_rules.new_columns import INVALID_CHARACTERS, names_needing_mapping
 from delta_py.row_rules.write_state import write_state
 from delta_py.snapshot import Snapshot
-from delta_py.statistics.stats_columns import with_paths
+from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.types.schema import StructType
 from delta_py.write.data_files import WrittenFiles, nothing_left
 from delta_py.write.file_compaction import for_compaction
@@ -88,7 +88,7 @@ class _AllFiles(Compaction):
         """The rewrite of all files of the snapshot. after: the table for which the new files are written."""
         state = write_state(after, snapshot.store, snapshot.version, new_rows=False)
         clustering_paths = [path for domain in _clustering(snapshot) for path in clustering_leaves(after.schema, domain)]
-        state = replace(state, stats_columns=with_paths(state.stats_columns, clustering_paths))
+        state = replace(state, stats_columns=with_added_paths(state.stats_columns, clustering_paths))
         compaction = cls.of(snapshot, OptimizeRequest())
         compaction.rewrite = for_compaction(Rewrite.of(snapshot.config, state, change_data=False))
         return compaction

@@ -19,22 +19,23 @@ from delta_py.types.schema import DOUBLE, FLOAT, INTEGER, DataType, DecimalType
 _WIDE = decimal.Context(prec=200)  # exact for decimals of 38 digits at any scale
 
 
-def narrowed(left: Node, right: Node) -> tuple[Node, Node]:
+def remove_cast(left: Node, right: Node) -> tuple[Node, Node]:
     """Removes the cast of the left operand, if the operand's own type can express the constant on the right."""
     if not isinstance(right.expression, Literal):
         return left, right
-    inner, literals = narrow_all(left, [right.expression])
-    return inner, literal_node(literals[0])
+    operand, literals = remove_casts(left, [right.expression])
+    return operand, literal_node(literals[0])
 
 
-def narrow_all(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
-    """The node without casts, as long as the narrower type holds every literal; and the literals in that type."""
+def remove_casts(node: Node, literals: list[Literal]) -> tuple[Node, list[Literal]]:
+    """The node without the casts around it, as long as the type inside the cast holds every literal, and the literals in that
+    type."""
     while isinstance(node.expression, Cast) and _is_lossless(node.children[0].data_type, node.data_type):
-        inner = node.children[0]
-        narrow = [_narrow(literal, inner.data_type) for literal in literals]
-        if any(literal is None for literal in narrow):
+        operand = node.children[0]
+        narrow_literals = [_narrow_literal(literal, operand.data_type) for literal in literals]
+        if any(literal is None for literal in narrow_literals):
             break
-        node, literals = inner, [literal for literal in narrow if literal is not None]
+        node, literals = operand, [literal for literal in narrow_literals if literal is not None]
     return node, literals
 
 
@@ -47,7 +48,7 @@ def _is_lossless(source: DataType, target: DataType) -> bool:
     return holds_all(source, target) or (source, target) == (FLOAT, DOUBLE)
 
 
-def _narrow(literal: Literal, target: DataType) -> Literal | None:
+def _narrow_literal(literal: Literal, target: DataType) -> Literal | None:
     """The same value in a narrower type; None if that type cannot express it."""
     value = literal.value
     if value is None:
@@ -60,10 +61,10 @@ def _narrow(literal: Literal, target: DataType) -> Literal | None:
         return Literal(value, target)
     # The only other narrower type is float: the constant must survive its 32 bits. pack raises if it is too large.
     try:
-        same = struct.unpack("f", struct.pack("f", value))[0] == value
+        is_same = struct.unpack("f", struct.pack("f", value))[0] == value
     except OverflowError:
         return None
-    return Literal(value, target) if same else None
+    return Literal(value, target) if is_same else None
 
 
 def _narrow_to_decimal(value: Any, target: DecimalType) -> Literal | None:

@@ -29,11 +29,11 @@ def at_time(expression: Expression, now: datetime.datetime, session_timezone: st
     Dates and wall clocks are those of session_timezone. A write calls this once, so every row gets the same time.
     """
     if isinstance(expression, Call) and expression.name in CLOCK_FUNCTIONS:
-        return _value(expression.name, now.astimezone(datetime.UTC), session_timezone)
+        return _clock_value(expression.name, now.astimezone(datetime.UTC), session_timezone)
     return map_children(expression, lambda child: at_time(child, now, session_timezone))
 
 
-def _value(name: str, now: datetime.datetime, zone: str) -> Literal:
+def _clock_value(name: str, now: datetime.datetime, zone: str) -> Literal:
     """The constant that stands for a function of the clock in one statement."""
     if name == "current_timezone":
         return Literal(zone, STRING)

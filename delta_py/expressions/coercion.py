@@ -98,7 +98,7 @@ def decimal_of_number(number: decimal.Decimal) -> DecimalType | None:
 
 
 def common_type(first: DataType, second: DataType) -> DataType | None:
-    """The type to which comparisons, IN, COALESCE, IF, CASE, GREATEST cast both operands."""
+    """The type to which comparisons, IN, COALESCE, IF, CASE, GREATEST cast both operands; None if Spark refuses the two."""
     if first == second or second == VOID:
         return first
     if first == VOID:
@@ -113,12 +113,13 @@ def common_type(first: DataType, second: DataType) -> DataType | None:
 
 
 def common_type_of_all(types: Iterable[DataType]) -> DataType | None:
-    """As common_type, for any number of types, from left to right. VOID without types."""
+    """The type to which Spark casts all operands; None if there is none. VOID without types, or if all are VOID."""
     common: DataType = VOID  # null: the common type of it and another type is the other type
     type_list = list(types)
-    # Structs have no hash, and arrays and maps may contain structs: such lists keep their duplicates.
-    hashed = not any(isinstance(item, StructType | ArrayType | MapType) for item in type_list)
-    for item in dict.fromkeys(type_list) if hashed else type_list:  # there may be very many items of few types
+    # There may be very many items of few types, so each type is compared once. Structs have no hash, and arrays and maps may
+    # contain structs: such lists keep their duplicates.
+    are_hashable = not any(isinstance(item, StructType | ArrayType | MapType) for item in type_list)
+    for item in dict.fromkeys(type_list) if are_hashable else type_list:
         wider = common_type(common, item)
         if wider is None:
             return None
@@ -137,17 +138,18 @@ def _common_number(first: DataType, second: DataType) -> DataType:
     return wider_decimal(left, right)
 
 
-def _common_with_text(other: DataType) -> DataType | None:
-    """Text next to a number is compared as a long or double, and next to another simple type as this type."""
-    if is_integral(other):
+def _common_with_text(other_type: DataType) -> DataType | None:
+    """The common type of text and another type: long or double for numbers, otherwise the other type. None for nested types."""
+    if is_integral(other_type):
         return LONG
-    if is_numeric(other):
+    if is_numeric(other_type):
         return DOUBLE
-    return other if is_atomic(other) else None
+    return other_type if is_atomic(other_type) else None
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
-    """Holds both. If that needs more than 38 digits, the integral digits are kept and the scale shrinks."""
+    """The type that holds the values of both. If that needs more than 38 digits, the integral digits remain and the scale
+    shrinks."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
     if integral + scale <= MAX_PRECISION:
@@ -158,17 +160,17 @@ def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
 # ---------------------------------------------------------------- casts without the word CAST
 
 
-def up_casts(source: DataType, target: DataType) -> bool:
+def is_up_cast(source: DataType, target: DataType) -> bool:
     """Whether Spark implicitly converts each value of one type to another without loss (its "up-cast"). Fields of structs are
     matched by position."""
     match source, target:
         case StructType(), StructType():
             pairs = zip(source.fields, target.fields, strict=False)
-            return len(source.fields) == len(target.fields) and all(up_casts(s.data_type, t.data_type) for s, t in pairs)
+            return len(source.fields) == len(target.fields) and all(is_up_cast(s.data_type, t.data_type) for s, t in pairs)
         case ArrayType(), ArrayType():
-            return up_casts(source.element_type, target.element_type)
+            return is_up_cast(source.element_type, target.element_type)
         case MapType(), MapType():
-            return up_casts(source.key_type, target.key_type) and up_casts(source.value_type, target.value_type)
+            return is_up_cast(source.key_type, target.key_type) and is_up_cast(source.value_type, target.value_type)
     if source in (target, VOID) or (target == STRING and is_atomic(source)):
         return True
     if is_decimal(target) and (source_decimal := decimal_of(source)) is not None:
@@ -202,20 +204,20 @@ def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalTyp
     match op:
         case "+" | "-":
             scale = max(s1, s2)
-            return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            return _limit_precision(max(p1 - s1, p2 - s2) + scale + 1, scale)
         case "*":
-            return _adjusted(p1 + p2 + 1, s1 + s2)
+            return _limit_precision(p1 + p2 + 1, s1 + s2)
         case "/":
             scale = max(_MIN_ADJUSTED_SCALE, s1 + p2 + 1)
-            return _adjusted(p1 - s1 + s2 + scale, scale)
+            return _limit_precision(p1 - s1 + s2 + scale, scale)
         case "%":
             scale = max(s1, s2)
-            return _adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+            return _limit_precision(min(p1 - s1, p2 - s2) + scale, scale)
         case _:
             raise AssertionError(op)
 
 
-def _adjusted(precision: int, scale: int) -> DecimalType:
+def _limit_precision(precision: int, scale: int) -> DecimalType:
     """Spark's `allowPrecisionLoss`: above 38 digits the scale is reduced, but not below 6. A scale up to 6 does not change."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)

@@ -56,8 +56,8 @@ from delta_py.types.schema import (
 
 # The maximum number of expressions whose plans are cached.
 _MAX_PLANS = 128
-# Operators that are null if either operand is null. _Plan._strict evaluates their operands.
-_STRICT = frozenset({"+", "-", "*", "/", "%", "div"})
+# Operators that are null if either operand is null. _evaluate_strictly skips an operand where the other one is null.
+_STRICT_OPERATORS = frozenset({"+", "-", "*", "/", "%", "div"})
 
 
 def evaluate(
@@ -95,7 +95,7 @@ def can_evaluate(expression: Expression, schema: StructType) -> bool:
 def _is_evaluable(node: Node) -> bool:
     """Whether each function in the expression can be computed here."""
     if isinstance(node.expression, Call):
-        function = FUNCTIONS.get(node.expression.name)
+        function = FUNCTIONS.get(node.expression.name)  # None for conditionals, which are evaluated here
         if function is not None and function.run is None:
             return False
     return all(_is_evaluable(child) for child in node.children)
@@ -115,7 +115,7 @@ class _Plan:
         """One value per row, as an Array. Raises ExpressionError, for errors of Arrow too."""
         try:
             with growth_limit(MOST_BYTES):
-                return _broadcast(self.value(self.root, batch), batch.num_rows)
+                return _to_array(self.value(self.root, batch), batch.num_rows)
         except pa.ArrowException as error:
             raise ExpressionError(f"The expression could not be evaluated: {error}.") from error
 
@@ -129,11 +129,13 @@ class _Plan:
             case Column(path):
                 return _column(path, node.data_type, batch)
             case Comparison(op, _, _):
-                # <=> is never null, so it needs the values of both operands in every row.
-                left, right = self._strict(node, batch) if op != "<=>" else [self.value(c, batch) for c in node.children]
+                if op == "<=>":  # never null, so it needs the values of both operands in every row
+                    left, right = (self.value(child, batch) for child in node.children)
+                else:
+                    left, right = self._evaluate_strictly(node, batch)
                 return compare(op, left, right, node.children[0].data_type)
             case In():
-                return self._in(node, batch)
+                return self._is_in(node, batch)
             case IsNull():
                 return pc.is_null(self.value(node.children[0], batch))
             case StringMatch(kind, _, pattern):
@@ -141,9 +143,9 @@ class _Plan:
             case Not():
                 return pc.invert(self.value(node.children[0], batch))
             case And():
-                return self._logic(node, batch, pc.and_kleene, True)
+                return self._and_or(node, batch, pc.and_kleene, True)
             case Or():
-                return self._logic(node, batch, pc.or_kleene, False)
+                return self._and_or(node, batch, pc.or_kleene, False)
             case Cast(_, target):
                 child = node.children[0]
                 return _on_arrays(lambda a: cast_values(a, child.data_type, target), [self.value(child, batch)])
@@ -161,12 +163,15 @@ class _Plan:
             run = partial(try_cast_values, source=child.data_type, target=node.data_type)
             return _on_arrays(run, [self.value(child, batch)])
         if name in ("greatest", "least"):
-            return _extreme(name, [self.value(child, batch) for child in node.children], node.data_type)
-        arguments = self._strict(node, batch) if name in _STRICT else [self.value(child, batch) for child in node.children]
+            return _greatest_or_least(name, [self.value(child, batch) for child in node.children], node.data_type)
+        if name in _STRICT_OPERATORS:
+            arguments = self._evaluate_strictly(node, batch)
+        else:
+            arguments = [self.value(child, batch) for child in node.children]
         literals = [child.expression.value if isinstance(child.expression, Literal) else None for child in node.children]
         return _on_arrays(lambda *arrays: call_values(name, arrays, literals, node.data_type), arguments)
 
-    def _in(self, node: Node, batch: pa.RecordBatch) -> Any:
+    def _is_in(self, node: Node, batch: pa.RecordBatch) -> Any:
         """IN. The result is null for a null operand. A value without a match gives null if an option is null."""
         options, has_null = self._constants[id(node)]
         values = self.value(node.children[0], batch)
@@ -180,19 +185,19 @@ class _Plan:
 
     # ------------------------------------------------------------ evaluation of some rows only
 
-    def _strict(self, node: Node, batch: pa.RecordBatch) -> list[Any]:
+    def _evaluate_strictly(self, node: Node, batch: pa.RecordBatch) -> list[Any]:
         """The values of two operands for a function that is null if either is null: if the first is null, the second is not
         evaluated. Division evaluates the divisor first, as Spark does."""
-        order = list(node.children)
-        if len(order) != 2 or (not order[0].can_fail and not order[1].can_fail):
-            return [self.value(child, batch) for child in order]
-        divides = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
-        first, second = reversed(order) if divides else order
-        value = self.value(first, batch)
-        other_value = self._for_rows(second, batch, pc.is_valid(value)) if second.can_fail else self.value(second, batch)
-        return [other_value, value] if divides else [value, other_value]
+        operands = list(node.children)
+        if len(operands) != 2 or (not operands[0].can_fail and not operands[1].can_fail):
+            return [self.value(child, batch) for child in operands]
+        is_division = isinstance(node.expression, Call) and node.expression.name in ("/", "%", "div")
+        first, second = reversed(operands) if is_division else operands
+        first_value = self.value(first, batch)
+        second_value = self._for_rows(second, batch, pc.is_valid(first_value)) if second.can_fail else self.value(second, batch)
+        return [second_value, first_value] if is_division else [first_value, second_value]
 
-    def _logic(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
+    def _and_or(self, node: Node, batch: pa.RecordBatch, kernel: Any, neutral: bool) -> Any:
         """AND and OR, from left to right. An operand that can fail is evaluated only for rows that the operands before it leave
         undecided.
 
@@ -202,8 +207,8 @@ class _Plan:
         for child in node.children:
             if child.can_fail:
                 # A row is undecided if its result is `neutral` or null: null AND false is false, null OR true is true.
-                open_rows = pc.fill_null(result if neutral else pc.invert(result), True)
-                result = kernel(result, self._for_rows(child, batch, open_rows))
+                undecided_rows = pc.fill_null(result if neutral else pc.invert(result), True)
+                result = kernel(result, self._for_rows(child, batch, undecided_rows))
             else:
                 result = kernel(result, self.value(child, batch))
         return result
@@ -213,13 +218,13 @@ class _Plan:
         null."""
         result = self.value(node.children[0], batch)
         for child in node.children[1:]:
-            if isinstance(result, pa.Scalar):
+            if isinstance(result, pa.Scalar):  # all rows have the same value
                 if result.is_valid:
                     break
                 result = self.value(child, batch)
             elif result.null_count:
-                other = self._for_rows(child, batch, pc.is_null(result)) if child.can_fail else self.value(child, batch)
-                result = pc.if_else(pc.is_valid(result), result, other)
+                next_values = self._for_rows(child, batch, pc.is_null(result)) if child.can_fail else self.value(child, batch)
+                result = pc.if_else(pc.is_valid(result), result, next_values)
         return result
 
     def _cases(self, node: Node, batch: pa.RecordBatch) -> Any:
@@ -228,11 +233,10 @@ class _Plan:
         remaining_rows: Any = pa.scalar(True)  # rows that no condition has selected yet
         branches = []
         for condition, value in zip(cases.conditions, cases.values, strict=True):
-            holds = self._for_rows(condition, batch, remaining_rows) if condition.can_fail else self.value(condition, batch)
-            is_selected = pc.and_(remaining_rows, pc.fill_null(holds, False))
-            branches.append(
-                (is_selected, self._for_rows(value, batch, is_selected) if value.can_fail else self.value(value, batch))
-            )
+            is_true = self._for_rows(condition, batch, remaining_rows) if condition.can_fail else self.value(condition, batch)
+            is_selected = pc.and_(remaining_rows, pc.fill_null(is_true, False))
+            values = self._for_rows(value, batch, is_selected) if value.can_fail else self.value(value, batch)
+            branches.append((is_selected, values))
             remaining_rows = pc.and_not(remaining_rows, is_selected)
         result: Any = pa.scalar(None, to_arrow_type(node.data_type))
         if cases.otherwise is not None:
@@ -243,7 +247,8 @@ class _Plan:
         return result
 
     def _for_rows(self, node: Node, batch: pa.RecordBatch, rows: Any) -> Any:
-        """The node's values where `rows` is true (never null), null elsewhere."""
+        """The node's values where `rows` is true, null elsewhere. Only these rows are evaluated. rows: a boolean for each row, or
+        one for all rows; never null."""
         if isinstance(rows, pa.Scalar):
             return self.value(node, batch) if rows.as_py() else pa.scalar(None, to_arrow_type(node.data_type))
         needed_count = rows.true_count
@@ -251,8 +256,8 @@ class _Plan:
             return self.value(node, batch)
         if needed_count:
             # Only the columns that the node uses are filtered.
-            needed = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
-            values = _broadcast(self.value(node, _filtered(needed, rows)), needed_count)
+            needed_columns = batch.select(sorted({path[0] for path in columns_of(node.expression)}))
+            values = _to_array(self.value(node, _filter_rows(needed_columns, rows)), needed_count)
         else:
             values = pa.nulls(0, to_arrow_type(node.data_type))
         # The n-th true row gets the n-th computed value.
@@ -261,16 +266,16 @@ class _Plan:
 
 
 def _constants(node: Node) -> Any:
-    """The values of literals and of the lists of IN, by the id of their node: made once, for all batches."""
+    """Yields (id of the node, value) for the literals and the lists of IN, so that they are converted once for all batches."""
     if isinstance(node.expression, Literal):
         yield id(node), literal_scalar(node.expression)
     elif isinstance(node.expression, In):
-        yield id(node), _value_set(node.expression.options, node.children[0].data_type)
+        yield id(node), _option_values(node.expression.options, node.children[0].data_type)
     for child in node.children:
         yield from _constants(child)
 
 
-def _value_set(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
+def _option_values(options: tuple[Literal, ...], data_type: DataType) -> tuple[Any, bool]:
     """The options without null as an array, and whether there was a null."""
     valid_options = [option.value for option in options if option.value is not None]
     values = pa.array(valid_options, to_arrow_type(data_type))
@@ -290,7 +295,7 @@ class _CachedPlan:
     plan: _Plan
 
 
-class _Plans:
+class _PlanCache:
     """Plans by expression and schema. An expression is found by identity: comparing large trees would cost more."""
 
     def __init__(self) -> None:
@@ -306,37 +311,37 @@ class _Plans:
         # The entry keeps the expression alive, so no other expression has its id.
         is_known = entry is not None and entry.expression is expression
         names = entry.names if entry is not None and is_known else tuple(sorted({path[0] for path in columns_of(expression)}))
-        needed = _columns_named(schema, names)
-        if entry is not None and is_known and entry.schema.equals(needed):
+        needed_schema = _columns_named(schema, names)
+        if entry is not None and is_known and entry.schema.equals(needed_schema):
             return entry.plan
-        plan = _Plan(resolve(expression, _schema_of(needed)))
+        plan = _Plan(resolve(expression, _delta_schema(needed_schema)))
         with self._lock:
-            self._cached_plans[key] = _CachedPlan(expression, names, needed, plan)
+            self._cached_plans[key] = _CachedPlan(expression, names, needed_schema, plan)
             self._cached_plans.move_to_end(key)
             while len(self._cached_plans) > _MAX_PLANS:
                 self._cached_plans.popitem(last=False)
         return plan
 
 
-_plan = _Plans().get
+_plan = _PlanCache().get
 
 
 def _columns_named(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     """The schema of only these columns, so that the cost of an expression does not depend on other columns. All columns if
     a name does not match exactly one column."""
-    places = [schema.get_field_index(name) for name in names]
-    return schema if -1 in places else pa.schema([schema.field(place) for place in places])
+    positions = [schema.get_field_index(name) for name in names]
+    return schema if -1 in positions else pa.schema([schema.field(position) for position in positions])
 
 
-def _schema_of(schema: pa.Schema) -> StructType:
+def _delta_schema(schema: pa.Schema) -> StructType:
     """The schema in Delta's types, without columns of types that Delta does not have: no expression can use them."""
     try:
         return from_arrow_schema(schema)
     except DeltaError:
-        return StructType(tuple(f for column in schema for f in _field_of(column)))
+        return StructType(tuple(f for column in schema for f in _delta_fields(column)))
 
 
-def _field_of(column: pa.Field) -> Any:
+def _delta_fields(column: pa.Field) -> Any:
     """A tuple with the column as a field of Delta, or () if Delta does not have its type."""
     try:
         return from_arrow_schema(pa.schema([column])).fields
@@ -356,7 +361,8 @@ def _column(path: tuple[str, ...], data_type: DataType, batch: pa.RecordBatch) -
     return values if values.type == target or pa.types.is_nested(target) else values.cast(target)
 
 
-def _broadcast(value: Any, row_count: int) -> Any:
+def _to_array(value: Any, row_count: int) -> Any:
+    """An Array with a value for each row; a Scalar is repeated."""
     return in_each_row(value, row_count) if isinstance(value, pa.Scalar) else value
 
 
@@ -367,7 +373,8 @@ def _on_arrays(run: Callable[..., Any], arguments: list[Any]) -> Any:
     return run(*arguments)
 
 
-def _filtered(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+def _filter_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+    """The rows where `rows` is true. The result has their number also if there are no columns."""
     if batch.num_columns:
         return batch.filter(rows)
     return pa.RecordBatch.from_arrays([pa.nulls(rows.true_count)], names=[""]).select([])
@@ -392,20 +399,20 @@ def _compare_doubles(op: str, left: Any, right: Any) -> Any:
     """The IEEE result, except that NaN equals NaN and is above everything else."""
     if op in ("<", "<="):
         return _compare_doubles({"<": ">", "<=": ">="}[op], right, left)
-    ieee = _KERNELS[op](left, right)
+    ieee_result = _KERNELS[op](left, right)
     if op == "=":
-        return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        return pc.or_(ieee_result, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     if op == ">=":
-        return pc.or_(ieee, pc.is_nan(left))
-    return pc.or_(ieee, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))  # op is >
+        return pc.or_(ieee_result, pc.is_nan(left))
+    return pc.or_(ieee_result, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))  # op is >
 
 
-def _extreme(name: str, arguments: list[Any], data_type: DataType) -> Any:
+def _greatest_or_least(name: str, arguments: list[Any], data_type: DataType) -> Any:
     """GREATEST and LEAST ignore nulls; the first of equal values is returned."""
     result = arguments[0]
     for value in arguments[1:]:
-        better = compare(">" if name == "greatest" else "<", value, result, data_type)
-        result = pc.if_else(pc.or_(pc.is_null(result), pc.fill_null(better, False)), value, result)
+        is_better = compare(">" if name == "greatest" else "<", value, result, data_type)
+        result = pc.if_else(pc.or_(pc.is_null(result), pc.fill_null(is_better, False)), value, result)
     return result
 
 

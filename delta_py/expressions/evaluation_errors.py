@@ -29,6 +29,8 @@ class BadRows(Exception):
 
 
 def not_supported(what: str, why: str = "") -> ExpressionError:
+    """The error for something that Spark can do and this library cannot. what: the subject of the sentence. why: a reason or
+    advice, as a sentence; if it is empty, the message has a general reason."""
     reason = f" {why}" if why else " It cannot be evaluated exactly as Spark does."
     return ExpressionError(f"{what} is not supported here.{reason}", function=what)
 
@@ -49,6 +51,7 @@ def too_large() -> ExpressionError:
 
 
 def mismatch(what: str, *types: DataType) -> ExpressionError:
+    """The error for operands whose types do not fit an operation. what: the operation."""
     names = " and ".join(type_name(t) for t in types)
     return ExpressionError(
         f"{what} does not work on {names}. Cast the operands to types that fit.",
@@ -66,6 +69,8 @@ def wrong_argument_count(name: str, actual_count: int, expected: str) -> Express
 
 
 def overflow(what: str, *, small: bool = False) -> ExpressionError:
+    """The error for a result that its type cannot hold. small: the operands are bytes or shorts, for which Spark has another
+    condition name."""
     return ExpressionError(
         f"{what} leaves the range of its type. Cast an operand to a wider type.",
         error_class="BINARY_ARITHMETIC_OVERFLOW" if small else "ARITHMETIC_OVERFLOW",

@@ -20,7 +20,7 @@ from delta_py.expressions.coercion import is_fractional
 from delta_py.expressions.functions.function_table import FUNCTIONS, call_values
 from delta_py.expressions.nodes import Node, literal_scalar
 from delta_py.expressions.tree import Call, Cast, Column, Literal
-from delta_py.expressions.value_casts import cast_values, kind
+from delta_py.expressions.value_casts import cast_values, type_family
 from delta_py.statistics.bounds import within_four_digit_years
 from delta_py.statistics.stats import FileStats
 from delta_py.types.arrow_values import FALSE, TRUE, ZERO, all_false, all_true
@@ -30,8 +30,8 @@ from delta_py.types.schema import DataType, DecimalType, Path
 _ZONE_SLACK_MICROS = 25 * 3600 * 1_000_000
 _FAILURES = (ExpressionError, pa.ArrowException)
 
-# Casts for which a <= b means cast(a) <= cast(b).
-_IN_ORDER = frozenset(
+# Casts, as pairs of type families, for which a <= b means cast(a) <= cast(b).
+_ORDERED_CASTS = frozenset(
     {
         *((a, b) for a in ("integral", "fractional", "decimal") for b in ("integral", "fractional", "decimal")),
         ("boolean", "integral"),
@@ -74,109 +74,118 @@ class FileBounds:
         self._stats = stats
         self._partitions = partition_values
         self._columns: dict[Path, Bounds] = {}
-        self.yes = all_true(stats.file_count)
-        self.no = all_false(stats.file_count)
+        # Masks with one value per file: true for all files, false for all files.
+        self.every_file = all_true(stats.file_count)
+        self.no_file = all_false(stats.file_count)
 
     def unknown(self) -> Bounds:
-        return Bounds(None, None, self.no, self.yes, hidden_nan=True)
+        """The bounds if nothing is known about the values: any value, null or NaN may be in any file."""
+        return Bounds(None, None, self.no_file, self.every_file, hidden_nan=True)
 
     def of(self, node: Node) -> Bounds:
         """The bounds of an operand in each file. Unknown for operations that do not keep the order of values."""
         match node.expression:
             case Literal():
-                return self._literal(node.expression)
+                return self._literal_bounds(node.expression)
             case Column(path):
                 return self.column(path)
             case Cast(_, target):
-                return self._cast(node.children[0], target)
+                return self._cast_bounds(node.children[0], target)
             case Call(name, _):
-                return self._call(name, node)
+                return self._call_bounds(name, node)
         return self.unknown()
 
     # ------------------------------------------------------------ columns and constants
 
     def column(self, path: Path) -> Bounds:
+        """The bounds of a column in each file, from partition values or statistics. They are computed once."""
         if path not in self._columns:
-            self._columns[path] = self._partition(path) if path in self._partitions else self._statistics(path)
+            self._columns[path] = self._partition_bounds(path) if path in self._partitions else self._statistics_bounds(path)
         return self._columns[path]
 
-    def _partition(self, path: Path) -> Bounds:
+    def _partition_bounds(self, path: Path) -> Bounds:
+        """A partition value is the value of all rows of a file, so it is both bounds."""
         values = self._partitions[path]
-        null = pc.is_null(values)
-        return Bounds(values, values, null, null)
+        is_null = pc.is_null(values)
+        return Bounds(values, values, is_null, is_null)
 
-    def _statistics(self, path: Path) -> Bounds:
-        """The bounds of a column by the statistics. NaN as a bound counts as unknown."""
+    def _statistics_bounds(self, path: Path) -> Bounds:
+        """The bounds of a column by the statistics. NaN as a bound counts as unknown. Floating point columns may have NaN among
+        their values, because writers leave it out of bounds."""
         lower, upper = self._stats.minimum.get(path), self._stats.maximum.get(path)
         lower = None if lower is None else within_four_digit_years(lower, -1)
         upper = None if upper is None else within_four_digit_years(upper, 1)
-        all_null, may_be_null = self._nulls(path)
+        all_null, may_be_null = self._null_masks(path)
         if lower is not None and upper is not None:
             # Bounds that contradict each other are damaged, so they count as unknown.
-            crossed = pc.greater(lower, upper)
-            if pc.any(crossed).as_py():
-                lower, upper = (pc.if_else(crossed.fill_null(False), None, side) for side in (lower, upper))
-        floating = any(side is not None and pa.types.is_floating(side.type) for side in (lower, upper))
-        if floating:
+            are_crossed = pc.greater(lower, upper)
+            if pc.any(are_crossed).as_py():
+                lower, upper = (pc.if_else(are_crossed.fill_null(False), None, side) for side in (lower, upper))
+        is_floating = any(side is not None and pa.types.is_floating(side.type) for side in (lower, upper))
+        if is_floating:
             lower, upper = (None if side is None else pc.if_else(pc.is_nan(side), None, side) for side in (lower, upper))
-        return Bounds(lower, upper, all_null, may_be_null, hidden_nan=floating)
+        return Bounds(lower, upper, all_null, may_be_null, hidden_nan=is_floating)
 
-    def _nulls(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+    def _null_masks(self, path: Path) -> tuple[pa.BooleanArray, pa.BooleanArray]:
         """all_null and may_be_null, as in Bounds. A null count of 0 or of all rows is right even if bounds are wide
         (tightBounds is false). Any other count then means nothing, and is not used to conclude more."""
         nulls, rows = self._stats.null_count.get(path), self._stats.num_records
         if nulls is None:
-            return self.no, self.yes
+            return self.no_file, self.every_file
         all_null = pc.and_(pc.equal(nulls, rows), pc.greater(rows, ZERO))
         return pc.fill_null(all_null, FALSE), pc.fill_null(pc.not_equal(nulls, ZERO), TRUE)
 
-    def _literal(self, literal: Literal) -> Bounds:
+    def _literal_bounds(self, literal: Literal) -> Bounds:
         """A constant is its own bound on both sides. Null and NaN have no bounds."""
         if literal.value is None:
-            return Bounds(None, None, self.yes, self.yes)
+            return Bounds(None, None, self.every_file, self.every_file)
         scalar = literal_scalar(literal)
         if isinstance(literal.value, float) and math.isnan(literal.value):
-            return Bounds(None, None, self.no, self.no, hidden_nan=True)
-        return Bounds(scalar, scalar, self.no, self.no)
+            return Bounds(None, None, self.no_file, self.no_file, hidden_nan=True)
+        return Bounds(scalar, scalar, self.no_file, self.no_file)
 
     # ------------------------------------------------------------ operations that keep order
 
-    def _cast(self, operand: Node, target: DataType) -> Bounds:
-        """The bounds of a cast; unknown unless the cast keeps the order of values."""
-        inner, source = self.of(operand), operand.data_type
+    def _cast_bounds(self, operand: Node, target: DataType) -> Bounds:
+        """The bounds of a cast: the casts of the operand's bounds. Unknown unless the cast keeps the order of values."""
+        operand_bounds, source = self.of(operand), operand.data_type
         # Only NaN and infinities become null in a cast, and only in a cast to decimals.
-        nulls = self.yes if is_fractional(source) and isinstance(target, DecimalType) else inner.may_be_null
-        nothing = Bounds(None, None, inner.all_null, nulls, hidden_nan=True)
-        if (kind(source), kind(target)) not in _IN_ORDER:
-            return nothing
-        if inner.hidden_nan and not is_fractional(target) and not isinstance(target, DecimalType):
-            return nothing  # the cast of NaN fails
-        carried = _apply(inner, lambda side: _of_side(side, lambda values: cast_values(values, source, target)))
-        if carried is None:
-            return nothing
-        carried = replace(carried, may_be_null=nulls)
-        return carried if is_fractional(target) or not inner.hidden_nan else replace(carried, upper=None)
+        nulls = self.every_file if is_fractional(source) and isinstance(target, DecimalType) else operand_bounds.may_be_null
+        unknown_bounds = Bounds(None, None, operand_bounds.all_null, nulls, hidden_nan=True)
+        if (type_family(source), type_family(target)) not in _ORDERED_CASTS:
+            return unknown_bounds
+        if operand_bounds.hidden_nan and not is_fractional(target) and not isinstance(target, DecimalType):
+            return unknown_bounds  # the cast of NaN fails
 
-    def _call(self, name: str, node: Node) -> Bounds:
+        def cast_side(side: Any) -> Any:
+            return _run_on_side(side, lambda values: cast_values(values, source, target))
+
+        bounds = _change_sides(operand_bounds, cast_side)
+        if bounds is None:
+            return unknown_bounds
+        bounds = replace(bounds, may_be_null=nulls)
+        return bounds if is_fractional(target) or not operand_bounds.hidden_nan else replace(bounds, upper=None)
+
+    def _call_bounds(self, name: str, node: Node) -> Bounds:
         """The bounds of a call, if one argument varies, all others are constants, and the result increases with this argument.
         Otherwise unknown."""
-        varying = [place for place, child in enumerate(node.children) if not isinstance(child.expression, Literal)]
+        varying = [position for position, child in enumerate(node.children) if not isinstance(child.expression, Literal)]
         if len(varying) != 1:
             return self.unknown()
         operand = node.children[varying[0]]
         if name in ("from_utc_timestamp", "to_utc_timestamp"):
-            return self._in_zone(name, node, operand)
+            return self._zone_conversion_bounds(name, node, operand)
         function = FUNCTIONS.get(name)
         if function is None or function.run is None or not (function.increasing or _adds_constant(name, node, varying[0])):
             return self.unknown()
-        inner = self.of(operand)
-        if inner.hidden_nan and not is_fractional(node.data_type):
+        operand_bounds = self.of(operand)
+        if operand_bounds.hidden_nan and not is_fractional(node.data_type):
             return self.unknown()  # the value that NaN becomes (0, in floor) may be anywhere
-        return self._through(node, varying[0], inner) or self.unknown()
+        return self._bounds_through_call(node, varying[0], operand_bounds) or self.unknown()
 
-    def _through(self, node: Node, varying: int, inner: Bounds) -> Bounds | None:
-        """The bounds of a call: the function's values for both bounds of the argument that varies. inner: the bounds of this
-        argument. varying: its position. None if a constant is null, or if _apply returns None."""
+    def _bounds_through_call(self, node: Node, varying: int, operand_bounds: Bounds) -> Bounds | None:
+        """The bounds of a call: the function's values for both bounds of the argument that varies. operand_bounds: of this
+        argument. varying: its position. None if a constant is null, or if _change_sides returns None."""
         assert isinstance(node.expression, Call)
         name = node.expression.name
         literals = [child.expression if isinstance(child.expression, Literal) else None for child in node.children]
@@ -188,16 +197,17 @@ class FileBounds:
             constants = [None if literal is None else literal.value for literal in literals]
             return call_values(name, arguments, constants, node.data_type)
 
-        return _apply(inner, lambda side: _of_side(side, run))
+        return _change_sides(operand_bounds, lambda side: _run_on_side(side, run))
 
-    def _in_zone(self, name: str, node: Node, operand: Node) -> Bounds:
+    def _zone_conversion_bounds(self, name: str, node: Node, operand: Node) -> Bounds:
         """The bounds of from_utc_timestamp and to_utc_timestamp. Wall clocks go back at the end of daylight saving time: the
         bounds are widened by more than that. Unknown if the zone varies."""
-        moved = self._through(node, 0, self.of(operand)) if operand is node.children[0] else None
-        if moved is None:
+        bounds = self._bounds_through_call(node, 0, self.of(operand)) if operand is node.children[0] else None
+        if bounds is None:
             return self.unknown()
         try:
-            return replace(moved, lower=_moved(moved.lower, -_ZONE_SLACK_MICROS), upper=_moved(moved.upper, _ZONE_SLACK_MICROS))
+            lower, upper = _shift_side(bounds.lower, -_ZONE_SLACK_MICROS), _shift_side(bounds.upper, _ZONE_SLACK_MICROS)
+            return replace(bounds, lower=lower, upper=upper)
         except _FAILURES:
             return self.unknown()
 
@@ -208,34 +218,35 @@ def _adds_constant(name: str, node: Node, varying: int) -> bool:
     return len(node.children) == 2 and (name == "+" or (name == "-" and varying == 0))
 
 
-def _apply(inner: Bounds, change: Any) -> Bounds | None:
+def _change_sides(bounds: Bounds, change: Any) -> Bounds | None:
     """The bounds with both sides changed; None if a side cannot be changed, or becomes null: then values between
     may become null too. change: the old lower or upper bound -> the new one."""
     try:
-        lower, upper = change(inner.lower), change(inner.upper)
+        lower, upper = change(bounds.lower), change(bounds.upper)
     except _FAILURES:
         return None
-    is_lost = _becomes_null(inner.lower, lower) or _becomes_null(inner.upper, upper)
-    return None if is_lost else replace(inner, lower=lower, upper=upper)
+    is_lost = _becomes_null(bounds.lower, lower) or _becomes_null(bounds.upper, upper)
+    return None if is_lost else replace(bounds, lower=lower, upper=upper)
 
 
-def _becomes_null(before: Any, after: Any) -> bool:
-    """Whether a value that was there before is null afterwards."""
-    if before is None:
+def _becomes_null(old_side: Any, new_side: Any) -> bool:
+    """Whether a bound that was known is null after the change. old_side, new_side: a side of Bounds."""
+    if old_side is None:
         return False
-    if isinstance(before, pa.Scalar):
-        return bool(before.is_valid and not after.is_valid)
-    return bool(after.null_count > before.null_count)
+    if isinstance(old_side, pa.Scalar):
+        return bool(old_side.is_valid and not new_side.is_valid)
+    return bool(new_side.null_count > old_side.null_count)
 
 
-def _of_side(side: Any, run: Any) -> Any:
+def _run_on_side(side: Any, run: Any) -> Any:
     """run(side) for a side of Bounds. run: a function that needs an Array; a Scalar is passed as an Array of one value."""
     if side is None:
         return None
     return run(pa.repeat(side, 1))[0] if isinstance(side, pa.Scalar) else run(side)
 
 
-def _moved(side: Any, micros: int) -> Any:
+def _shift_side(side: Any, micros: int) -> Any:
+    """A side of Bounds of timestamps, later by micros; None remains None. Raises pa.ArrowException if a time does not fit."""
     if side is None:
         return None
     return pc.add_checked(side.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(side.type)

@@ -55,9 +55,9 @@ class Cases(NamedTuple):
 
 def cases_of(node: Node) -> Cases:
     """The parts of an `if` or `case`."""
-    parts = node.children
-    pairs = len(parts) // 2
-    return Cases(parts[0 : 2 * pairs : 2], parts[1 : 2 * pairs : 2], parts[-1] if len(parts) % 2 else None)
+    parts = node.children  # condition, value, condition, value, ..., and ELSE's value if their number is odd
+    branch_count = len(parts) // 2
+    return Cases(parts[0 : 2 * branch_count : 2], parts[1 : 2 * branch_count : 2], parts[-1] if len(parts) % 2 else None)
 
 
 # ---------------------------------------------------------------- making nodes
@@ -76,11 +76,13 @@ def negated(child: Node) -> Node:
 
 
 def cast_node(node: Node, target: DataType) -> Node:
+    """CAST(node AS target), in UTC."""
     can_fail = node.can_fail or cast_can_fail(node.data_type, target)
     return Node(Cast(node.expression, target), target, (node,), can_fail)
 
 
 def call_node(name: str, result: DataType, children: tuple[Node, ...]) -> Node:
+    """A call whose arguments already have the types that the function needs. result: the type of the result."""
     function = FUNCTIONS.get(name)
     # With floats, +, - and * give infinity or NaN, not an error.
     fails = function is not None and function.can_fail and not (name in ("+", "-", "*") and is_fractional(result))
@@ -98,6 +100,7 @@ def constant_value(node: Node) -> Any:
 
 
 def operand_of(node: Node) -> Operand:
+    """What the signature of a function needs to know of an argument: the type, and the value of a constant."""
     if isinstance(node.expression, Literal):
         return Operand(node.data_type, True, node.expression.value)
     return Operand(node.data_type)
@@ -116,9 +119,11 @@ def literal_array(literals: Sequence[Literal], data_type: DataType) -> Any:
     try:
         return array([literal.value for literal in literals], to_arrow_type(data_type))
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
-        shown = ", ".join(repr(literal.value) for literal in literals[:3])
+        shown_values = ", ".join(repr(literal.value) for literal in literals[:3])
         raise ExpressionError(
-            f"{shown} is not a value of {type_name(data_type)}: {error}.", error_class="DATATYPE_MISMATCH", sql_state="42K09"
+            f"{shown_values} is not a value of {type_name(data_type)}: {error}.",
+            error_class="DATATYPE_MISMATCH",
+            sql_state="42K09",
         ) from error
 
 
@@ -128,17 +133,17 @@ def compute(node: Node) -> Any:
     Raises ExpressionError if there is no value, and for a long text, which is better computed for each batch of rows than stored
     in the tree.
     """
-    arguments = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
-    arrays = [pa.repeat(argument, 1) for argument in arguments]
+    scalars = [literal_scalar(child.expression) for child in node.children if isinstance(child.expression, Literal)]
+    arguments = [pa.repeat(argument, 1) for argument in scalars]
     if isinstance(node.expression, Cast):
-        return python_value(cast_values(arrays[0], node.children[0].data_type, node.data_type)[0])
+        return python_value(cast_values(arguments[0], node.children[0].data_type, node.data_type)[0])
     assert isinstance(node.expression, Call)
     name = node.expression.name
     if name not in FUNCTIONS:  # evaluation computes conditionals
         raise not_supported(name)
     constants = [constant_value(child) for child in node.children]
     with growth_limit(_MOST_CONSTANT_BYTES):
-        return python_value(call_values(name, [*arrays], constants, node.data_type)[0])
+        return python_value(call_values(name, [*arguments], constants, node.data_type)[0])
 
 
 def python_value(scalar: Any) -> Any:

@@ -27,12 +27,13 @@ def parse_predicate(sql: str, schema: StructType, *, session_timezone: str = "UT
     Raises ExpressionError for text that is not a condition or needs something that is not supported (named), and
     SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for an unknown column.
     """
-    return _resolved(sql, schema, session_timezone, resolve_condition).expression
+    return _parse_and_resolve(sql, schema, session_timezone, resolve_condition).expression
 
 
 def parse_expression(sql: str, schema: StructType, *, session_timezone: str = "UTC") -> Expression:
-    """As parse_predicate, for an expression of any type (generated columns, defaults). type_of returns its type."""
-    return _resolved(sql, schema, session_timezone, resolve).expression
+    """The text as an expression of any type, for generated columns and defaults; type_of returns its type. Otherwise as
+    parse_predicate."""
+    return _parse_and_resolve(sql, schema, session_timezone, resolve).expression
 
 
 def parse_named(
@@ -44,18 +45,18 @@ def parse_named(
     condition: bool = False,
     session_timezone: str = "UTC",
 ) -> Expression:
-    """As parse_expression, or with `condition` as parse_predicate, for text whose names are not those of the rows' columns.
+    """The text as an expression, or with `condition` as a condition, if its names are not those of the rows' columns.
 
     column: maps a name as it is written to a column of `rows`, or raises an error. names: all columns that can be written by
-    their name alone: such a name is never read as a word like current_date.
+    their name alone: such a name is never read as a word like current_date. Raises as parse_predicate.
     """
 
     def fold(part: Expression) -> Expression:
         return resolve(transform_columns(part, column), rows, session_timezone).expression
 
-    decide = resolve_condition if condition else resolve
-    tree = _tree(sql, names, fold)
-    return decide(transform_columns(tree, column), rows, session_timezone).expression
+    resolve_tree = resolve_condition if condition else resolve
+    tree = _parse_tree(sql, names, fold)
+    return resolve_tree(transform_columns(tree, column), rows, session_timezone).expression
 
 
 def type_of(expression: Expression, schema: StructType) -> DataType:
@@ -63,18 +64,22 @@ def type_of(expression: Expression, schema: StructType) -> DataType:
     return resolve(expression, schema).data_type
 
 
-def _resolved(sql: str, schema: StructType, zone: str, decide: Callable[[Expression, StructType, str], Node]) -> Node:
-    return decide(_tree(sql, schema, lambda part: resolve(part, schema, zone).expression), schema, zone)
+def _parse_and_resolve(
+    sql: str, schema: StructType, zone: str, resolve_tree: Callable[[Expression, StructType, str], Node]
+) -> Node:
+    """The text as a resolved tree. zone: the session's. resolve_tree: resolve or resolve_condition."""
+    return resolve_tree(_parse_tree(sql, schema, lambda part: resolve(part, schema, zone).expression), schema, zone)
 
 
-def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
-    """The tree of the text, not yet resolved. fold: see tree_of. Raises ExpressionError for text that is nested too deeply."""
+def _parse_tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> Expression:
+    """The tree of the text, not yet resolved. fold: resolves a part of the tree, so that the parser can compute constants. Raises
+    ExpressionError for text that is nested too deeply."""
     from delta_py.expressions.sql_text.from_sql import tree_of  # importing sqlglot takes longer than a small read
 
     try:
         tree = tree_of(sql, schema, fold)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _too_deep_error() from error
     _check_depth(tree)
     return tree
 
@@ -82,16 +87,20 @@ def _tree(sql: str, schema: StructType, fold: Callable[[Expression], Expression]
 def _check_depth(tree: Expression) -> None:
     """Raises ExpressionError if the tree has more than _MAX_DEPTH levels. An operand that occurs in several places is checked
     once per level: there may be exponentially many places."""
-    level: list[Expression] = [tree]
+    nodes_of_level: list[Expression] = [tree]
     for _ in range(_MAX_DEPTH):
-        parts = (part for parent in level for part in ((parent.operand,) if isinstance(parent, In) else children(parent)))
-        level = list({id(part): part for part in parts}.values())
-        if not level:
+        parts_by_id: dict[int, Expression] = {}
+        for parent in nodes_of_level:
+            # The options of IN are literals, perhaps very many.
+            parts = (parent.operand,) if isinstance(parent, In) else children(parent)
+            parts_by_id |= {id(part): part for part in parts}
+        nodes_of_level = list(parts_by_id.values())
+        if not nodes_of_level:
             return
-    raise _too_deep()
+    raise _too_deep_error()
 
 
-def _too_deep() -> ExpressionError:
+def _too_deep_error() -> ExpressionError:
     return ExpressionError(
         f"The expression is nested more than {_MAX_DEPTH} levels deep. Split it, or use IN for many values.",
         error_class="PARSE_SYNTAX_ERROR",

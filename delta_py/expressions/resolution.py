@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_py.errors import ExpressionError
 from delta_py.expressions import coercion
-from delta_py.expressions.cast_removal import narrow_all, narrowed
+from delta_py.expressions.cast_removal import remove_cast, remove_casts
 from delta_py.expressions.coercion import is_atomic, is_integral
 from delta_py.expressions.evaluation_errors import mismatch, not_supported
 from delta_py.expressions.functions.function_table import FUNCTIONS
@@ -53,13 +53,16 @@ from delta_py.types.schema import (
 
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # The maximum number of characters of the constants compared with a char(n) column, after padding like its values.
-_MOST_PADDED = 1 << 27
+_MAX_PADDED_CHARACTERS = 1 << 27
 # Functions that read the wall clock of their first argument in the session's time zone.
-_CLOCK_FIELDS = frozenset({"hour", "minute", "second", "date_format"})
+_WALL_CLOCK_FUNCTIONS = frozenset({"hour", "minute", "second", "date_format"})
 
 
 class Resolution:
-    """zone: the time zone of the session, which is valid."""
+    """Makes resolved nodes of operands, with all types decided.
+
+    schema: of the rows, for columns. zone: the time zone of the session, which is valid.
+    """
 
     def __init__(self, schema: StructType, zone: str) -> None:
         self.schema = schema
@@ -67,13 +70,15 @@ class Resolution:
         self.in_utc = is_utc(zone)
 
     def column(self, path: tuple[str, ...]) -> Node:
+        """The column or nested field at a path, as the schema spells it. Raises SchemaMismatchError if it does not exist, and
+        ExpressionError for a text with a collation."""
         fields = find_path(self.schema, path)
         if is_collated(fields[-1]):
             raise not_supported(f"Column {'.'.join(path)} with a collation", "Its texts are not ordered by their bytes.")
         return Node(Column(tuple(f.name for f in fields)), fields[-1].data_type)
 
     def condition(self, node: Node, what: str) -> Node:
-        """The node as a boolean: text is cast, as in Spark."""
+        """The node as a boolean: text is cast, as in Spark. what: names the condition in the error for another type."""
         if node.data_type == BOOLEAN:
             return node
         if node.data_type in (VOID, STRING):
@@ -91,9 +96,9 @@ class Resolution:
         if source == VOID and isinstance(node.expression, Literal):
             return literal_node(Literal(None, target))
         check_cast(source, target)
-        return self.computed(self._in_zone(node, target), strict=not explicit)
+        return self.fold_constants(self._cast_in_zone(node, target), strict=not explicit)
 
-    def _in_zone(self, node: Node, target: DataType) -> Node:
+    def _cast_in_zone(self, node: Node, target: DataType) -> Node:
         """A cast in the session's time zone, made of UTC casts and conversions between UTC and the zone."""
         source = node.data_type
         if not self.in_utc and nested_pairs(source, target) is not None and needs_zone(source, target):
@@ -103,21 +108,21 @@ class Resolution:
             return cast_node(node, target)
         zone = literal_node(Literal(self.zone, STRING))
         if source == TIMESTAMP and target in (DATE, TIMESTAMP_NTZ, STRING):
-            return cast_node(self.computed(call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
+            return cast_node(self.fold_constants(call_node("from_utc_timestamp", TIMESTAMP, (node, zone))), target)
         if source in (DATE, TIMESTAMP_NTZ):
-            return call_node("to_utc_timestamp", TIMESTAMP, (self.computed(cast_node(node, target)), zone))
+            return call_node("to_utc_timestamp", TIMESTAMP, (self.fold_constants(cast_node(node, target)), zone))
         if source == STRING:
             return call_node("timestamp_in_zone", TIMESTAMP, (node, zone))
         return cast_node(node, target)
 
-    def accepted(self, name: str, node: Node, target: DataType) -> Node:
+    def require_simple_type(self, name: str, node: Node, target: DataType) -> Node:
         """The node, unchanged. Raises ExpressionError if its type is not a simple type and is not the target. name: of the
         function, for the message."""
         if not (is_atomic(node.data_type) or node.data_type in (VOID, target)):
             raise mismatch(name, node.data_type)
         return node
 
-    def computed(self, node: Node, *, strict: bool = False) -> Node:
+    def fold_constants(self, node: Node, *, strict: bool = False) -> Node:
         """The node as a literal, if it is a cast or call of literals only; otherwise the node.
 
         strict: raise the error of a constant that has no value. Without it the node is returned, and evaluation raises the error.
@@ -143,12 +148,12 @@ class Resolution:
             raise not_supported(f"The comparison {op!r}")
         if isinstance(left.expression, Literal) and not isinstance(right.expression, Literal):
             op, left, right = _FLIPPED[op], right, left
-        left, right = self._common(f"The comparison {op}", left, right)
-        left, right = narrowed(left, right)
+        left, right = self._cast_to_common_type(f"The comparison {op}", left, right)
+        left, right = remove_cast(left, right)
         expression = Comparison(op, left.expression, right.expression)
         return Node(expression, BOOLEAN, (left, right), left.can_fail or right.can_fail)
 
-    def _common(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
+    def _cast_to_common_type(self, what: str, left: Node, right: Node) -> tuple[Node, Node]:
         """Both operands converted to the type in which Spark compares them."""
         left_type, right_type = _type_next_to_decimal(left, right), _type_next_to_decimal(right, left)
         common = coercion.common_type(left_type, right_type)
@@ -157,17 +162,17 @@ class Resolution:
         if not (is_atomic(common) or common == VOID):
             raise not_supported(f"{what} on {type_name(common)}")
         if common == STRING:
-            left, right = self._padded(left, right), self._padded(right, left)
+            left, right = self._pad_like_char(left, right), self._pad_like_char(right, left)
         return self.cast(left, common), self.cast(right, common)
 
-    def _padded(self, text: Node, other: Node) -> Node:
-        """The text, padded with spaces like the values of `other`, if `other` is a char(n) column and the text is a literal or a
+    def _pad_like_char(self, text: Node, char_column: Node) -> Node:
+        """The text, padded with spaces like the values of char_column, if this is of type char(n) and the text is a literal or a
         shorter char column. Otherwise unchanged."""
-        length = self._char_length(other)
+        length = self._char_length(char_column)
         if length is None:
             return text
         if isinstance(text.expression, Literal) and isinstance(text.expression.value, str):
-            return literal_node(_filled(text.expression, length))
+            return literal_node(_pad_literal(text.expression, length))
         if (self._char_length(text) or length) < length:
             return self.function("rpad", [text, literal_node(Literal(length, INTEGER)), literal_node(Literal(" ", STRING))])
         return text
@@ -189,28 +194,28 @@ class Resolution:
         literals = self._cast_options(options, common)
         length = self._char_length(operand)
         if length is not None:
-            literals = [_filled(option, length, constant_count=len(literals)) for option in literals]
+            literals = [_pad_literal(option, length, constant_count=len(literals)) for option in literals]
         child = self.cast(operand, common)
-        inner, narrow = narrow_all(child, literals)
-        return Node(In(inner.expression, tuple(narrow)), BOOLEAN, (inner,), inner.can_fail)
+        uncast_operand, uncast_literals = remove_casts(child, literals)
+        return Node(In(uncast_operand.expression, tuple(uncast_literals)), BOOLEAN, (uncast_operand,), uncast_operand.can_fail)
 
     def _cast_options(self, options: Sequence[Literal], target: DataType) -> list[Literal]:
         """The options in one type. Options of the same other type are cast together, because there may be very many."""
-        result = [Literal(None, target) if o.value is None else o for o in options]
-        for source in {o.data_type for o in result} - {target}:
-            places = [place for place, o in enumerate(result) if o.data_type == source]
+        result = [Literal(None, target) if option.value is None else option for option in options]
+        for source in {option.data_type for option in result} - {target}:
+            positions = [position for position, option in enumerate(result) if option.data_type == source]
             # cast_values reads times in UTC, so such options are cast one by one in the time zone of the session.
             if TIMESTAMP in (source, target) and not self.in_utc:
-                for place in places:
-                    cast = self.cast(literal_node(result[place]), target).expression
-                    if not isinstance(cast, Literal):
+                for position in positions:
+                    cast_option = self.cast(literal_node(result[position]), target).expression
+                    if not isinstance(cast_option, Literal):
                         raise not_supported("An option of IN outside of the years 1 to 9999")
-                    result[place] = cast
+                    result[position] = cast_option
                 continue
             check_cast(source, target)
-            values = literal_array([result[place] for place in places], source)
-            for place, value in zip(places, cast_values(values, source, target), strict=True):
-                result[place] = Literal(python_value(value), target)
+            values = literal_array([result[position] for position in positions], source)
+            for position, value in zip(positions, cast_values(values, source, target), strict=True):
+                result[position] = Literal(python_value(value), target)
         return result
 
     # ------------------------------------------------------------ functions
@@ -219,25 +224,26 @@ class Resolution:
         """A call of a plain function, with its arguments cast to the function's types. Constants are computed."""
         function = FUNCTIONS[name]
         signature = function.signature(name, [operand_of(argument) for argument in arguments])
-        for place in function.constants:
-            if place < len(arguments) and not is_constant(arguments[place]):
-                raise not_supported(f"{name} with an argument {place + 1} that is not a constant", "Give it a constant.")
+        for position in function.constants:
+            if position < len(arguments) and not is_constant(arguments[position]):
+                raise not_supported(f"{name} with an argument {position + 1} that is not a constant", "Give it a constant.")
         children = tuple(self.cast(a, t) for a, t in zip(arguments, signature.arguments, strict=True))
         if function.run is None:  # a function of the clock, which clock.at_time replaces later
             return call_node(name, signature.result, children)
         if not self.in_utc:
-            return self.computed(self._zoned_call(name, signature.result, children))
-        return self.computed(call_node(name, signature.result, children))
+            return self.fold_constants(self._zoned_call(name, signature.result, children))
+        return self.fold_constants(call_node(name, signature.result, children))
 
     def _zoned_call(self, name: str, result: DataType, children: tuple[Node, ...]) -> Node:
-        """Functions of the wall clock, evaluated in the session's time zone."""
+        """A call of any function in a time zone other than UTC. Functions of the wall clock get local times; a local time that is
+        the result is converted back."""
         zone = literal_node(Literal(self.zone, STRING))
-        if name in _CLOCK_FIELDS:
-            local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone)))
-            return call_node(name, result, (local, *children[1:]))
+        if name in _WALL_CLOCK_FUNCTIONS:
+            local_time = self.fold_constants(call_node("from_utc_timestamp", TIMESTAMP, (children[0], zone)))
+            return call_node(name, result, (local_time, *children[1:]))
         if name == "months_between" and len(children) < 4:
-            rounds = children[2] if len(children) == 3 else literal_node(Literal(True, BOOLEAN))
-            return call_node(name, result, (*children[:2], rounds, zone))
+            is_rounded = children[2] if len(children) == 3 else literal_node(Literal(True, BOOLEAN))
+            return call_node(name, result, (*children[:2], is_rounded, zone))
         if name != "date_trunc":
             return call_node(name, result, children)
         unit = unit_of(constant_value(children[0]))
@@ -247,24 +253,24 @@ class Resolution:
         # In a region, an hour of the wall clock can occur twice, so the truncated time would be ambiguous.
         if unit in ("hour", "minute") and offset_seconds(self.zone) is None:
             raise not_supported(f"date_trunc to {unit} in the time zone {self.zone}", "Use a session in UTC or a fixed offset.")
-        local = self.computed(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
-        truncated = self.computed(call_node(name, TIMESTAMP, (children[0], local)))
+        local_time = self.fold_constants(call_node("from_utc_timestamp", TIMESTAMP, (children[1], zone)))
+        truncated = self.fold_constants(call_node(name, TIMESTAMP, (children[0], local_time)))
         return call_node("to_utc_timestamp", TIMESTAMP, (truncated, zone))
 
 
-def _filled(literal: Literal, length: int, constant_count: int = 1) -> Literal:
-    """A text, padded with blanks like the values of char(length). constant_count: the number of such texts. Raises
-    ExpressionError if they would be too long in total."""
-    if length * constant_count > _MOST_PADDED:
+def _pad_literal(literal: Literal, length: int, constant_count: int = 1) -> Literal:
+    """A text literal, padded with blanks like the values of char(length); other literals do not change. constant_count: the
+    number of such texts. Raises ExpressionError if they would be too long in total."""
+    if length * constant_count > _MAX_PADDED_CHARACTERS:
         what = f"A comparison of a column of type char({length}) with {constant_count} constants"
         raise not_supported(what, "They would be too long.")
     return Literal(literal.value.ljust(length), literal.data_type) if isinstance(literal.value, str) else literal
 
 
-def _type_next_to_decimal(node: Node, other: Node) -> DataType:
-    """The node's type in an operation with `other`: an integer literal next to a decimal has only its own digits, so 5 is a
+def _type_next_to_decimal(node: Node, other_operand: Node) -> DataType:
+    """The node's type in an operation with other_operand: an integer literal next to a decimal has only its own digits, so 5 is a
     decimal(1, 0)."""
-    if isinstance(other.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
+    if isinstance(other_operand.data_type, DecimalType) and isinstance(node.expression, Literal) and is_integral(node.data_type):
         value = node.expression.value
         return coercion.decimal_of_value(value) if isinstance(value, int) else node.data_type
     return node.data_type

@@ -15,7 +15,7 @@ from delta_py.expressions.functions.function_table import ALIASES, FUNCTIONS
 from delta_py.expressions.functions.like import check_pattern
 from delta_py.expressions.nodes import Node, literal_node, null_test
 from delta_py.expressions.resolution import Resolution
-from delta_py.expressions.special_calls import OF_THE_GRAMMAR, SPECIAL_CALLS
+from delta_py.expressions.special_calls import GRAMMAR_NAMES, SPECIAL_CALLS
 from delta_py.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, IsNull, Literal, Not, Or, StringMatch
 from delta_py.types.schema import BOOLEAN, STRING, DataType, StructType
 from delta_py.types.similar_names import did_you_mean
@@ -36,7 +36,8 @@ def resolve(expression: Expression, schema: StructType, session_timezone: str = 
 
 
 def resolve_condition(expression: Expression, schema: StructType, session_timezone: str = "UTC") -> Node:
-    """As resolve, for an expression that must be true, false or null."""
+    """The tree of a condition with all types decided: its value is true, false or null. Raises as resolve, also for a tree of
+    another type."""
     node = resolve(expression, schema, session_timezone)
     return Resolution(schema, session_timezone).condition(node, "A predicate")
 
@@ -48,6 +49,8 @@ def resolve_cast(expression: Expression, schema: StructType, target: DataType, s
 
 
 class _Resolver:
+    """Walks through one tree from the leaves up. resolution: makes the nodes, in one schema and time zone."""
+
     def __init__(self, resolution: Resolution) -> None:
         self._resolution = resolution
         # By the id of an expression: an operand that occurs in several places is resolved once. The entry holds the expression,
@@ -55,12 +58,14 @@ class _Resolver:
         self._resolved: dict[int, tuple[Expression, Node]] = {}
 
     def node(self, expression: Expression) -> Node:
+        """The expression with all types decided."""
         resolved = self._resolved.get(id(expression))
         if resolved is None:
-            resolved = self._resolved[id(expression)] = (expression, self._node(expression))
+            resolved = self._resolved[id(expression)] = (expression, self._resolve(expression))
         return resolved[1]
 
-    def _node(self, expression: Expression) -> Node:
+    def _resolve(self, expression: Expression) -> Node:
+        """The work of `node` for an expression that was not resolved before."""
         match expression:
             case Column(path):
                 return self._resolution.column(path)
@@ -74,19 +79,19 @@ class _Resolver:
                 return null_test(self.node(operand))
             case StringMatch(kind, operand, pattern):
                 check_pattern(kind, pattern)
-                text = self._resolution.cast(self._resolution.accepted(kind, self.node(operand), STRING), STRING)
+                text = self._resolution.cast(self._resolution.require_simple_type(kind, self.node(operand), STRING), STRING)
                 return Node(StringMatch(kind, text.expression, pattern), BOOLEAN, (text,), text.can_fail)
             case Not(operand):
                 child = self._resolution.condition(self.node(operand), "NOT")
                 return Node(Not(child.expression), BOOLEAN, (child,), child.can_fail)
             case And(operands) | Or(operands):
-                return self._logic(expression, operands)
+                return self._and_or(expression, operands)
             case Cast(operand, data_type):
                 return self._resolution.cast(self.node(operand), data_type, explicit=True)
             case Call(name, arguments):
                 return self._call(name.lower(), [self.node(argument) for argument in arguments])
 
-    def _logic(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
+    def _and_or(self, expression: And | Or, operands: tuple[Expression, ...]) -> Node:
         """AND or OR of conditions; the condition itself if there is only one."""
         name = "AND" if isinstance(expression, And) else "OR"
         children = tuple(self._resolution.condition(self.node(operand), name) for operand in operands)
@@ -97,19 +102,20 @@ class _Resolver:
         return Node(rebuilt, BOOLEAN, children, any(child.can_fail for child in children))
 
     def _call(self, name: str, arguments: list[Node]) -> Node:
+        """A call: by the rule for its name, or as a plain function. name: in lower case."""
         name = ALIASES.get(name, name)
         rule = SPECIAL_CALLS.get(name)
         if rule is None:
             if name not in FUNCTIONS:
                 raise _unknown_function(name)
             return self._resolution.function(name, arguments)
-        if len(arguments) < rule.least or (rule.most is not None and len(arguments) > rule.most):
-            raise wrong_argument_count(
-                name, len(arguments), str(rule.least) if rule.least == rule.most else f"{rule.least} or more"
-            )
+        if len(arguments) < rule.min_arguments or (rule.max_arguments is not None and len(arguments) > rule.max_arguments):
+            is_exact = rule.min_arguments == rule.max_arguments
+            expected = str(rule.min_arguments) if is_exact else f"{rule.min_arguments} or more"
+            raise wrong_argument_count(name, len(arguments), expected)
         return rule.resolve(self._resolution, name, arguments)
 
 
 def _unknown_function(name: str) -> ExpressionError:
-    hint = did_you_mean(name, [*FUNCTIONS, *ALIASES, *(SPECIAL_CALLS.keys() - OF_THE_GRAMMAR)])
+    hint = did_you_mean(name, [*FUNCTIONS, *ALIASES, *(SPECIAL_CALLS.keys() - GRAMMAR_NAMES)])
     return not_supported(f"The function {name[:60]}", f"It cannot be evaluated exactly as Spark does.{hint}")

@@ -59,7 +59,7 @@ def keep_mask(predicate: Expression, stats: FileStats, partition_values: Mapping
     For a predicate that `is_exact_on_partitions` the answer is exact: it is true for all rows of the file, or for none;
     an ExpressionError is raised if a partition value cannot be evaluated.
     """
-    return _Files(predicate, stats, partition_values).may_be(predicate, True)
+    return _FileConditions(predicate, stats, partition_values).may_be(predicate, True)
 
 
 def columns_with_stats(predicate: Expression) -> frozenset[Path]:
@@ -68,18 +68,18 @@ def columns_with_stats(predicate: Expression) -> frozenset[Path]:
 
 
 def _paths_with_stats(expression: Expression) -> Iterator[Path]:
-    """The columns outside of functions whose results have no bounds."""
+    """The columns in the expression, without arguments of functions whose results have no bounds."""
     match expression:
         case Column(path):
             yield path
-        case Call(name, _) if not _may_carry_bounds(name):
+        case Call(name, _) if not _may_have_bounds(name):
             return
         case _:
             for child in children(expression):
                 yield from _paths_with_stats(child)
 
 
-def _may_carry_bounds(name: str) -> bool:
+def _may_have_bounds(name: str) -> bool:
     """Whether bounds of an argument can give bounds of this function's result."""
     function = FUNCTIONS.get(ALIASES.get(name, name))
     return name in ("+", "-", "from_utc_timestamp", "to_utc_timestamp") or (function is not None and function.increasing)
@@ -89,30 +89,32 @@ def is_exact_on_partitions(predicate: Expression, partition_columns: frozenset[P
     """Whether partition values alone decide the predicate, by comparisons and tests that cannot fail (no casts, no
     functions)."""
     columns = columns_of(predicate)
-    return bool(columns) and columns <= partition_columns and _is_plain(predicate)
+    return bool(columns) and columns <= partition_columns and _cannot_fail(predicate)
 
 
-def _is_plain(expression: Expression) -> bool:
-    return not isinstance(expression, Cast | Call) and all(_is_plain(child) for child in children(expression))
+def _cannot_fail(expression: Expression) -> bool:
+    """Whether the expression has no casts and no calls: only these can raise for a value."""
+    return not isinstance(expression, Cast | Call) and all(_cannot_fail(child) for child in children(expression))
 
 
-class _Files:
+class _FileConditions:
     """The files for which a predicate is evaluated.
 
-    Internally, columns have flat names, so that nested paths and types without statistics need no schema.
+    Expressions are resolved over a schema of only the predicate's columns, because the table's schema is not known here. In this
+    schema each column, also a nested one, is a top-level column with a number as its flat name.
     """
 
     def __init__(self, predicate: Expression, stats: FileStats, partition_values: Mapping[Path, pa.Array]) -> None:
         self._partitions = {path: _as_array(partition_values[path]) for path in columns_of(predicate) if path in partition_values}
         self._bounds = FileBounds(stats, self._partitions)
         # The path of each column -> its flat name, a number, as a path of one name.
-        self._flat: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
-        self._paths = {flat: path for path, flat in self._flat.items()}
-        self._schema = StructType(tuple(self._fields(stats)))
+        self._flat_paths: dict[Path, Path] = {path: (str(number),) for number, path in enumerate(sorted(columns_of(predicate)))}
+        self._table_paths = {flat_path: path for path, flat_path in self._flat_paths.items()}
+        self._schema = StructType(tuple(self._flat_fields(stats)))
 
-    def _fields(self, stats: FileStats) -> Iterator[StructField]:
+    def _flat_fields(self, stats: FileStats) -> Iterator[StructField]:
         """The columns by their flat names, in the types of their values or bounds; none for a column without any."""
-        for path, (flat_name,) in self._flat.items():
+        for path, (flat_name,) in self._flat_paths.items():
             known_values = self._partitions.get(path, stats.minimum.get(path, stats.maximum.get(path)))
             if known_values is not None:
                 yield StructField(flat_name, from_arrow_type(known_values.type))
@@ -121,50 +123,51 @@ class _Files:
 
     def may_be(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
         """Files in which the condition may be `outcome` (true or false) for some row."""
-        decided = self._by_partitions(expression, outcome)
+        decided = self._decide_by_partitions(expression, outcome)
         if decided is not None:
             return decided
         match expression:
             case And(operands) | Or(operands):
                 # An AND is true, and an OR false, only if all operands are.
                 needs_all = isinstance(expression, And) == outcome
-                result = self._bounds.yes if needs_all else self._bounds.no
+                result = self._bounds.every_file if needs_all else self._bounds.no_file
                 for operand in operands:
                     answer = self.may_be(operand, outcome)
                     result = pc.and_(result, answer) if needs_all else pc.or_(result, answer)
                 return result
             case Not(operand):
                 return self.may_be(operand, not outcome)
-        return self._leaf(expression, outcome)
+        return self._condition_may_be(expression, outcome)
 
-    def _by_partitions(self, expression: Expression, outcome: bool) -> pa.BooleanArray | None:
+    def _decide_by_partitions(self, expression: Expression, outcome: bool) -> pa.BooleanArray | None:
         """The exact answer if only partition columns are named; None otherwise, or if it cannot be evaluated."""
         columns = columns_of(expression)
         if not columns or not columns <= self._partitions.keys():
             return None
-        ordered = sorted(columns)
-        names = [self._flat[path][0] for path in ordered]
-        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in ordered], names=names)
+        sorted_paths = sorted(columns)
+        names = [self._flat_paths[path][0] for path in sorted_paths]
+        batch = pa.RecordBatch.from_arrays([self._partitions[path] for path in sorted_paths], names=names)
         try:
-            values = evaluate(resolve_condition(self._flattened(expression), self._schema).expression, batch)
+            values = evaluate(resolve_condition(self._with_flat_names(expression), self._schema).expression, batch)
         except DeltaError:
-            if _is_plain(expression):
+            if _cannot_fail(expression):  # no value is the reason: the predicate itself is wrong
                 raise
             return None  # the query may never evaluate a failing cast for this partition, so the file is kept
         return pc.fill_null(values if outcome else pc.invert(values), FALSE)
 
-    def _flattened(self, expression: Expression) -> Expression:
-        return transform_columns(expression, lambda path: Column(self._flat[path]))
+    def _with_flat_names(self, expression: Expression) -> Expression:
+        """The expression over the flat names of the columns."""
+        return transform_columns(expression, lambda path: Column(self._flat_paths[path]))
 
-    def _leaf(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
-        """As may_be, for a condition that is not AND, OR or NOT."""
+    def _condition_may_be(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+        """The answer of may_be for a condition that is not AND, OR or NOT."""
         try:
-            node = resolve_condition(self._flattened(expression), self._schema)
+            node = resolve_condition(self._with_flat_names(expression), self._schema)
         except DeltaError:  # the type of a column is unknown, or the condition does not resolve
-            return self._by_nulls(expression, outcome)
-        return self._node(node, outcome)
+            return self._may_be_by_nulls(expression, outcome)
+        return self._node_may_be(node, outcome)
 
-    def _by_nulls(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
+    def _may_be_by_nulls(self, expression: Expression, outcome: bool) -> pa.BooleanArray:
         """Files in which the condition may be `outcome` for some row, by null counts alone: columns of unknown types have no
         bounds."""
         match expression:
@@ -179,169 +182,180 @@ class _Files:
             ):
                 # For a null, these conditions are null, and IS NULL is not false: they need a row with a value.
                 return pc.invert(self._bounds.column(path).all_null)
-        return self._bounds.yes
+        return self._bounds.every_file
 
     # ------------------------------------------------------------ conditions
 
-    def _node(self, node: Node, outcome: bool) -> pa.BooleanArray:
+    def _node_may_be(self, node: Node, outcome: bool) -> pa.BooleanArray:
         """Files in which the node may have the value `outcome` for some row."""
         match node.expression:
             case Not():
-                return self._node(node.children[0], not outcome)
+                return self._node_may_be(node.children[0], not outcome)
             case Literal(value, _):
-                return self._bounds.yes if value is outcome else self._bounds.no
+                return self._bounds.every_file if value is outcome else self._bounds.no_file
             case Comparison(op, _, _):
-                return self._compared(op, node, outcome)
+                return self._comparison_may_be(op, node, outcome)
             case In(_, options):
-                return self._in(node, options, outcome)
+                return self._in_may_be(node, options, outcome)
             case IsNull():
-                bounds = self._of(node.children[0])
+                bounds = self._bounds_of(node.children[0])
                 return bounds.may_be_null if outcome else pc.invert(bounds.all_null)
             case StringMatch(how, _, pattern):
-                return self._matched(node, prefix_of(how, pattern), outcome)
+                return self._match_may_be(node, prefix_of(how, pattern), outcome)
             case Column() | Cast() | Call():
                 # A boolean value is compared with the constant `outcome`.
                 scalar = pa.scalar(outcome)
-                same = Bounds(scalar, scalar, self._bounds.no, self._bounds.no)
-                return self._equal(self._of(node), same)
-        return self._bounds.yes
+                outcome_bounds = Bounds(scalar, scalar, self._bounds.no_file, self._bounds.no_file)
+                return self._may_be_equal(self._bounds_of(node), outcome_bounds)
+        return self._bounds.every_file
 
-    def _of(self, node: Node) -> Bounds:
-        return self._bounds.of(_unflattened(node, self._paths))
+    def _bounds_of(self, node: Node) -> Bounds:
+        """The bounds of an operand whose columns have flat names."""
+        return self._bounds.of(_with_table_paths(node, self._table_paths))
 
-    def _compared(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
+    def _comparison_may_be(self, op: str, node: Node, outcome: bool) -> pa.BooleanArray:
         """Files in which the comparison may have the value `outcome` for some row."""
-        left, right = (self._of(child) for child in node.children)
+        left, right = (self._bounds_of(child) for child in node.children)
         if op in ("=", "<=>"):
             if outcome:
-                equal = self._equal(left, right)
-                return pc.or_(equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else equal
-            differ = self._differ(left, right)
-            return pc.or_(differ, _one_null(left, right)) if op == "<=>" else differ
+                may_be_equal = self._may_be_equal(left, right)
+                return pc.or_(may_be_equal, pc.and_(left.may_be_null, right.may_be_null)) if op == "<=>" else may_be_equal
+            may_differ = self._may_differ(left, right)
+            return pc.or_(may_differ, _may_have_one_null(left, right)) if op == "<=>" else may_differ
         op = op if outcome else _NEGATED[op]
         if op in _FLIPPED:
             op, left, right = _FLIPPED[op], right, left
         # left < right is true for no row if even the least value on the left is not below the greatest on the right.
-        beyond = pc.greater_equal if op == "<" else pc.greater
-        return pc.and_not(self._both_valued(left, right), self._surely(beyond, left.lower, _top(right)))
+        contradicts = pc.greater_equal if op == "<" else pc.greater
+        is_impossible = self._is_certain(contradicts, left.lower, _upper_with_nan(right))
+        return pc.and_not(self._may_both_have_values(left, right), is_impossible)
 
-    def _both_valued(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+    def _may_both_have_values(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
         """False for files in which one side is null in all rows, so that a comparison is null too."""
         if right.is_constant:  # a constant with bounds is not null
             return pc.invert(left.all_null)
         return pc.invert(pc.or_(left.all_null, right.all_null))
 
-    def _equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+    def _may_be_equal(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
         """Files in which both sides may have the same value in some row. A hidden NaN equals only NaN, so it does not match a
         number (a constant, a bound of a type without NaN)."""
-        hidden = left.hidden_nan and right.hidden_nan
-        above = self._surely(pc.greater, left.lower, None if hidden else right.upper)
-        below = self._surely(pc.less, None if hidden else left.upper, right.lower)
-        return pc.and_not(self._both_valued(left, right), pc.or_(above, below))
+        may_both_be_nan = left.hidden_nan and right.hidden_nan
+        is_above = self._is_certain(pc.greater, left.lower, None if may_both_be_nan else right.upper)
+        is_below = self._is_certain(pc.less, None if may_both_be_nan else left.upper, right.lower)
+        return pc.and_not(self._may_both_have_values(left, right), pc.or_(is_above, is_below))
 
-    def _differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
+    def _may_differ(self, left: Bounds, right: Bounds) -> pa.BooleanArray:
         """Files in which the sides may have different values in some row. False for files in which both sides have one and the
         same value in all rows."""
-        valued = self._both_valued(left, right)
+        has_values = self._may_both_have_values(left, right)
         if left.hidden_nan or right.hidden_nan:
-            return valued
-        same = pc.and_(self._surely(pc.equal, left.lower, left.upper), self._surely(pc.equal, right.lower, right.upper))
-        return pc.and_not(valued, pc.and_(same, self._surely(pc.equal, left.lower, right.lower)))
+            return has_values
+        left_is_constant = self._is_certain(pc.equal, left.lower, left.upper)
+        right_is_constant = self._is_certain(pc.equal, right.lower, right.upper)
+        are_constant = pc.and_(left_is_constant, right_is_constant)
+        return pc.and_not(has_values, pc.and_(are_constant, self._is_certain(pc.equal, left.lower, right.lower)))
 
-    def _surely(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
+    def _is_certain(self, test: Callable[[Any, Any], Any], left: Any, right: Any) -> pa.BooleanArray:
         """Whether the test holds for two bounds; false if either is unknown. left, right: as Bounds.lower and Bounds.upper."""
         if left is None or right is None:
-            return self._bounds.no
+            return self._bounds.no_file
         is_true = test(left, right)
         if isinstance(is_true, pa.Scalar):
-            return self._bounds.yes if is_true.as_py() else self._bounds.no
+            return self._bounds.every_file if is_true.as_py() else self._bounds.no_file
         return is_true.fill_null(FALSE) if is_true.null_count else is_true
 
     # ------------------------------------------------------------ IN
 
-    def _in(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
+    def _in_may_be(self, node: Node, options: tuple[Literal, ...], outcome: bool) -> pa.BooleanArray:
         """Files in which IN may have the value `outcome` for some row."""
-        bounds = self._of(node.children[0])
+        bounds = self._bounds_of(node.children[0])
         values = [option.value for option in options if option.value is not None]
         if not outcome and len(values) < len(options):
-            return self._bounds.no  # x NOT IN (..., null) is never true
+            return self._bounds.no_file  # x NOT IN (..., null) is never true
         if not values:  # no row has a match; if `outcome` is false, there are no options at all
-            return self._bounds.no if outcome else pc.invert(bounds.all_null)
-        valued = pc.invert(bounds.all_null)
+            return self._bounds.no_file if outcome else pc.invert(bounds.all_null)
+        has_values = pc.invert(bounds.all_null)
         if bounds.lower is None or bounds.upper is None or bounds.is_constant:
-            return valued
-        sought = _sorted_options(values, bounds.lower.type)
-        if sought is None or (not outcome and bounds.hidden_nan):
-            return valued
+            return has_values
+        sorted_options = _sorted_options(values, bounds.lower.type)
+        if sorted_options is None or (not outcome and bounds.hidden_nan):
+            return has_values
         if outcome:
-            return pc.and_(valued, self._reaches(sought, bounds))
-        same = self._surely(pc.equal, bounds.lower, bounds.upper)
-        return pc.and_not(valued, pc.and_(same, pc.is_in(bounds.lower, value_set=sought, skip_nulls=True)))
+            return pc.and_(has_values, self._may_contain_option(sorted_options, bounds))
+        has_one_value = self._is_certain(pc.equal, bounds.lower, bounds.upper)
+        return pc.and_not(has_values, pc.and_(has_one_value, pc.is_in(bounds.lower, value_set=sorted_options, skip_nulls=True)))
 
-    def _reaches(self, sought: pa.Array, bounds: Bounds) -> pa.BooleanArray:
-        """Files with one of the sorted values between their bounds; true for files without bounds. One binary search for all
-        files returns the first value that is not below the lower bound."""
-        outside = pc.or_(self._surely(pc.greater, bounds.lower, sought[-1]), self._surely(pc.less, bounds.upper, sought[0]))
+    def _may_contain_option(self, sorted_options: pa.Array, bounds: Bounds) -> pa.BooleanArray:
+        """Files with one of the options between their bounds; true for files without bounds. One binary search for all files
+        returns the first option that is not below the lower bound: the file may contain an option if this one is not above the
+        upper bound."""
+        is_above = self._is_certain(pc.greater, bounds.lower, sorted_options[-1])
+        is_below = self._is_certain(pc.less, bounds.upper, sorted_options[0])
+        is_outside = pc.or_(is_above, is_below)
         has_bounds = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-        open_files = pc.and_not(has_bounds, outside)
-        result = pc.invert(outside)
+        open_files = pc.and_not(has_bounds, is_outside)
+        result = pc.invert(is_outside)
         # `result` is final for files without both bounds, and for all files if there is one value.
-        if len(sought) == 1 or not open_files.true_count:
+        if len(sorted_options) == 1 or not open_files.true_count:
             return result
         lower, upper = bounds.lower.filter(open_files), bounds.upper.filter(open_files)
-        first = _first_not_below(sought, lower)
-        hit = pc.less_equal(sought.take(from_numpy(np.minimum(first, len(sought) - 1))), upper)
-        hit = pc.and_(hit, from_numpy(first < len(sought)))
-        return pc.replace_with_mask(result, open_files, hit)
+        first_positions = _first_not_below(sorted_options, lower)
+        first_options = sorted_options.take(from_numpy(np.minimum(first_positions, len(sorted_options) - 1)))
+        exists = from_numpy(first_positions < len(sorted_options))
+        contains_option = pc.and_(pc.less_equal(first_options, upper), exists)
+        return pc.replace_with_mask(result, open_files, contains_option)
 
     # ------------------------------------------------------------ text
 
-    def _matched(self, node: Node, prefix: tuple[str, bool], outcome: bool) -> pa.BooleanArray:
+    def _match_may_be(self, node: Node, prefix: tuple[str, bool], outcome: bool) -> pa.BooleanArray:
         """Files in which the match may have the value `outcome` for some row.
 
         prefix: the result of like.prefix_of: the text with which every match begins, and whether every text that begins with it
         matches. In the order of texts, all texts between two texts with a prefix have this prefix too.
         """
-        bounds = self._of(node.children[0])
-        valued = pc.invert(bounds.all_null)
+        bounds = self._bounds_of(node.children[0])
+        has_values = pc.invert(bounds.all_null)
         text, is_whole_test = prefix
         # An empty prefix tells nothing, except that a test of the prefix alone (LIKE '%') is never false.
         if not text and not (is_whole_test and not outcome):
-            return valued
+            return has_values
         start = scalar(text, pa.string())
         if outcome:
-            below = self._surely(pc.less, bounds.upper, start)
-            above = self._surely(pc.greater, bounds.lower, start)
-            return pc.and_not(valued, pc.or_(below, pc.and_not(above, self._begins(bounds.lower, text))))
+            is_below = self._is_certain(pc.less, bounds.upper, start)
+            is_above = self._is_certain(pc.greater, bounds.lower, start)
+            return pc.and_not(has_values, pc.or_(is_below, pc.and_not(is_above, self._is_certain_prefix(bounds.lower, text))))
         if not is_whole_test:
-            return valued
-        return pc.and_not(valued, pc.and_(self._begins(bounds.lower, text), self._begins(bounds.upper, text)))
+            return has_values
+        all_match = pc.and_(self._is_certain_prefix(bounds.lower, text), self._is_certain_prefix(bounds.upper, text))
+        return pc.and_not(has_values, all_match)
 
-    def _begins(self, side: Any, prefix: str) -> pa.BooleanArray:
-        return self._surely(pc.starts_with, side, prefix)
+    def _is_certain_prefix(self, side: Any, prefix: str) -> pa.BooleanArray:
+        """Whether a bound of texts is known and begins with the prefix."""
+        return self._is_certain(pc.starts_with, side, prefix)
 
 
 def _as_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values in one array without a dictionary."""
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _top(bounds: Bounds) -> Any:
-    """The upper bound of all values, including NaN."""
+def _upper_with_nan(bounds: Bounds) -> Any:
+    """The upper bound of all values, including NaN; None (unknown) if NaN may be among them, because nothing is above it."""
     return None if bounds.hidden_nan else bounds.upper
 
 
-def _one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
+def _may_have_one_null(left: Bounds, right: Bounds) -> pa.BooleanArray:
     """Files in which one side may be null while the other is not."""
     only_left = pc.and_not(left.may_be_null, right.all_null)
     return pc.or_(only_left, pc.and_not(right.may_be_null, left.all_null))
 
 
-def _unflattened(node: Node, paths: Mapping[Path, Path]) -> Node:
+def _with_table_paths(node: Node, paths: Mapping[Path, Path]) -> Node:
     """The node with the paths of the table in place of flat names. paths: flat path -> path of the table."""
     if isinstance(node.expression, Column):
         return replace(node, expression=Column(paths[node.expression.path]))
-    return replace(node, children=tuple(_unflattened(child, paths) for child in node.children)) if node.children else node
+    return replace(node, children=tuple(_with_table_paths(child, paths) for child in node.children)) if node.children else node
 
 
 def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | None:
@@ -354,21 +368,21 @@ def _sorted_options(values: list[Any], arrow_type: pa.DataType) -> pa.Array | No
     return options.take(pc.sort_indices(options))
 
 
-def _first_not_below(sought: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _first_not_below(sorted_options: pa.Array, bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """For each bound, the position of the first of the sorted values that is not below it; the number of values if
     there is none."""
     if pa.types.is_primitive(bounds.type) and not pa.types.is_boolean(bounds.type):
-        places: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sought), _numbers(bounds))
-        return places
+        positions: np.ndarray[Any, np.dtype[np.int64]] = np.searchsorted(_numbers(sorted_options), _numbers(bounds))
+        return positions
     # numpy cannot search among texts, decimals or booleans of Arrow: here each position is between low and high.
     low = np.zeros(len(bounds), np.int64)
-    high = np.full(len(bounds), len(sought), np.int64)
+    high = np.full(len(bounds), len(sorted_options), np.int64)
     while (low < high).any():
         middle = (low + high) // 2
-        candidates = sought.take(from_numpy(np.minimum(middle, len(sought) - 1)))
-        below = to_numpy(pc.less(candidates, bounds)) & (low < high)
-        low = np.where(below, middle + 1, low)
-        high = np.where(below | (low >= high), high, middle)
+        candidates = sorted_options.take(from_numpy(np.minimum(middle, len(sorted_options) - 1)))
+        is_below = to_numpy(pc.less(candidates, bounds)) & (low < high)
+        low = np.where(is_below, middle + 1, low)
+        high = np.where(is_below | (low >= high), high, middle)
     return low
 
 

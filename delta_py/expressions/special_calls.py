@@ -24,16 +24,16 @@ _SECONDS_PATTERN = "yyyy-MM-dd HH:mm:ss"
 
 
 def coalesce(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    return _same_typed(resolution, "coalesce", arguments)
+    return _call_with_common_type(resolution, "coalesce", arguments)
 
 
 def extreme(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """GREATEST and LEAST."""
     same_type(name, [operand_of(argument) for argument in arguments])  # only checks the types
-    return _same_typed(resolution, name, arguments)
+    return _call_with_common_type(resolution, name, arguments)
 
 
-def _same_typed(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
+def _call_with_common_type(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
     """The call with all arguments cast to their common type, which is also the type of the result."""
     common = coercion.common_type_of_all(argument.data_type for argument in arguments)
     if common is None:
@@ -42,17 +42,20 @@ def _same_typed(resolution: Resolution, name: str, arguments: Sequence[Node]) ->
 
 
 def null_check(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    null = null_test(arguments[0])
-    return null if name == "isnull" else negated(null)
+    """isnull and isnotnull."""
+    is_null = null_test(arguments[0])
+    return is_null if name == "isnull" else negated(is_null)
 
 
 def nvl2(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """nvl2(a, b, c) is if(a is not null, b, c)."""
     return cases(resolution, "if", [negated(null_test(arguments[0])), *arguments[1:]])
 
 
 def null_if(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
-    equal = resolution.compare("=", arguments[0], arguments[1])
-    return cases(resolution, "if", [equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
+    """nullif(a, b) is if(a = b, null, a)."""
+    are_equal = resolution.compare("=", arguments[0], arguments[1])
+    return cases(resolution, "if", [are_equal, literal_node(Literal(None, arguments[0].data_type)), arguments[0]])
 
 
 def is_condition(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -69,6 +72,7 @@ def concat(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 
 def position(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """position(a, b) is locate(a, b)."""
     return resolution.function("locate", arguments)
 
 
@@ -79,27 +83,28 @@ def equal_to_any(resolution: Resolution, name: str, arguments: list[Node]) -> No
     if common is None:
         raise not_supported("IN with options of types that have nothing in common")
     left = resolution.cast(operand, common)
-    equal = [resolution.compare("=", left, resolution.cast(option, common)) for option in options]
-    return Node(Or(tuple(e.expression for e in equal)), BOOLEAN, tuple(equal), any(e.can_fail for e in equal))
+    comparisons = [resolution.compare("=", left, resolution.cast(option, common)) for option in options]
+    return Node(Or(tuple(e.expression for e in comparisons)), BOOLEAN, tuple(comparisons), any(e.can_fail for e in comparisons))
 
 
 def cases(resolution: Resolution, name: str, arguments: Sequence[Node]) -> Node:
     """`if` and `case`: pairs of condition and value, then optionally the ELSE value."""
-    pairs = len(arguments) // 2
-    for condition in arguments[0 : 2 * pairs : 2]:
+    branch_count = len(arguments) // 2
+    for condition in arguments[0 : 2 * branch_count : 2]:
         if condition.data_type not in (BOOLEAN, VOID):
             raise mismatch(f"A condition of {name}", condition.data_type)
-    values = [*arguments[1 : 2 * pairs : 2], *(arguments[-1:] if len(arguments) % 2 else [])]
+    values = [*arguments[1 : 2 * branch_count : 2], *(arguments[-1:] if len(arguments) % 2 else [])]
     common = coercion.common_type_of_all(value.data_type for value in values)
     if common is None:
         raise mismatch(name, *(value.data_type for value in values))
-    are_conditions = [place < 2 * pairs and place % 2 == 0 for place in range(len(arguments))]
+    are_conditions = [position < 2 * branch_count and position % 2 == 0 for position in range(len(arguments))]
     parts = [_cast_if_needed(resolution, a, BOOLEAN if c else common) for a, c in zip(arguments, are_conditions, strict=True)]
     return call_node(name, common, tuple(parts))
 
 
 def _cast_if_needed(resolution: Resolution, node: Node, target: DataType) -> Node:
-    """As cast, for values that a conditional may never evaluate: failing constants fail only when they are evaluated."""
+    """A cast of a value that a conditional may never evaluate: a constant that cannot be cast is an error only when a row needs
+    it."""
     return resolution.cast(node, target, explicit=True)
 
 
@@ -116,13 +121,14 @@ def element(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 def struct(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """struct(a, b): fields get the names of their columns, or col1, col2, ... by their positions."""
     parts: list[Node] = []
-    for place, argument in enumerate(arguments):
-        field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{place + 1}"
+    for position, argument in enumerate(arguments):
+        field_name = argument.expression.path[-1] if isinstance(argument.expression, Column) else f"col{position + 1}"
         parts += [literal_node(Literal(field_name, STRING)), argument]
     return resolution.function("named_struct", parts)
 
 
 def try_cast(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
+    """TRY_CAST(first AS type of the second argument), as the parser writes it."""
     return _try_cast(resolution, arguments[0], arguments[1].data_type)
 
 
@@ -150,32 +156,33 @@ def like(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
 
 def time_conversion(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
     """from_unixtime, unix_timestamp, to_date, to_timestamp and similar functions, with or without a pattern for the text."""
-    first, *pattern = arguments
+    value, *pattern = arguments
     if name == "from_unixtime":
-        shown = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
-        moment = resolution.function("timestamp_seconds", [resolution.cast(first, LONG)])
-        return resolution.function("date_format", [moment, *shown])
+        pattern_or_default = pattern or [literal_node(Literal(_SECONDS_PATTERN, STRING))]
+        timestamp = resolution.function("timestamp_seconds", [resolution.cast(value, LONG)])
+        return resolution.function("date_format", [timestamp, *pattern_or_default])
     if name in ("unix_timestamp", "to_unix_timestamp"):
         default = [literal_node(Literal(_SECONDS_PATTERN, STRING))]
-        moment = _moment(resolution, "to_timestamp", first, pattern or default)
-        return resolution.function("unix_timestamp", [moment])
+        timestamp = _parse_timestamp(resolution, "to_timestamp", value, pattern or default)
+        return resolution.function("unix_timestamp", [timestamp])
     if name == "to_date":
-        if pattern and first.data_type == STRING:
+        if pattern and value.data_type == STRING:
             return resolution.function("parse_date", arguments)
-        return resolution.cast(first, DATE, explicit=True)
-    return _moment(resolution, name, first, pattern)
+        return resolution.cast(value, DATE, explicit=True)
+    return _parse_timestamp(resolution, name, value, pattern)
 
 
-def _moment(resolution: Resolution, name: str, first: Node, pattern: list[Node]) -> Node:
+def _parse_timestamp(resolution: Resolution, name: str, value: Node, pattern: list[Node]) -> Node:
     """to_timestamp and try_to_timestamp: a cast without a pattern, and otherwise a wall clock that is parsed and moved to UTC."""
-    if not pattern or first.data_type != STRING:
+    if not pattern or value.data_type != STRING:
         if name.startswith("try_"):
-            return _try_cast(resolution, first, TIMESTAMP)
-        return resolution.cast(first, TIMESTAMP, explicit=True)
-    parsed = resolution.function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [first, *pattern])
+            return _try_cast(resolution, value, TIMESTAMP)
+        return resolution.cast(value, TIMESTAMP, explicit=True)
+    wall_clock = resolution.function("try_parse_timestamp" if name.startswith("try_") else "parse_timestamp", [value, *pattern])
     if resolution.in_utc:
-        return parsed
-    return resolution.computed(call_node("to_utc_timestamp", TIMESTAMP, (parsed, literal_node(Literal(resolution.zone, STRING)))))
+        return wall_clock
+    zone = literal_node(Literal(resolution.zone, STRING))
+    return resolution.fold_constants(call_node("to_utc_timestamp", TIMESTAMP, (wall_clock, zone)))
 
 
 def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) -> Node:
@@ -194,11 +201,11 @@ def sum_or_difference(resolution: Resolution, name: str, arguments: list[Node]) 
 
 @dataclass(frozen=True, slots=True)
 class SpecialCall:
-    """How to resolve calls of a name that is not a plain function. least, most: the number of arguments; None: any number."""
+    """How to resolve calls of a name that is not a plain function. max_arguments: None for any number."""
 
     resolve: Callable[[Resolution, str, list[Node]], Node]
-    least: int = 0
-    most: int | None = None
+    min_arguments: int = 0
+    max_arguments: int | None = None
 
 
 _TIME_CONVERSION = SpecialCall(time_conversion, 1, 2)
@@ -234,4 +241,4 @@ SPECIAL_CALLS: Mapping[str, SpecialCall] = {
     "-": SpecialCall(sum_or_difference),
 }
 
-OF_THE_GRAMMAR = frozenset({"case", "in", "is_condition", "try_cast"})  # a text cannot call functions by these names
+GRAMMAR_NAMES = frozenset({"case", "in", "is_condition", "try_cast"})  # a text cannot call functions by these names

@@ -18,6 +18,8 @@ from delta_py.types.schema import DataType
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column, or a field nested in structs. path: the names from the top-level column on."""
+
     path: tuple[str, ...]
 
 
@@ -68,16 +70,22 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """operands: any number; true without any."""
+
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """operands: any number; false without any."""
+
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
+    """CAST(operand AS data_type) under ANSI rules."""
+
     operand: Expression
     data_type: DataType
 
@@ -115,15 +123,15 @@ def columns_of(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the expression names."""
     paths: set[tuple[str, ...]] = set()
     visited: dict[int, Expression] = {}  # an operand may occur in exponentially many places
-    waiting: list[Expression] = [expression]
-    while waiting:
-        node = waiting.pop()
+    pending: list[Expression] = [expression]
+    while pending:
+        node = pending.pop()
         if isinstance(node, Column):
             paths.add(node.path)
         elif id(node) not in visited:
             visited[id(node)] = node
             # The options of IN are literals, perhaps very many.
-            waiting.extend((node.operand,) if isinstance(node, In) else children(node))
+            pending.extend((node.operand,) if isinstance(node, In) else children(node))
     return frozenset(paths)
 
 

@@ -44,10 +44,10 @@ _MICROS = 1_000_000
 # of the 76 digits of an Arrow decimal for its fraction.
 _FIRST_WHOLE_DOUBLE = 1e18
 _FRACTION_DIGITS = 57
-_TINIEST = 1e-40  # rounds to zero at every scale that a decimal can have
+_LEAST_NONZERO = 1e-40  # rounds to zero at every scale that a decimal can have
 
 
-def kind(data_type: DataType) -> str:
+def type_family(data_type: DataType) -> str:
     """The family that decides how a cast works; '' for nested types, which are cast part by part, and for types without casts."""
     if is_integral(data_type):
         return "integral"
@@ -61,14 +61,17 @@ def kind(data_type: DataType) -> str:
 
 def check_cast(source: DataType, target: DataType) -> None:
     """Raises ExpressionError if SQL does not have the cast (DATATYPE_MISMATCH) or it cannot be done exactly as in Spark."""
-    if source == target or (kind(source) == "void" and (kind(target) or isinstance(target, StructType | ArrayType | MapType))):
+    if source == target:
+        return
+    # Null can be cast to every type that has casts.
+    if type_family(source) == "void" and (type_family(target) or isinstance(target, StructType | ArrayType | MapType)):
         return
     parts = nested_pairs(source, target)
     if parts is not None:
         for part in parts:
             check_cast(*part)
         return
-    pair = (kind(source), kind(target))
+    pair = (type_family(source), type_family(target))
     if pair in _CASTS:
         return
     if pair in _KNOWN_TO_SPARK:
@@ -93,7 +96,7 @@ def needs_zone(source: DataType, target: DataType) -> bool:
     """Whether the cast converts between instants and times of the session's time zone."""
     parts = nested_pairs(source, target)
     if parts is None:
-        return source != target and TIMESTAMP in (source, target) and "void" not in (kind(source), kind(target))
+        return source != target and TIMESTAMP in (source, target) and "void" not in (type_family(source), type_family(target))
     return any(needs_zone(*part) for part in parts)
 
 
@@ -102,7 +105,7 @@ def cast_can_fail(source: DataType, target: DataType) -> bool:
     parts = nested_pairs(source, target)
     if parts is not None:
         return any(cast_can_fail(*part) for part in parts)
-    match kind(source), kind(target):
+    match type_family(source), type_family(target):
         case ("integral", "integral"):
             return INTEGRAL.index(source) > INTEGRAL.index(target)
         case ("integral" | "decimal", "decimal"):
@@ -140,16 +143,16 @@ def cast_values(values: Any, source: DataType, target: DataType) -> Any:
     if source == target:
         return values
     check_cast(source, target)
-    if kind(source) == "void":
+    if type_family(source) == "void":
         return pa.nulls(len(values), to_arrow_type(target))
     match source, target:
         case StructType(), StructType():
-            return _struct(values, source, target)
+            return _cast_struct(values, source, target)
         case ArrayType(), ArrayType():
-            return _array(values, source, target)
+            return _cast_array(values, source, target)
         case MapType(), MapType():
-            return _map(values, source, target)
-    return _CASTS[kind(source), kind(target)](values, source, target)
+            return _cast_map(values, source, target)
+    return _CASTS[type_family(source), type_family(target)](values, source, target)
 
 
 def try_cast_values(values: Any, source: DataType, target: DataType) -> Any:
@@ -172,19 +175,19 @@ def without_failures(run: Callable[[Any], Any], values: Any) -> Any:
 # ---------------------------------------------------------------- nested
 
 
-def _struct(values: Any, source: StructType, target: StructType) -> Any:
+def _cast_struct(values: Any, source: StructType, target: StructType) -> Any:
     """Fields by position. Values below a null struct become null, so that they cannot fail."""
     pairs = zip(struct_children(values), source.fields, target.fields, strict=True)
     children = [cast_values(child, s.data_type, t.data_type) for child, s, t in pairs]
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(target)), mask=values.is_null())
 
 
-def _array(values: Any, source: ArrayType, target: ArrayType) -> Any:
+def _cast_array(values: Any, source: ArrayType, target: ArrayType) -> Any:
     to_element = partial(cast_values, source=source.element_type, target=target.element_type)
     return with_elements(values, to_element, to_arrow_type(target))
 
 
-def _map(values: Any, source: MapType, target: MapType) -> Any:
+def _cast_map(values: Any, source: MapType, target: MapType) -> Any:
     to_key = partial(cast_values, source=source.key_type, target=target.key_type)
     to_value = partial(cast_values, source=source.value_type, target=target.value_type)
     return with_entries(values, to_key, to_value, to_arrow_type(target))
@@ -196,8 +199,8 @@ def _map(values: Any, source: MapType, target: MapType) -> Any:
 def _integral_to_integral(values: Any, source: DataType, target: DataType) -> Any:
     if INTEGRAL.index(source) > INTEGRAL.index(target):
         low, high = INTEGRAL_RANGE[target]
-        outside = pc.or_(pc.less(values, low), pc.greater(values, high))
-        raise_first(outside, values, lambda value: does_not_fit(value, target))
+        is_outside = pc.or_(pc.less(values, low), pc.greater(values, high))
+        raise_first(is_outside, values, lambda value: does_not_fit(value, target))
     return values.cast(to_arrow_type(target))
 
 
@@ -211,16 +214,16 @@ def _fractional_to_integral(values: Any, source: DataType, target: DataType) -> 
     numbers = values.cast(pa.float64()).fill_null(0).to_numpy()
     with np.errstate(invalid="ignore"):
         # The test of Spark: 127.9 becomes the byte 127.
-        inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
-    raise_first(pa.array(~inside), values, lambda value: does_not_fit(value, target))
+        is_inside = (np.floor(numbers) <= float(high)) & (np.ceil(numbers) >= float(low))
+    raise_first(pa.array(~is_inside), values, lambda value: does_not_fit(value, target))
     # float(high) is 2^63 for a long, which numpy cannot convert to 64 bits.
-    saturated = numbers >= float(high)
-    integers = np.where(saturated, 0.0, np.trunc(numbers)).astype(np.int64)
-    integers[saturated] = high
+    is_too_large = numbers >= float(high)
+    integers = np.where(is_too_large, 0.0, np.trunc(numbers)).astype(np.int64)
+    integers[is_too_large] = high
     return with_validity_of(pa.array(integers).cast(to_arrow_type(target)), values)
 
 
-def _to_boolean(values: Any, source: DataType, target: DataType) -> Any:
+def _number_to_boolean(values: Any, source: DataType, target: DataType) -> Any:
     return pc.not_equal(values, zero_of(values.type))
 
 
@@ -247,18 +250,18 @@ def fit_decimal(values: Any, target: DecimalType) -> Any:
             wide = pc.round(wide, target.scale, "half_towards_infinity")
         return wide.cast(to_arrow_type(target))
     except pa.ArrowInvalid:
-        _raise_outside(wide, target)
+        _raise_decimal_overflow(wide, target)
         raise
 
 
-def _raise_outside(wide: Any, target: DecimalType) -> None:
+def _raise_decimal_overflow(wide: Any, target: DecimalType) -> None:
     """Raises the overflow. The message names the first value that is too large, or the largest value if Arrow has no decimal
     type in which the limit can be compared with the values."""
     whole_digits = target.precision - target.scale
     if whole_digits + wide.type.scale < 76:
         limit = pa.scalar(decimal.Decimal(10) ** whole_digits, pa.decimal256(whole_digits + 1, 0)).cast(wide.type)
-        outside = pc.greater_equal(pc.abs(wide), limit)
-        raise_first(outside, wide, lambda value: _decimal_overflow(value, target))
+        is_outside = pc.greater_equal(pc.abs(wide), limit)
+        raise_first(is_outside, wide, lambda value: _decimal_overflow(value, target))
     raise _decimal_overflow(pc.max(pc.abs(wide)).as_py(), target)
 
 
@@ -268,7 +271,7 @@ def _decimal_overflow(value: object, target: DecimalType) -> ExpressionError:
     return ExpressionError(error.message, error_class="NUMERIC_VALUE_OUT_OF_RANGE", sql_state="22003", **error.message_parameters)
 
 
-def _to_decimal(values: Any, source: DataType, target: DataType) -> Any:
+def _number_to_decimal(values: Any, source: DataType, target: DataType) -> Any:
     assert isinstance(target, DecimalType)
     source_decimal = decimal_of(source)
     if source_decimal is not None and holds_all(source, target):
@@ -281,8 +284,8 @@ def _decimal_to_integral(values: Any, source: DataType, target: DataType) -> Any
     low, high = INTEGRAL_RANGE[target]
     integers = pc.trunc(wide_decimal(values)).cast(pa.decimal256(76, 0))
     bounds = pa.array([low, high], pa.int64()).cast(pa.decimal256(76, 0))
-    outside = pc.or_(pc.less(integers, bounds[0]), pc.greater(integers, bounds[1]))
-    raise_first(outside, values, lambda value: does_not_fit(value, target))
+    is_outside = pc.or_(pc.less(integers, bounds[0]), pc.greater(integers, bounds[1]))
+    raise_first(is_outside, values, lambda value: does_not_fit(value, target))
     return integers.cast(to_arrow_type(target))
 
 
@@ -300,17 +303,17 @@ def _fractional_to_decimal(values: Any, source: DataType, target: DataType) -> A
     assert isinstance(target, DecimalType)
     doubles = values.cast(pa.float64())
     doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
-    size = pc.abs(doubles)
+    magnitude = pc.abs(doubles)
     # No decimal type has more than 38 digits.
-    raise_first(pc.greater_equal(size, 1e38), values, lambda value: _decimal_overflow(value, target))
+    raise_first(pc.greater_equal(magnitude, 1e38), values, lambda value: _decimal_overflow(value, target))
     # Large doubles and fractions need decimals of different scales, so each group is cast with zeros in place of the other.
-    large = pc.greater_equal(size, _FIRST_WHOLE_DOUBLE)
-    small = pc.if_else(pc.or_(large, pc.less(size, _TINIEST)), 0.0, doubles)
-    fractions = fit_decimal(small.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
-    if not pc.any(large).as_py():
+    is_large = pc.greater_equal(magnitude, _FIRST_WHOLE_DOUBLE)
+    small_doubles = pc.if_else(pc.or_(is_large, pc.less(magnitude, _LEAST_NONZERO)), 0.0, doubles)
+    fractions = fit_decimal(small_doubles.cast(pa.string()).cast(pa.decimal256(76, _FRACTION_DIGITS)), target)
+    if not pc.any(is_large).as_py():
         return fractions
-    integers = pc.if_else(large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
-    return pc.if_else(large, fit_decimal(integers, target), fractions)
+    integers = pc.if_else(is_large, doubles, 0.0).cast(pa.string()).cast(pa.decimal256(76, 0))
+    return pc.if_else(is_large, fit_decimal(integers, target), fractions)
 
 
 def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
@@ -319,19 +322,20 @@ def _decimal_to_string(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def unscaled_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The digits of decimals of at most 18 digits as integers: the lower half of their bytes; arbitrary values for null."""
-    words = np.frombuffer(values.buffers()[1], np.int64)
-    return words[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+    """The digits of decimals of at most 18 digits as integers, without the point: the lower half of their bytes. The result is
+    arbitrary where a decimal is null."""
+    halves = np.frombuffer(values.buffers()[1], np.int64)
+    return halves[2 * values.offset : 2 * (values.offset + len(values)) : 2]
 
 
 # ---------------------------------------------------------------- dates and times
 
 
-def _to_date(values: Any, source: DataType, target: DataType) -> Any:
+def _timestamp_to_date(values: Any, source: DataType, target: DataType) -> Any:
     return values.cast(pa.date32(), safe=False)
 
 
-def _to_instant(values: Any, source: DataType, target: DataType) -> Any:
+def _time_to_time(values: Any, source: DataType, target: DataType) -> Any:
     """Between dates, wall clocks and instants, all in UTC. A date becomes its midnight; the microseconds of a timestamp do not
     change."""
     if pa.types.is_timestamp(values.type):
@@ -361,7 +365,7 @@ def _instant_to_seconds(values: Any, source: DataType, target: DataType) -> Any:
 
 
 def _from_string(values: Any, source: DataType, target: DataType) -> Any:
-    match kind(target):
+    match type_family(target):
         case "integral":
             return text_casts.to_integral(values, target)
         case "fractional":
@@ -379,7 +383,7 @@ def _from_string(values: Any, source: DataType, target: DataType) -> Any:
             return fit_decimal(text_casts.to_wide_decimal(values, target), target)
 
 
-def _plain_text(values: Any, source: DataType, target: DataType) -> Any:
+def _arrow_text(values: Any, source: DataType, target: DataType) -> Any:
     return values.cast(pa.string())
 
 
@@ -397,23 +401,23 @@ def _datetime_to_string(values: Any, source: DataType, target: DataType) -> Any:
 _CASTS: dict[tuple[str, str], _Cast] = {
     ("integral", "integral"): _integral_to_integral,
     ("integral", "fractional"): _number_to_fractional,
-    ("integral", "decimal"): _to_decimal,
-    ("integral", "boolean"): _to_boolean,
-    ("integral", "string"): _plain_text,
+    ("integral", "decimal"): _number_to_decimal,
+    ("integral", "boolean"): _number_to_boolean,
+    ("integral", "string"): _arrow_text,
     ("integral", "timestamp"): _seconds_to_instant,
     ("fractional", "fractional"): _number_to_fractional,
     ("fractional", "integral"): _fractional_to_integral,
     ("fractional", "decimal"): _fractional_to_decimal,
-    ("fractional", "boolean"): _to_boolean,
-    ("decimal", "decimal"): _to_decimal,
+    ("fractional", "boolean"): _number_to_boolean,
+    ("decimal", "decimal"): _number_to_decimal,
     ("decimal", "integral"): _decimal_to_integral,
     ("decimal", "fractional"): _decimal_to_fractional,
-    ("decimal", "boolean"): _to_boolean,
+    ("decimal", "boolean"): _number_to_boolean,
     ("decimal", "string"): _decimal_to_string,
     ("boolean", "integral"): _boolean_to_number,
     ("boolean", "fractional"): _boolean_to_number,
     ("boolean", "decimal"): _boolean_to_number,
-    ("boolean", "string"): _plain_text,
+    ("boolean", "string"): _arrow_text,
     ("string", "integral"): _from_string,
     ("string", "fractional"): _from_string,
     ("string", "decimal"): _from_string,
@@ -423,15 +427,15 @@ _CASTS: dict[tuple[str, str], _Cast] = {
     ("string", "timestamp_ntz"): _from_string,
     ("string", "binary"): lambda values, source, target: values.cast(pa.binary()),
     ("binary", "string"): _bytes_to_string,
-    ("date", "timestamp"): _to_instant,
-    ("date", "timestamp_ntz"): _to_instant,
+    ("date", "timestamp"): _time_to_time,
+    ("date", "timestamp_ntz"): _time_to_time,
     ("date", "string"): _datetime_to_string,
-    ("timestamp", "date"): _to_date,
-    ("timestamp", "timestamp_ntz"): _to_instant,
+    ("timestamp", "date"): _timestamp_to_date,
+    ("timestamp", "timestamp_ntz"): _time_to_time,
     ("timestamp", "integral"): _instant_to_seconds,
     ("timestamp", "string"): _datetime_to_string,
-    ("timestamp_ntz", "date"): _to_date,
-    ("timestamp_ntz", "timestamp"): _to_instant,
+    ("timestamp_ntz", "date"): _timestamp_to_date,
+    ("timestamp_ntz", "timestamp"): _time_to_time,
     ("timestamp_ntz", "string"): _datetime_to_string,
 }
 # Casts that Spark has and this library does not: Java's text of a double depends on the Java version; the others are rare.
@@ -453,17 +457,17 @@ def zero_of(arrow_type: pa.DataType) -> Any:
     return pa.scalar(decimal.Decimal(0) if pa.types.is_decimal(arrow_type) else 0, arrow_type)
 
 
-def raise_first(bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:
-    """Raise `failure(value)` for the first value whose flag is true and that is not null."""
-    bad_values = pc.and_(bad, pc.is_valid(values)).fill_null(False)
-    if not bad_values.true_count:
+def raise_first(is_bad: Any, values: Any, failure: Callable[[object], ExpressionError]) -> None:
+    """Raise `failure(value)` for the first value for which `is_bad` is true and that is not null; return if there is none."""
+    is_refused = pc.and_(is_bad, pc.is_valid(values)).fill_null(False)
+    if not is_refused.true_count:
         return
-    value = values.filter(bad_values)[0]
+    value = values.filter(is_refused)[0]
     try:
-        shown: object = value.as_py()
+        shown_value: object = value.as_py()
     except (ValueError, OverflowError):  # a date outside the range of Python's types
-        shown = str(value.cast(pa.int64()))
-    raise failure(shown) from BadRows(bad_values)
+        shown_value = str(value.cast(pa.int64()))
+    raise failure(shown_value) from BadRows(is_refused)
 
 
 def with_validity_of(values: Any, source: Any) -> Any:

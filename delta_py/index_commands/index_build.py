@@ -27,7 +27,7 @@ from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.column_mapping import logical_path, physical_name
 from delta_py.protocol.table_config import TableConfig
 from delta_py.scan.file_groups import scan_files
-from delta_py.scan.packing import cut
+from delta_py.scan.packing import cut_run
 from delta_py.scan.planning import ScanOptions, make_state, plan_scan
 from delta_py.scan.scan_state import ScanFile, ScanState
 from delta_py.snapshot import Snapshot
@@ -195,7 +195,7 @@ class IndexBuild:
         state, path = self._column_scan()
         with ThreadPoolExecutor(_THREADS, "delta_py-index") as pool:
             ends = np.cumsum(np.clip(files["size"].to_numpy(), _FILE_BYTES[0], _FILE_BYTES[1]))
-            for start, stop in cut(ends, 0, files.num_rows, _BYTES_AT_ONCE):
+            for start, stop in cut_run(ends, 0, files.num_rows, _BYTES_AT_ONCE):
                 part = files.slice(start, stop - start)
                 values = [file for batch in part.to_batches() for file in scan_files(batch)]
                 file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), values))

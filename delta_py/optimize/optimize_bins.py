@@ -36,7 +36,7 @@ from delta_py.protocol.deletion_vectors import dv_file_bytes
 from delta_py.row_rules.write_state import new_write_id, write_state
 from delta_py.scan.file_groups import scan_files
 from delta_py.scan.file_pruner import partition_texts
-from delta_py.scan.packing import cut, equal_runs
+from delta_py.scan.packing import cut_run, equal_runs
 from delta_py.scan.planning import ScanOptions, plan_scan
 from delta_py.scan.scan_state import ScanFile
 from delta_py.snapshot import Snapshot
@@ -357,7 +357,7 @@ def packed(
     sizes: bytes. groups: a number for each file, rising. The numbers of the bins begin with 0 and rise, too.
     """
     ends, numbers = np.cumsum(sizes), np.empty(len(sizes), np.int64)
-    bins = (part for first, last in equal_runs(groups) for part in cut(ends, first, last, limit))
+    bins = (part for first, last in equal_runs(groups) for part in cut_run(ends, first, last, limit))
     for number, (start, stop) in enumerate(bins):
         numbers[start:stop] = number
     return numbers

@@ -37,7 +37,7 @@ from delta_py.protocol.clustering import clustering_columns, clustering_leaves
 from delta_py.protocol.column_mapping import physical_path
 from delta_py.scan.planning import plan_scan
 from delta_py.snapshot import Snapshot
-from delta_py.statistics.stats_columns import with_paths
+from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.types.names import joined_name
 from delta_py.types.schema import ArrayType, GeospatialType, MapType, Path, StructType, find_named, type_name
 from delta_py.write.arranging import Arrangement, SampledBin
@@ -242,7 +242,7 @@ class Clustering(Ordering):
         compaction.paths = tuple(tuple(f.name for f in find_named(snapshot.schema, name)) for name in compaction.columns)
         # The new files have statistics of the clustering columns, even if the table's properties do not name these columns.
         leaves = clustering_leaves(snapshot.schema, clustering)
-        state = replace(compaction.rewrite.state, stats_columns=with_paths(compaction.rewrite.state.stats_columns, leaves))
+        state = replace(compaction.rewrite.state, stats_columns=with_added_paths(compaction.rewrite.state.stats_columns, leaves))
         compaction.rewrite = replace(compaction.rewrite, state=state)
         return compaction
 

@@ -32,7 +32,7 @@ from delta_py.row_rules.hidden_rule_columns import HiddenColumns
 from delta_py.row_rules.write_state import WriteState, write_state
 from delta_py.snapshot import Snapshot
 from delta_py.snapshot import replaced as made_anew
-from delta_py.statistics.stats_columns import with_paths
+from delta_py.statistics.stats_columns import with_added_paths
 from delta_py.storage.store import ObjectStore
 from delta_py.types.column_rules import DEFAULT, GENERATION
 from delta_py.types.names import joined_name
@@ -237,7 +237,7 @@ def _resolved(state: WriteState, request: WriteRequest, domains: Iterable[Domain
     clustering = [path for domain in domains if not domain.removed for path in clustering_leaves(state.schema, domain)]
     return replace(
         request.with_file_settings(state),
-        stats_columns=with_paths(state.stats_columns, clustering),
+        stats_columns=with_added_paths(state.stats_columns, clustering),
         data_change=request.data_change,
         time_zone=request.time_zone,
         truncate_nanoseconds=request.truncate_nanoseconds,

@@ -16,7 +16,7 @@ from collections import Counter
 import pyarrow as pa
 
 from delta_py.errors import DeltaError, ExpressionError, InvalidOptionError, SchemaMismatchError, UnsupportedOperationError
-from delta_py.expressions.coercion import up_casts
+from delta_py.expressions.coercion import is_up_cast
 from delta_py.expressions.evaluate import evaluate
 from delta_py.expressions.evaluation_errors import SUBQUERY
 from delta_py.expressions.parse import parse_expression
@@ -75,7 +75,7 @@ def check_default(column: StructField) -> None:
         if error.error_class == ExpressionError.error_class and _is_of_spark(sql):
             return
         raise _no_default(column, _fault(error), error.message) from error
-    if not up_casts(node.data_type, column.data_type) and not _holds(column.data_type, node.expression, node.data_type):
+    if not is_up_cast(node.data_type, column.data_type) and not _holds(column.data_type, node.expression, node.data_type):
         raise _no_default(column, "DATA_TYPE", f"It is {type_name(node.data_type)}.")
     try:
         value = default_value(column, _CLOCK)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_py.errors import InvariantViolationError
-from delta_py.types.nested_arrays import runs, struct_children
+from delta_py.types.nested_arrays import child_offsets, struct_children
 from delta_py.types.schema import ArrayType, DataType, MapType, StructType
 
 
@@ -33,7 +33,7 @@ def check_not_null(array: pa.Array, data_type: DataType, nullable: bool, name: s
             check_not_null(_without_allowed_nulls(array.flatten(), contains_null), element, contains_null, f"{name}.element")
         case MapType(key, value, contains_null):
             valid_maps = _without_allowed_nulls(array, True)
-            _, first, count = runs(valid_maps)
+            _, first, count = child_offsets(valid_maps)
             check_not_null(valid_maps.keys.slice(first, count), key, True, f"{name}.key")
             values = valid_maps.items.slice(first, count)
             check_not_null(_without_allowed_nulls(values, contains_null), value, contains_null, f"{name}.value")

@@ -34,7 +34,7 @@ from delta_py.row_rules.store_assignment_casts import unenforceable
 from delta_py.types.char_types import DECLARED_TYPE, CharType, CharTypes
 from delta_py.types.column_rules import DEFAULT, GENERATION, INVARIANT
 from delta_py.types.names import quoted
-from delta_py.types.nested_arrays import runs, struct_children
+from delta_py.types.nested_arrays import child_offsets, struct_children
 from delta_py.types.schema import (
     Path,
     StructField,
@@ -363,7 +363,7 @@ def check_lengths(array: pa.Array, types: CharTypes, name: str, *, counts_blanks
         case (key, value):
             # Keys and values below a null map have no meaning.
             valid_maps = array if array.null_count == 0 else array.drop_null()
-            _, first, count = runs(valid_maps)
+            _, first, count = child_offsets(valid_maps)
             check(valid_maps.keys.slice(first, count), key, f"{name}.key")
             check(valid_maps.items.slice(first, count), value, f"{name}.value")
 

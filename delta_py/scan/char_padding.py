@@ -15,7 +15,7 @@ from delta_py.types.char_types import CharType, CharTypes, char_type_at, char_ty
 from delta_py.types.schema import Path, StructField
 from delta_py.types.sizes import bytes_text
 
-_MOST_BYTES = 1 << 30  # of one batch
+_MAX_BATCH_TEXT_BYTES = 1 << 30  # of the padded texts of one column in one batch
 
 
 def padded_chars(field: StructField) -> CharTypes:
@@ -36,16 +36,18 @@ def ends_in_char(path_fields: Sequence[StructField]) -> bool:
 
 
 def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
-    """The array with its CHARs padded. `chars` describes the type of the array.
+    """The array with its CHARs padded.
 
+    chars: the CHAR types in the array's type: a CharType for texts, a mapping from field names for a struct, (element,) for a
+    list, (key, value) for a map. A part that is None contains no CHAR and is returned unchanged.
     Raises UnsupportedOperationError, before it allocates memory, for a length that makes the text of a batch too large.
     """
     match chars:
         case CharType():
-            if len(array) * chars.length > _MOST_BYTES:
+            if len(array) * chars.length > _MAX_BATCH_TEXT_BYTES:
                 raise UnsupportedOperationError(
                     f"A column is of type CHAR({chars.length}), and {len(array)} texts of it, padded to that length, would take "
-                    f"more than {bytes_text(_MOST_BYTES)}: so many are not made. Select the other columns."
+                    f"more than {bytes_text(_MAX_BATCH_TEXT_BYTES)}: so many are not made. Select the other columns."
                 )
             return pc.utf8_rpad(array, chars.length, " ")
         case Mapping():
@@ -62,10 +64,15 @@ def pad(array: pa.Array, chars: CharTypes) -> pa.Array:
 
 
 def _with_children(array: pa.Array, children: list[pa.Array]) -> pa.Array:
-    """The same rows with other children, which have the same lengths as the current children."""
+    """The same structs, lists or maps, with nulls and list lengths unchanged, but with other child arrays.
+
+    children: as long as array.field(i) of a struct, or as the whole array.values, array.keys and array.items, which ignore the
+    offset of a slice. So only lists and maps get the array's own offset again.
+    """
     if pa.types.is_struct(array.type):
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(array.type), mask=mask)
+    validity_and_offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
-        array.type, len(array), array.buffers()[:2], array.null_count, offset=array.offset, children=children
+        array.type, len(array), validity_and_offsets, array.null_count, offset=array.offset, children=children
     )

@@ -76,22 +76,28 @@ _PARTS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
 
 
 def explain_files(snapshot: Snapshot, predicate: Expression | None, timezone: str = "UTC") -> pa.Table:
-    """predicate: as for plan_scan; the errors of plan_scan are raised too. timezone: as in ScanOptions. Files come in the
-    order in which a plan reads them."""
+    """EXPLANATION_SCHEMA: one row for each file of the version, in the order in which a plan reads them.
+
+    predicate, timezone: as for plan_scan and its ScanOptions. Raises what plan_scan raises.
+    """
     conditions = [] if predicate is None else [_Condition.of(snapshot, part, timezone) for part in conjuncts(predicate)]
     leaves = {} if predicate is None else FilePruner.of(snapshot.config, predicate, timezone).stats_leaves
     parts = [
-        _explained(snapshot, batch, conditions)
+        _explain_batch(snapshot, batch, conditions)
         for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True)
         if batch.files.num_rows
     ]
     table = pa.Table.from_batches(parts, EXPLANATION_SCHEMA)
-    return _by_indexes(snapshot, table, row_predicate(snapshot.config, predicate))
+    return _apply_indexes(snapshot, table, row_predicate(snapshot.config, predicate))
 
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """One conjunct. columns: logical names. is_exact: partition values alone decide it."""
+    """One conjunct of the predicate.
+
+    sql: its text. pruner: rules out files for this conjunct alone. columns: logical names of the columns in it. is_exact:
+    partition values alone decide it, so a file that it does not rule out has only matching rows.
+    """
 
     sql: str
     pruner: FilePruner
@@ -103,26 +109,27 @@ class _Condition:
         config = snapshot.config
         pruner = FilePruner.of(config, part, timezone)
         columns = tuple(joined_name(path) for path in sorted(columns_of(part)))
-        is_exact = row_predicate(config, part) is None  # the files alone decide it
+        is_exact = row_predicate(config, part) is None
         return cls(to_sql(part), pruner, columns, is_exact)
 
-    def says_nothing_of(self, batch: FileBatch) -> pa.BooleanArray:
+    def is_unknown(self, batch: FileBatch) -> pa.BooleanArray:
         """Whether each file has neither a partition value nor a statistic for any of the columns."""
-        nothing = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
+        # Every file has a value for each partition column.
+        is_unknown = pa.repeat(pa.scalar(not self.pruner.partition_fields), batch.files.num_rows)
         stats = batch.stats or unknown_stats(batch.files.num_rows)
         for path in self.pruner.stats_leaves:
             for values in (stats.minimum, stats.maximum, stats.null_count):
                 if path in values:
-                    nothing = pc.and_(nothing, pc.is_null(values[path]))
-        return nothing
+                    is_unknown = pc.and_(is_unknown, pc.is_null(values[path]))
+        return is_unknown
 
 
-def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condition]) -> pa.RecordBatch:
+def _explain_batch(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condition]) -> pa.RecordBatch:
     """EXPLANATION_SCHEMA for a batch of files, without the table's indexes."""
     count = batch.files.num_rows
     answer = _Answer.start(count, has_filter=bool(conditions))
-    for number, condition in enumerate(conditions):
-        answer.meet(number, condition, batch)
+    for index, condition in enumerate(conditions):
+        answer.apply(index, condition, batch)
     columns = {
         "path": batch.files["path"],
         "partition_values": _logical_partition_values(snapshot, batch.files["partition_values"]),
@@ -130,52 +137,55 @@ def _explained(snapshot: Snapshot, batch: FileBatch, conditions: Sequence[_Condi
         "rows": batch.live_rows(),
         "is_read": answer.is_read,
         "reason": answer.reason,
-        **_speaking_of(answer.number, conditions, batch),
+        **_condition_columns(answer.condition_index, conditions, batch),
     }
     return pa.RecordBatch.from_arrays([columns[f.name].cast(f.type) for f in EXPLANATION_SCHEMA], schema=EXPLANATION_SCHEMA)
 
 
 @dataclass(slots=True)
 class _Answer:
-    """One value per file, for the conditions so far. number: the index of the condition that the reason refers to; null if
-    there is none."""
+    """One value per file, for the conditions that were applied so far. condition_index: of the condition that the reason refers
+    to; null if there is none."""
 
     is_read: pa.BooleanArray
     reason: pa.StringArray
-    number: pa.Int32Array
+    condition_index: pa.Int32Array
 
     @classmethod
     def start(cls, count: int, *, has_filter: bool) -> _Answer:
-        first = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
-        return cls(all_true(count), pa.repeat(pa.scalar(str(first)), count), pa.nulls(count, pa.int32()))
+        """All files are read so far. count: of the files."""
+        first_reason = Reason.PARTITION_MATCHES if has_filter else Reason.NO_FILTER
+        return cls(all_true(count), pa.repeat(pa.scalar(str(first_reason)), count), pa.nulls(count, pa.int32()))
 
-    def meet(self, number: int, condition: _Condition, batch: FileBatch) -> None:
-        """Record which files the condition rules out, and by which part of their statistics. number: of the condition."""
-        keeps = condition.pruner.keeps(batch)
-        ruled_out = pc.and_not(self.is_read, keeps)
-        self.is_read = pc.and_(self.is_read, keeps)
+    def apply(self, index: int, condition: _Condition, batch: FileBatch) -> None:
+        """Record which files the condition rules out, and by which part of their statistics. index: of the condition."""
+        may_match = condition.pruner.keeps(batch)
+        ruled_out = pc.and_not(self.is_read, may_match)
+        self.is_read = pc.and_(self.is_read, may_match)
         if not condition.is_exact:
             # If a file is read for several reasons, the weakest one is reported: that nothing is known.
-            is_open = pc.and_not(self.is_read, pc.equal(self.reason, str(Reason.UNKNOWN)))
-            unknown = condition.says_nothing_of(batch)
-            self._put(pc.and_not(is_open, unknown), Reason.MAY_MATCH, number)
-            self._put(pc.and_(is_open, unknown), Reason.UNKNOWN, number)
+            can_change_reason = pc.and_not(self.is_read, pc.equal(self.reason, str(Reason.UNKNOWN)))
+            is_unknown = condition.is_unknown(batch)
+            self._set_where(pc.and_not(can_change_reason, is_unknown), Reason.MAY_MATCH, index)
+            self._set_where(pc.and_(can_change_reason, is_unknown), Reason.UNKNOWN, index)
         # The first part of the statistics that rules a file out without the others is its reason.
         for reason, parts in _PARTS:
             if not ruled_out.true_count:
                 return
-            enough = pc.and_not(ruled_out, condition.pruner.keeps(FileBatch(batch.files, _only(batch.stats, parts))))
-            self._put(enough, reason, number)
-            ruled_out = pc.and_not(ruled_out, enough)
-        self._put(ruled_out, Reason.STATISTICS, number)
+            batch_with_parts = FileBatch(batch.files, _select_statistics(batch.stats, parts))
+            is_enough = pc.and_not(ruled_out, condition.pruner.keeps(batch_with_parts))
+            self._set_where(is_enough, reason, index)
+            ruled_out = pc.and_not(ruled_out, is_enough)
+        self._set_where(ruled_out, Reason.STATISTICS, index)
 
-    def _put(self, where: pa.BooleanArray, reason: Reason, number: int) -> None:
-        self.reason = pc.if_else(where, str(reason), self.reason)
-        self.number = pc.if_else(where, pa.scalar(number, pa.int32()), self.number)
+    def _set_where(self, mask: pa.BooleanArray, reason: Reason, index: int) -> None:
+        """Give the files in the mask this reason, and this index of a condition."""
+        self.reason = pc.if_else(mask, str(reason), self.reason)
+        self.condition_index = pc.if_else(mask, pa.scalar(index, pa.int32()), self.condition_index)
 
 
-def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
-    """The statistics without everything that is not among the parts."""
+def _select_statistics(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
+    """The statistics with only some of `minimum`, `maximum` and `null_count`. parts: the names of those that remain."""
     if stats is None:
         return None
     minimum, maximum, null_count = (
@@ -184,27 +194,28 @@ def _only(stats: FileStats | None, parts: tuple[str, ...]) -> FileStats | None:
     return replace(stats, minimum=minimum, maximum=maximum, null_count=null_count)
 
 
-def _speaking_of(number: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
-    """The columns of EXPLANATION_SCHEMA that describe each file's condition. number: as in _Answer."""
+def _condition_columns(condition_index: pa.Int32Array, conditions: Sequence[_Condition], batch: FileBatch) -> dict[str, pa.Array]:
+    """The columns of EXPLANATION_SCHEMA that describe each file's condition, by name. condition_index: as in _Answer."""
     sql = pa.array([condition.sql for condition in conditions], pa.string())
     columns = pa.array([condition.columns for condition in conditions], pa.list_(pa.string()))
-    bounds: dict[str, pa.Array] = {"minimum": pa.nulls(len(number), pa.string()), "maximum": pa.nulls(len(number), pa.string())}
-    bounds["null_count"] = pa.nulls(len(number), pa.int64())
-    for place, condition in enumerate(conditions):
+    no_texts = pa.nulls(len(condition_index), pa.string())
+    statistics: dict[str, pa.Array] = {"minimum": no_texts, "maximum": no_texts}
+    statistics["null_count"] = pa.nulls(len(condition_index), pa.int64())
+    for index, condition in enumerate(conditions):
         leaves = list(condition.pruner.stats_leaves)
+        # With several columns, a reader could not tell which of them the minimum belongs to.
         if len(leaves) == 1 and batch.stats is not None:
-            is_of_it = pc.fill_null(pc.equal(number, place), False)
-            for name in bounds:
-                column_bounds = getattr(batch.stats, name).get(leaves[0])
-                if column_bounds is not None:
-                    bounds[name] = pc.if_else(
-                        is_of_it, _as_text(column_bounds) if name != "null_count" else column_bounds, bounds[name]
-                    )
-    return {"condition": sql.take(number), "columns": columns.take(number), **bounds}
+            has_this_condition = pc.fill_null(pc.equal(condition_index, index), False)
+            for name in statistics:
+                values = getattr(batch.stats, name).get(leaves[0])
+                if values is not None:
+                    shown_values = values if name == "null_count" else _as_text(values)
+                    statistics[name] = pc.if_else(has_this_condition, shown_values, statistics[name])
+    return {"condition": sql.take(condition_index), "columns": columns.take(condition_index), **statistics}
 
 
 def _as_text(values: pa.Array) -> pa.Array:
-    """Bytes that are not valid text become null."""
+    """The values as text; all null if the column's type has no text, or if bytes in it are not valid UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowException:
@@ -221,24 +232,25 @@ def _logical_partition_values(snapshot: Snapshot, values: pa.Array) -> pa.Array:
     return pa.MapArray.from_arrays(offsets, renamed, items)
 
 
-def _by_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | None) -> pa.Table:
+def _apply_indexes(snapshot: Snapshot, table: pa.Table, predicate: Expression | None) -> pa.Table:
     """The explanations, after the table's indexes have ruled out files too. Indexes are checked last, for the remaining files."""
     index = IndexLookup.of(snapshot, predicate)
     if index is None or predicate is None:
         return table
     is_read = table["is_read"].combine_chunks()
     files_to_read = table.filter(is_read)
+    # The index answers only for the files to read: its answers replace the values that are true.
     may_match = pc.replace_with_mask(is_read, is_read, pa.array(index.keeps(files_to_read).to_numpy(zero_copy_only=False)))
     ruled_out = pc.and_not(is_read, may_match)
-    changed = {"is_read": may_match, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
-    changed["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
+    changed_columns = {"is_read": may_match, "reason": pc.if_else(ruled_out, str(Reason.INDEX), table["reason"])}
+    changed_columns["condition"] = pc.if_else(ruled_out, to_sql(predicate), table["condition"])
     paths = [joined_name(path) for path in sorted(columns_of(predicate))]
     columns = pa.chunked_array(
         [pc.if_else(ruled_out, pa.scalar(paths, pa.list_(pa.string())), table["columns"].combine_chunks())]
     )
-    changed["columns"] = columns
+    changed_columns["columns"] = columns
     for name in ("minimum", "maximum", "null_count"):
-        changed[name] = pc.if_else(ruled_out, pa.scalar(None, table.schema.field(name).type), table[name])
-    for name, values in changed.items():
+        changed_columns[name] = pc.if_else(ruled_out, pa.scalar(None, table.schema.field(name).type), table[name])
+    for name, values in changed_columns.items():
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
     return table

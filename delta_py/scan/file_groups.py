@@ -39,14 +39,17 @@ class FileGroup:
 
     @classmethod
     def of(cls, files: pa.Table) -> Self:
+        """files: of a plan. They are written in batches of 4,096, because scan_files makes Python values of a whole batch at
+        once."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        part = files.combine_chunks()
-        with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
-            writer.write_table(part, max_chunksize=4096)
+        table = files.combine_chunks()
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=4096)
         return cls(table_ipc=sink.getvalue().to_pybytes())
 
     def scan_files(self) -> Iterator[ScanFile]:
+        """The files as values, one batch at a time."""
         if self.table_ipc is None:
             return
         with pa.ipc.open_stream(self.table_ipc) as reader:
@@ -55,32 +58,34 @@ class FileGroup:
 
 
 def scan_files(files: pa.RecordBatch) -> Iterator[ScanFile]:
-    """Convert rows of FILE_SCHEMA to values, for the task that reads them. The columns for numbers, commits and
-    changes are optional."""
+    """Convert rows of FILE_SCHEMA to values, for the task that reads them. All columns that only some plans have are optional:
+    file numbers, parts, selections, values for commits and columns of the change feed."""
     columns = [files[name].to_pylist() if name in files.schema.names else repeat(None, files.num_rows) for name in _COLUMNS]
-    for (path, size, modified, values, vector, selection, row_id, row_version, number, start, length, *for_commits), same in zip(
-        zip(*columns, strict=True), _constants(files), strict=True
-    ):
-        stats, path_text, tags, provider = for_commits
+    for row, constants in zip(zip(*columns, strict=True), _constants(files), strict=True):
+        # The three lines of _COLUMNS.
+        path, size, modification_time_ms, partition_values, vector, selection = row[:6]
+        row_id, row_version, number, part_start, part_bytes = row[6:11]
+        stats, path_text, tags, provider = row[11:]
         yield ScanFile(
             path=path,
             size_bytes=size,
-            modification_time_ms=modified,
-            partition_values=dict(values or ()),
+            modification_time_ms=modification_time_ms,
+            partition_values=dict(partition_values or ()),
             deletion_vector=None if vector is None else DeletionVectorDescriptor.from_json(vector),
             selection=None if selection is None else DeletionVectorDescriptor.from_json(selection),
             base_row_id=row_id,
             default_row_commit_version=row_version,
-            constants=same,
+            constants=constants,
             stats=stats,
             path_text=path_text,
             tags=None if tags is None else dict(tags),
             clustering_provider=provider,
             number=number,
-            part=None if start is None or length == size else (start, length),
+            part=None if part_start is None or part_bytes == size else (part_start, part_bytes),
         )
 
 
+# The columns that scan_files reads, in the order in which it unpacks them.
 _COLUMNS = (
     *("path", "size", "modification_time", "partition_values", "deletion_vector", SELECTION),
     *("base_row_id", "default_row_commit_version", "number", PART_START, PART_BYTES),
@@ -93,6 +98,8 @@ def _constants(files: pa.RecordBatch) -> Iterator[dict[str, tuple[Any, DataType]
     Yields name -> (value, type) for each file; a timestamp is a number of microseconds since 1970."""
     fields = [f for f in CHANGE_FIELDS if f.name in files.schema.names]
     columns = [files[f.name] for f in fields]
-    plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
-    for values in zip(*(column.to_pylist() for column in plain), strict=True) if fields else repeat((), files.num_rows):
+    plain_columns = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
+    # zip of no columns would yield nothing, but there must be one dictionary for each file.
+    rows = zip(*(column.to_pylist() for column in plain_columns), strict=True) if fields else repeat((), files.num_rows)
+    for values in rows:
         yield {f.name: (value, f.data_type) for f, value in zip(fields, values, strict=True) if value is not None}

@@ -28,7 +28,8 @@ from delta_py.types.schema import DataType, Path, StructField, StructType, find_
 
 
 def row_predicate(config: TableConfig, predicate: Expression | None) -> Expression | None:
-    """The part of the predicate that must be checked for each row, because partition values do not decide it for whole files."""
+    """The part of the predicate that must be checked for each row, because partition values do not decide it for whole files.
+    None if there is no such part, or no predicate."""
     if predicate is None:
         return None
     from delta_py.expressions.skipping_conditions import is_exact_on_partitions  # not needed by processes that only read rows
@@ -39,6 +40,7 @@ def row_predicate(config: TableConfig, predicate: Expression | None) -> Expressi
 
 
 def has_path(schema: StructType, path: Path) -> bool:
+    """Whether the schema has the column or nested field."""
     try:
         find_path(schema, path)
     except SchemaMismatchError:
@@ -50,7 +52,11 @@ def has_path(schema: StructType, path: Path) -> bool:
 class FilePruner:
     """Decides which files may hold rows for which a predicate is true. Columns are identified by physical path.
 
-    same_in_file: columns in the list of files that hold, under these names, one value for all rows of a file."""
+    predicate: the conjuncts that files can be checked for; None if there is no filter, so that every file may match.
+    partition_fields: the partition columns in it. stats_leaves: the columns whose statistics it needs, with their types.
+    timezone: in which partition values of timestamps without an offset are read.
+    same_in_file: columns in the list of files that hold, under these names, one value for all rows of a file.
+    """
 
     predicate: Expression | None
     partition_fields: Mapping[Path, StructField] = field(default_factory=dict)
@@ -66,40 +72,51 @@ class FilePruner:
         timezone: str = "UTC",
         same_in_file: Mapping[str, StructField] | None = None,
     ) -> FilePruner:
-        """timezone: as in ScanOptions. same_in_file: columns that the table does not have."""
+        """predicate: over logical paths. timezone: as in ScanOptions. same_in_file: columns that the table does not have, such
+        as those of the change feed; the predicate may use them."""
         if predicate is None:
             return cls(None)
         from delta_py.expressions.skipping_conditions import columns_with_stats
 
-        mode, schema, same = config.column_mapping_mode, config.schema, dict(same_in_file or {})
-        pruning = conjunction(tuple(part for part in conjuncts(predicate) if _prunable(schema, part, same)))
-        pruning_paths = [path for path in columns_of(pruning) if path[0] not in same]
-        fields = {physical_path(schema, path, mode): find_path(schema, path) for path in pruning_paths}
+        mode, schema, file_columns = config.column_mapping_mode, config.schema, dict(same_in_file or {})
+        pruning_predicate = conjunction(tuple(part for part in conjuncts(predicate) if _is_prunable(schema, part, file_columns)))
+        pruning_paths = [path for path in columns_of(pruning_predicate) if path[0] not in file_columns]
+        # The fields on the way to each column: the top-level column first, the column itself last.
+        fields_by_path = {physical_path(schema, path, mode): find_path(schema, path) for path in pruning_paths}
         partitions = {physical_path(schema, (name,), mode) for name in config.partition_columns}
-        leaf_types = {path: path_fields[-1].data_type for path, path_fields in fields.items() if not ends_in_char(path_fields)}
-        paths = {path: physical_path(schema, path, mode) for path in pruning_paths}
-        physical = transform_columns(pruning, lambda path: Column(paths.get(path, path)))
+        leaf_types = {
+            path: path_fields[-1].data_type for path, path_fields in fields_by_path.items() if not ends_in_char(path_fields)
+        }
+        physical_paths = {path: physical_path(schema, path, mode) for path in pruning_paths}
+        physical_predicate = transform_columns(pruning_predicate, lambda path: Column(physical_paths.get(path, path)))
         return cls(
-            physical,
-            {path: path_fields[0] for path, path_fields in fields.items() if path in partitions},
-            {path: leaf_types[path] for path in columns_with_stats(physical) if path in leaf_types and path not in partitions},
+            physical_predicate,
+            {path: path_fields[0] for path, path_fields in fields_by_path.items() if path in partitions},
+            {
+                path: leaf_types[path]
+                for path in columns_with_stats(physical_predicate)
+                if path in leaf_types and path not in partitions
+            },
             timezone,
-            tuple(sorted({path[0] for path in columns_of(pruning)} & same.keys())),
+            tuple(sorted({path[0] for path in columns_of(pruning_predicate)} & file_columns.keys())),
         )
 
     def prune(self, files: pa.RecordBatch, stats: FileStats | None) -> pa.RecordBatch:
         return self.pruned(FileBatch(files, stats)).files
 
     def pruned(self, batch: FileBatch) -> FileBatch:
-        """The files that may hold such a row, with their statistics.
+        """The files that may hold a row for which the predicate is true, with their statistics.
 
         Raises CorruptTableError (CAST_INVALID_INPUT) for a file whose partition value in a column of the predicate is not a valid
         value of the column's type: it is unknown whether its rows match, also for callers that select whole files by partition.
         """
         return batch if self.predicate is None else batch.filter(self.keeps(batch))
 
-    def pruned_from(self, batch: FileBatch) -> tuple[FileBatch, int]:
-        """As pruned, and the total size in bytes of the files that partition values did not rule out. Raises as pruned."""
+    def pruned_with_partition_bytes(self, batch: FileBatch) -> tuple[FileBatch, int]:
+        """The result of `pruned`, and the total size in bytes of the files that partition values alone do not rule out.
+
+        So the caller can say how much statistics rule out. Raises as pruned.
+        """
         if self.predicate is None:
             return batch, file_bytes(batch.files)
         values = self._sound_partition_values(batch.files)
@@ -108,36 +125,38 @@ class FilePruner:
             return pruned, file_bytes(batch.files)
         if not self.stats_leaves:  # partition values alone have decided
             return pruned, file_bytes(pruned.files)
-        in_partitions = self._mask(self.predicate, batch.files, None, values)
+        in_partitions = self._mask(self.predicate, batch.files, None, values)  # None: as if no file had statistics
         return pruned, file_bytes(batch.files.select(["size"]).filter(in_partitions))
 
     def keeps(self, batch: FileBatch) -> pa.BooleanArray:
-        """True for each file that may hold such a row, never null. Raises as pruned."""
+        """True for each file that may hold a row for which the predicate is true; never null. Raises as pruned."""
         if self.predicate is None:
             return all_true(batch.files.num_rows)
         return self._mask(self.predicate, batch.files, batch.stats, self._sound_partition_values(batch.files))
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit, whether it may hold such a row. A file with an invalid partition value may hold any row."""
+        """For each file of a commit, whether it may hold a row for which the predicate is true. A file with an invalid partition
+        value may hold any row: this is for the conflict check, which must not miss a conflict."""
         if self.predicate is None or not adds:
             return [True] * len(adds)
         stats = parse_stats(pa.array([add.stats for add in adds], pa.string()), self.stats_leaves)
         files = with_partition_values(add.partition_values for add in adds)
-        values, unknown = partition_values(files, self.partition_fields, self.timezone)
-        answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), unknown).to_pylist()
+        values, is_invalid = partition_values(files, self.partition_fields, self.timezone)
+        answers: list[bool] = pc.or_(self._mask(self.predicate, files, stats, values), is_invalid).to_pylist()
         return answers
 
     def _sound_partition_values(self, files: pa.RecordBatch) -> dict[Path, pa.Array]:
-        """Raises as pruned."""
+        """The files' values in the partition columns of the predicate. Raises as pruned."""
         return sound_partition_values(files, self.partition_fields, self.timezone)
 
     def _mask(
         self, predicate: Expression, files: pa.RecordBatch, stats: FileStats | None, values: Mapping[Path, pa.Array]
     ) -> pa.BooleanArray:
+        """True for each file that may hold a row for which the predicate is true. values: of the partition columns."""
         from delta_py.expressions.skipping_conditions import keep_mask
 
-        same: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
-        return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **same})
+        file_values: dict[Path, pa.Array] = {(name,): files[name] for name in self.same_in_file}
+        return keep_mask(predicate, stats or unknown_stats(files.num_rows), {**values, **file_values})
 
 
 def file_bytes(files: pa.RecordBatch | pa.Table) -> int:
@@ -146,11 +165,13 @@ def file_bytes(files: pa.RecordBatch | pa.Table) -> int:
 
 
 def partition_texts(files: pa.RecordBatch, physical_name: str) -> pa.Array:
+    """The text of each file's value in a partition column, as in the log; null if it is null or missing."""
     return pc.map_lookup(files["partition_values"], scalar(physical_name, pa.string()), "first")
 
 
 def typed_partition_values(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
-    """Typed values as in rows; null also for a text that is not a value of the type (malformed marks those)."""
+    """The values that rows of the files have in a partition column, padded if it is a CHAR. A text that is not a value of the
+    type becomes null, too; `malformed` tells the two cases apart. texts: as partition_texts returns them."""
     return pad(parse_partition_values(texts, column.data_type, timezone=timezone, errors="null"), padded_chars(column))
 
 
@@ -159,24 +180,25 @@ def partition_values(
 ) -> tuple[dict[Path, pa.Array], pa.BooleanArray]:
     """Typed values by path, and a mask of the files with an invalid value for the column's type. fields: by physical path."""
     values: dict[Path, pa.Array] = {}
-    unknown = all_false(files.num_rows)
+    is_invalid = all_false(files.num_rows)
     for path, column in fields.items():
         texts = partition_texts(files, path[0])
         values[path] = typed_partition_values(texts, column, timezone)
-        unknown = pc.or_(unknown, malformed(texts, values[path]))
-    return values, unknown
+        is_invalid = pc.or_(is_invalid, malformed(texts, values[path]))
+    return values, is_invalid
 
 
 def sound_partition_values(files: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> dict[Path, pa.Array]:
-    """As partition_values. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid value."""
-    values, unknown = partition_values(files, fields, timezone)
-    if pc.any(unknown).as_py():
-        raise _malformed(files.filter(unknown).slice(0, 1), fields, timezone)
+    """Typed values by path. Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid value."""
+    values, is_invalid = partition_values(files, fields, timezone)
+    if pc.any(is_invalid).as_py():
+        raise _malformed_value_error(files.filter(is_invalid).slice(0, 1), fields, timezone)
     return values
 
 
-def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> CorruptTableError:
-    """The error for a file with a partition value that is invalid for its column's type."""
+def _malformed_value_error(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezone: str) -> CorruptTableError:
+    """The error for a file with an invalid partition value. file: one row of the list of files. It has an invalid value in one of
+    the fields."""
     for path, column in fields.items():
         texts = partition_texts(file, path[0])
         if malformed(texts, typed_partition_values(texts, column, timezone))[0].as_py():
@@ -185,11 +207,12 @@ def _malformed(file: pa.RecordBatch, fields: Mapping[Path, StructField], timezon
 
 
 def with_partition_values(values: Iterable[Mapping[str, str | None]]) -> pa.RecordBatch:
-    """The partition values of actions, as the column in the lists of files. values: texts by physical name, one
-    mapping per file."""
-    return pa.record_batch({"partition_values": pa.array([list(each.items()) for each in values], PARTITION_VALUES_TYPE)})
+    """A list of files with only the column `partition_values`, so that functions for lists of files take the actions of a
+    commit. values: texts by physical name, one mapping per file."""
+    maps = pa.array([list(file_values.items()) for file_values in values], PARTITION_VALUES_TYPE)
+    return pa.record_batch({"partition_values": maps})
 
 
-def _prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
+def _is_prunable(schema: StructType, part: Expression, same_in_file: Container[str]) -> bool:
     """Whether files have statistics or values for every column of the conjunct; they have none for `_metadata`."""
     return all(path[0] in same_in_file or has_path(schema, path) for path in columns_of(part))

@@ -19,8 +19,8 @@ from delta_py.expressions.tree import Column, Expression, IsNull, children
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import Path
 
-_MOST_TABLES = 1000
-_MOST_COLUMNS = 1000
+_MAX_TABLES = 1000  # limits the memory that the counts take
+_MAX_COLUMNS = 1000  # of one table
 
 _is_counted_elsewhere: ContextVar[bool] = ContextVar("_is_counted_elsewhere", default=False)
 
@@ -36,23 +36,23 @@ class FilteredColumns:
         """Count the columns that the filter compares. The least recently read tables are forgotten."""
         if _is_counted_elsewhere.get():
             return
-        columns = set(_compared(predicate))
+        compared_columns = set(_compared_columns(predicate))
         with self._lock:
-            counts = self._tables.setdefault(_key(snapshot), Counter())
-            self._tables.move_to_end(_key(snapshot))
-            while len(self._tables) > _MOST_TABLES:
+            counts = self._tables.setdefault(_table_key(snapshot), Counter())
+            self._tables.move_to_end(_table_key(snapshot))
+            while len(self._tables) > _MAX_TABLES:
                 self._tables.popitem(last=False)
-            counts.update(path for path in columns if path in counts or len(counts) < _MOST_COLUMNS)
+            counts.update(path for path in compared_columns if path in counts or len(counts) < _MAX_COLUMNS)
 
     def of(self, snapshot: Snapshot) -> Counter[Path]:
         """How many scans of the table compared each column."""
         with self._lock:
-            return Counter(self._tables.get(_key(snapshot), {}))
+            return Counter(self._tables.get(_table_key(snapshot), {}))
 
 
 @contextmanager
 def counted_elsewhere() -> Iterator[None]:
-    """Scans that are planned inside this context are not counted here."""
+    """Scans that are planned inside this context do not count: another step of the same query counts their columns."""
     token = _is_counted_elsewhere.set(True)
     try:
         yield
@@ -64,18 +64,19 @@ FILTERED = FilteredColumns()
 """The counts of this process."""
 
 
-def _key(snapshot: Snapshot) -> str:
+def _table_key(snapshot: Snapshot) -> str:
+    """The root and the id: a new table at the root of a dropped one starts without counts."""
     return f"{snapshot.store.root} {snapshot.metadata.id}"
 
 
-def _compared(predicate: Expression) -> Iterator[Path]:
+def _compared_columns(predicate: Expression) -> Iterator[Path]:
     """The columns that the predicate compares. A test for null is no comparison."""
-    waiting = [predicate]
-    while waiting:
-        match waiting.pop():
+    pending = [predicate]
+    while pending:
+        match pending.pop():
             case Column() as column:
                 yield column.path
             case IsNull():
                 pass
-            case other:
-                waiting.extend(children(other))
+            case expression:
+                pending.extend(children(expression))

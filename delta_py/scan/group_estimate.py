@@ -22,11 +22,11 @@ from delta_py.scan.file_pruner import FilePruner
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import DataType, Path, PrimitiveType, find_path
 
-_MANY_VALUES = frozenset({"integer", "long"})
+_TYPES_WITH_MANY_VALUES = frozenset({"integer", "long"})
 _FEW_VALUES = 16_384
 _ROWS_FOR_A_VALUE = 2  # the same limit that partial_batches uses for a batch
 _MOST_OVERLAP = 1.5  # the sum of the value counts of the single files, divided by the value count of all files together
-_FILES_IN_A_ROW = 4  # fewer files may fail to overlap by chance
+_MIN_FILES = 4  # fewer files may fail to overlap by chance
 _MOST_FILES = 50_000  # reading the statistics of more files takes as long as some queries
 
 
@@ -37,44 +37,53 @@ def has_few_groups(snapshot: Snapshot, names: Sequence[str], predicate: Expressi
 
     Raises SchemaMismatchError for a column that does not exist, and what FilePruner.pruned raises.
     """
-    leaves = _leaves(snapshot, names)
-    if not leaves:
+    columns = _columns_with_many_values(snapshot, names)
+    if not columns:
         return True
     pruner = FilePruner.of(snapshot.config, predicate, timezone)
-    files = [list[pa.RecordBatch]() for _ in leaves]
+    ranges_by_column = [list[pa.RecordBatch]() for _ in columns]  # with one row for each file
     file_count = 0
-    for batch in snapshot.file_batches(stats_leaves={**pruner.stats_leaves, **leaves}, want_records=True):
+    for batch in snapshot.file_batches(stats_leaves={**pruner.stats_leaves, **columns}, want_records=True):
         file_count += batch.files.num_rows
         if file_count > _MOST_FILES:
             return False
         stats = pruner.pruned(batch).stats
-        for path, parts in zip(leaves, files, strict=True):
+        for path, ranges in zip(columns, ranges_by_column, strict=True):
             if stats is not None and path in stats.minimum and path in stats.maximum:
-                columns = [stats.minimum[path], stats.maximum[path], stats.num_records]
-                parts.append(pa.record_batch(columns, names=["low", "high", "rows"]).drop_null())
-    return _are_few([pa.Table.from_batches(parts) for parts in files if parts])
+                arrays = [stats.minimum[path], stats.maximum[path], stats.num_records]
+                ranges.append(pa.record_batch(arrays, names=["low", "high", "rows"]).drop_null())
+    return _have_few_groups([pa.Table.from_batches(ranges) for ranges in ranges_by_column if ranges])
 
 
-def _leaves(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
-    """The columns that may have many values, by physical path."""
+def _columns_with_many_values(snapshot: Snapshot, names: Sequence[str]) -> dict[Path, DataType]:
+    """The integer columns of the table among these top-level columns, with their types, by physical path. Partition columns are
+    left out, because all rows of a file have the same value in them."""
     schema, mode = snapshot.schema, snapshot.config.column_mapping_mode
     columns = [find_path(schema, (name,))[0] for name in names if name not in snapshot.config.partition_columns]
-    many = [c for c in columns if isinstance(c.data_type, PrimitiveType) and c.data_type.name in _MANY_VALUES]
-    return {physical_path(schema, (column.name,), mode): column.data_type for column in many}
+    return {
+        physical_path(schema, (column.name,), mode): column.data_type
+        for column in columns
+        if isinstance(column.data_type, PrimitiveType) and column.data_type.name in _TYPES_WITH_MANY_VALUES
+    }
 
 
-def _are_few(columns: list[pa.Table]) -> bool:
-    """columns: for each column, the files that have statistics for it: the range of its values and the number of rows."""
+def _have_few_groups(columns: list[pa.Table]) -> bool:
+    """Whether consecutive rows likely have few combinations of values.
+
+    columns: one table for each column. It has a row for each file that has statistics for the column: the smallest and the
+    largest value (low, high) and the number of rows.
+    """
     # few_values: the number of combinations of the columns with few values. rows_for_a_value: of the column with many values
     # whose files hardly overlap. If two columns have many values, there are many groups.
     few_values, rows_for_a_value = 1.0, None
     for files in columns:
         if not files.num_rows:
             continue
+        # Doubles, because the difference of two integers may exceed 64 bits.
         low, high = (files[end].cast(pa.float64(), safe=False).to_numpy() for end in ("low", "high"))
         values_of_all = max(1.0, high.max() - low.min() + 1)
         sum_of_values = np.maximum(high - low + 1, 1).sum()  # close to values_of_all if files have different values
-        hardly_overlap = files.num_rows >= _FILES_IN_A_ROW and sum_of_values <= _MOST_OVERLAP * values_of_all
+        hardly_overlap = files.num_rows >= _MIN_FILES and sum_of_values <= _MOST_OVERLAP * values_of_all
         if values_of_all <= _FEW_VALUES:
             few_values *= values_of_all
         elif hardly_overlap and rows_for_a_value is None:

@@ -67,6 +67,7 @@ def answer_from_log(
     """
     options = options or ScanOptions()
     remaining_predicate = row_predicate(snapshot.config, predicate)
+    # The log does not know which files are missing, nor how many rows of a file the predicate drops.
     if options.ignore_missing_files or (options.drop_rows and remaining_predicate is not None):
         return None
     columns = _Columns.of(snapshot.config, question, options.timezone)
@@ -80,22 +81,27 @@ def _answer(snapshot: Snapshot, columns: _Columns, pruner: FilePruner) -> pa.Tab
     leaves = {**pruner.stats_leaves, **columns.leaves}
     parts = [columns.schema.empty_table()]
     for batch in snapshot.file_batches(stats_leaves=leaves, want_records=True):
-        part = columns.of_files(pruner.pruned(batch))
+        part = columns.answers_per_file(pruner.pruned(batch))
         if part is None:
             return None
-        parts.append(columns.reduced(part))
-        if sum(part.num_rows for part in parts) > 4 * MAX_GROUPS:  # limits the memory, and finds too many groups early
-            parts = [columns.reduced(pa.concat_tables(parts))]
+        parts.append(columns.merge_groups(part))
+        # Merging now and then limits the memory, and finds too many groups early. A smaller limit would merge too often.
+        if sum(part.num_rows for part in parts) > 4 * MAX_GROUPS:
+            parts = [columns.merge_groups(pa.concat_tables(parts))]
             if parts[0].num_rows > MAX_GROUPS:
                 return None
-    merged = columns.reduced(pa.concat_tables(parts))
-    return columns.typed(merged) if merged.num_rows <= MAX_GROUPS else None
+    merged = columns.merge_groups(pa.concat_tables(parts))
+    return columns.with_typed_values(merged) if merged.num_rows <= MAX_GROUPS else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The question's columns as files have them: fields, and physical paths. Every partial answer is a table with the texts
-    of the `by` columns, the number of rows, counts, minima and maxima."""
+    """The columns of a question, found in the table's schema. Each is a pair of a physical path and the logical field; for `by`,
+    the path is only a name, because partition columns are not nested.
+
+    partitions: the physical paths of all partition columns. leaves: the columns whose statistics the answer needs.
+    Every partial answer is a table with `schema`: the texts of the `by` columns, the number of rows, counts, minima and maxima.
+    """
 
     by: tuple[tuple[str, StructField], ...]
     valued: tuple[tuple[Path, StructField], ...]
@@ -107,21 +113,21 @@ class _Columns:
 
     @classmethod
     def of(cls, config: TableConfig, question: Question, timezone: str) -> _Columns | None:
-        """None if a column cannot be answered, or is not in the table."""
+        """None if the log cannot have the exact answer for a column, or if a column is not in the table."""
         schema, mode = config.schema, config.column_mapping_mode
 
-        def located(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
+        def find_columns(names: Sequence[str]) -> tuple[tuple[Path, StructField], ...]:
             columns = [find_path(schema, (name,))[0] for name in names]
             return tuple((physical_path(schema, (f.name,), mode), f) for f in columns)
 
         try:
-            by, valued, minima, maxima = map(located, (question.by, question.valued, question.minima, question.maxima))
+            by, valued, minima, maxima = map(find_columns, (question.by, question.valued, question.minima, question.maxima))
         except SchemaMismatchError:
             return None
         partitions = frozenset(physical_path(schema, (name,), mode) for name in config.partition_columns)
-        if not all(path in partitions for path, _ in by) or not all(_is_counted(f.data_type) for _, f in valued):
+        if not all(path in partitions for path, _ in by) or not all(_has_own_null_count(f.data_type) for _, f in valued):
             return None
-        if not all(_is_exact(f.data_type, path in partitions) for path, f in (*minima, *maxima)):
+        if not all(_has_exact_bounds(f.data_type, path in partitions) for path, f in (*minima, *maxima)):
             return None
         if any(is_collated(f) for _, f in (*by, *minima, *maxima)):  # bytes decide neither equality nor order of collated texts
             return None
@@ -130,27 +136,28 @@ class _Columns:
 
     # ------------------------------------------------------------ one answer a file
 
-    def of_files(self, batch: FileBatch) -> pa.Table | None:
-        """A row for each file that has rows. None if a file's statistics do not contain the answer, or a partition
-        value is invalid."""
+    def answers_per_file(self, batch: FileBatch) -> pa.Table | None:
+        """A partial answer with a row for each file that has rows. None if a file's statistics do not contain the answer, or a
+        partition value is invalid."""
         rows = batch.live_rows()
         if rows.null_count:
             return None
         batch = batch.filter(pc.greater(rows, 0))
-        if any(self._is_malformed(batch.files, name, column) for name, column in self._partition_columns().items()):
+        if any(self._has_malformed_value(batch.files, name, column) for name, column in self._partition_columns().items()):
             return None
         files, stats, rows = batch.files, batch.stats, rows.filter(pc.greater(rows, 0))
         assert stats is not None, "rows are known"
+        # With a deletion vector, the row with the smallest value may be deleted.
         has_exact_bounds = pc.and_(files["deletion_vector"].is_null(), stats.tight_bounds)
-        arrays: list[pa.Array | None] = [
+        columns: list[pa.Array | None] = [
             *(partition_texts(files, name) for name, _ in self.by),
             rows,
-            *(self._valued(files, stats, rows, has_exact_bounds, path, f) for path, f in self.valued),
-            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=True) for path, f in self.minima),
-            *(self._bound(files, stats, has_exact_bounds, path, f, smallest=False) for path, f in self.maxima),
+            *(self._value_counts(files, stats, rows, has_exact_bounds, path, f) for path, f in self.valued),
+            *(self._file_bounds(files, stats, has_exact_bounds, path, f, smallest=True) for path, f in self.minima),
+            *(self._file_bounds(files, stats, has_exact_bounds, path, f, smallest=False) for path, f in self.maxima),
         ]
-        answers = [array for array in arrays if array is not None]
-        return pa.Table.from_arrays(answers, schema=self.schema) if len(answers) == len(arrays) else None
+        known_columns = [array for array in columns if array is not None]
+        return pa.Table.from_arrays(known_columns, schema=self.schema) if len(known_columns) == len(columns) else None
 
     def _partition_columns(self) -> dict[str, StructField]:
         """The partition columns in the question, by physical name."""
@@ -159,39 +166,43 @@ class _Columns:
         }
         return {**dict(self.by), **question_columns}
 
-    def _is_malformed(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
+    def _has_malformed_value(self, files: pa.RecordBatch, name: str, column: StructField) -> bool:
+        """Whether a file's value in the partition column cannot be parsed. name: physical."""
         texts = partition_texts(files, name)
         return bool(pc.any(malformed(texts, typed_partition_values(texts, column, self.timezone))).as_py())
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns of a partial answer. Their names tell merge_groups what to do with a column."""
         fields = [
-            *((f"by{place}", pa.string()) for place in range(len(self.by))),
+            *((f"by{position}", pa.string()) for position in range(len(self.by))),
             ("rows", pa.int64()),
-            *((f"valued{place}", pa.int64()) for place in range(len(self.valued))),
-            *((f"min{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.minima)),
-            *((f"max{place}", to_arrow_type(column.data_type)) for place, (_, column) in enumerate(self.maxima)),
+            *((f"valued{position}", pa.int64()) for position in range(len(self.valued))),
+            *((f"min{position}", to_arrow_type(column.data_type)) for position, (_, column) in enumerate(self.minima)),
+            *((f"max{position}", to_arrow_type(column.data_type)) for position, (_, column) in enumerate(self.maxima)),
         ]
         return pa.schema(fields)
 
-    def _valued(
+    def _value_counts(
         self, files: pa.RecordBatch, stats: FileStats, rows: pa.Array, has_exact_bounds: pa.Array, path: Path, column: StructField
     ) -> pa.Array | None:
-        """The number of rows of each file with a value in the column; None if it is unknown for a file. Null counts include
-        deleted rows, so they are exact only if no row is deleted, or if no row or every row is null.
+        """The number of rows with a value in the column, for each file; None if it is unknown for a file.
+
+        Null counts include deleted rows. So they are exact only if no row is deleted, or if no row or every row is null.
+        rows: the number of rows of each file that are not deleted.
         """
         if path in self.partitions:
             values = typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
             return pc.if_else(values.is_valid(), rows, pa.scalar(0, pa.int64()))
         nulls = stats.null_count.get(path)
-        if nulls is None or not _all(pc.less_equal(nulls, stats.num_records)):
+        if nulls is None or not _is_all_true(pc.less_equal(nulls, stats.num_records)):
             return None
-        none, all_of_them = pc.equal(nulls, 0), pc.equal(nulls, stats.num_records)
-        if not _all(pc.or_(has_exact_bounds, pc.or_(none, all_of_them))):
+        has_no_null, is_all_null = pc.equal(nulls, 0), pc.equal(nulls, stats.num_records)
+        if not _is_all_true(pc.or_(has_exact_bounds, pc.or_(has_no_null, is_all_null))):
             return None
-        return pc.if_else(none, rows, pc.if_else(all_of_them, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
+        return pc.if_else(has_no_null, rows, pc.if_else(is_all_null, pa.scalar(0, pa.int64()), pc.subtract(rows, nulls)))
 
-    def _bound(
+    def _file_bounds(
         self,
         files: pa.RecordBatch,
         stats: FileStats,
@@ -206,41 +217,43 @@ class _Columns:
             return typed_partition_values(partition_texts(files, path[0]), column, self.timezone)
         minimum, maximum = stats.minimum.get(path), stats.maximum.get(path)
         nulls = stats.null_count.get(path)
-        if minimum is None or maximum is None or not _all(has_exact_bounds):
+        if minimum is None or maximum is None or not _is_all_true(has_exact_bounds):
             return None
-        all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
-        # A file is exact if its bounds are sound, or if all its rows are null, so that it has no bounds.
-        sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
+        is_all_null = all_false(len(minimum)) if nulls is None else pc.equal(nulls, stats.num_records)
+        # The bounds of a file can be used if minimum <= maximum. A file without bounds has no value if all its rows are null.
+        is_sound = pc.fill_null(pc.less_equal(minimum, maximum), False)
         if pa.types.is_date(minimum.type):
-            sound = pc.and_(sound, pc.fill_null(pc.greater_equal(minimum.cast(pa.int32()), _FIRST_SAFE_DAY), False))
-        empty = pc.and_(pc.fill_null(all_null, False), pc.and_(minimum.is_null(), maximum.is_null()))
-        return (minimum if smallest else maximum) if _all(pc.or_(sound, empty)) else None
+            is_sound = pc.and_(is_sound, pc.fill_null(pc.greater_equal(minimum.cast(pa.int32()), _FIRST_SAFE_DAY), False))
+        has_no_value = pc.and_(pc.fill_null(is_all_null, False), pc.and_(minimum.is_null(), maximum.is_null()))
+        return (minimum if smallest else maximum) if _is_all_true(pc.or_(is_sound, has_no_value)) else None
 
     # ------------------------------------------------------------ one answer a combination
 
-    def reduced(self, part: pa.Table) -> pa.Table:
-        """One row for each combination of texts: the sums of counts, the smallest minima and the largest maxima."""
+    def merge_groups(self, part: pa.Table) -> pa.Table:
+        """A partial answer with one row for each combination of texts: the sums of counts, the smallest minima and the largest
+        maxima. part: a partial answer in which a combination may occur more than once."""
         if part.num_rows < 2:
             return part.combine_chunks()
-        codes = _codes([part[name].combine_chunks() for name in part.column_names[: len(self.by)]], part.num_rows)
+        codes = _combination_codes([part[name].combine_chunks() for name in part.column_names[: len(self.by)]], part.num_rows)
         order = np.argsort(codes, kind="stable")
         # Where each combination begins among the rows in this order.
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        arrays = []
-        for place, name in enumerate(part.column_names):
+        merged_columns = []
+        for position, name in enumerate(part.column_names):
             values = part[name].combine_chunks()
-            if place < len(self.by):
-                arrays.append(values.take(pa.array(order[starts])))
+            if position < len(self.by):
+                merged_columns.append(values.take(pa.array(order[starts])))
             elif name.startswith(("min", "max")):
-                arrays.append(_extremes(codes, values, starts, smallest=name.startswith("min")))
+                merged_columns.append(_smallest_or_largest(codes, values, starts, smallest=name.startswith("min")))
             else:
-                arrays.append(pa.array(np.add.reduceat(values.to_numpy()[order], starts), pa.int64()))
-        return pa.table(arrays, names=part.column_names)
+                merged_columns.append(pa.array(np.add.reduceat(values.to_numpy()[order], starts), pa.int64()))
+        return pa.table(merged_columns, names=part.column_names)
 
-    def typed(self, answers: pa.Table) -> pa.Table:
-        """The same table with values instead of texts."""
+    def with_typed_values(self, answers: pa.Table) -> pa.Table:
+        """The same table with typed partition values instead of their texts."""
         values = [
-            typed_partition_values(answers[place].combine_chunks(), f, self.timezone) for place, (_, f) in enumerate(self.by)
+            typed_partition_values(answers[position].combine_chunks(), column, self.timezone)
+            for position, (_, column) in enumerate(self.by)
         ]
         return pa.table([*values, *answers.columns[len(values) :]], names=answers.column_names)
 
@@ -248,16 +261,16 @@ class _Columns:
 # ---------------------------------------------------------------- what may be said
 
 
-def _is_counted(data_type: DataType) -> bool:
-    """Whether null counts are of the column itself, not of fields nested in it."""
+def _has_own_null_count(data_type: DataType) -> bool:
+    """Whether statistics have a null count for a column of the type itself, not only for fields nested in it."""
     match data_type:
         case PrimitiveType(name):
             return name not in ("void", "variant")
     return isinstance(data_type, DecimalType)
 
 
-def _is_exact(data_type: DataType, is_partition: bool) -> bool:
-    """Whether bounds of the type are values of the column."""
+def _has_exact_bounds(data_type: DataType, is_partition: bool) -> bool:
+    """Whether the minimum and maximum of the type are values that occur in the column: writers cut texts and round timestamps."""
     match data_type:
         case DecimalType(precision, _):
             return is_partition or precision <= _SAFE_DECIMAL_DIGITS
@@ -266,7 +279,7 @@ def _is_exact(data_type: DataType, is_partition: bool) -> bool:
     return False
 
 
-def _all(mask: pa.Array) -> bool:
+def _is_all_true(mask: pa.Array) -> bool:
     """Whether no value is false or null."""
     return bool(mask.true_count == len(mask))
 
@@ -274,20 +287,27 @@ def _all(mask: pa.Array) -> bool:
 # ---------------------------------------------------------------- combinations of texts
 
 
-def _codes(texts: Sequence[pa.Array], row_count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A number for each row; rows have the same number if all their texts are equal."""
+def _combination_codes(texts: Sequence[pa.Array], row_count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A number for each row, from 0; rows have the same number if all their texts are equal.
+
+    texts: one array for each `by` column. Without any, all rows get the number 0.
+    """
     codes = np.zeros(row_count, np.int64)
     for column in texts:
         encoded = column.dictionary_encode(null_encoding="encode")
-        numbers = encoded.indices.to_numpy().astype(np.int64)
-        codes = np.unique(codes * len(encoded.dictionary) + numbers, return_inverse=True)[1].astype(np.int64)
+        text_numbers = encoded.indices.to_numpy().astype(np.int64)
+        # np.unique makes the numbers small again, so that the next product does not overflow.
+        codes = np.unique(codes * len(encoded.dictionary) + text_numbers, return_inverse=True)[1].astype(np.int64)
     return codes
 
 
-def _extremes(
+def _smallest_or_largest(
     codes: np.ndarray[Any, np.dtype[np.int64]], values: pa.Array, starts: np.ndarray[Any, np.dtype[np.int64]], *, smallest: bool
 ) -> pa.Array:
-    """The smallest or largest value for each code. starts: where each code begins after sorting."""
+    """The smallest or largest value for each code; null only if all its values are null, because nulls are sorted last.
+
+    codes: of each row. starts: where each code begins after sorting by code.
+    """
     keys = [("code", "ascending"), ("value", "ascending" if smallest else "descending")]
     order = pc.sort_indices(pa.table({"code": codes, "value": values}), sort_keys=keys)
     return values.take(order.take(pa.array(starts)))

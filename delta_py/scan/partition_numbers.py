@@ -15,6 +15,7 @@ from delta_py.scan.file_pruner import partition_texts, typed_partition_values
 from delta_py.scan.scan_state import ScanColumn
 from delta_py.types.schema import PrimitiveType
 
+# Types with a least and a greatest value for Spark, and types with only a number of values.
 _WITH_BOUNDS = frozenset({"byte", "short", "integer", "long", "date"})
 _WITHOUT_BOUNDS = frozenset({"string", "binary"})
 
@@ -24,28 +25,31 @@ def partition_numbers(files: pa.Table, columns: Mapping[str, ScanColumn], timezo
 
     files: with their partition values. columns: partition columns. Spark treats a column with a number of values but without
     bounds as empty, unless it holds texts. So other columns without bounds are left out, and columns with an invalid value in a
-    file. `nulls` is 0, or absent if a file has null in the column, because `nulls` is a number of rows.
+    file. `nulls` is 0 if no file has null in the column. Otherwise it is absent: it is a number of rows, and only files are
+    counted here.
     """
     numbers_by_column: dict[str, dict[str, int]] = {}
     for name, column in columns.items():
         kind = column.logical.data_type
         if isinstance(kind, PrimitiveType) and kind.name in _WITH_BOUNDS | _WITHOUT_BOUNDS:
-            numbers = _numbers(files, column, timezone, bounds=kind.name in _WITH_BOUNDS)
-            numbers_by_column |= {} if numbers is None else {name: numbers}
+            numbers = _column_numbers(files, column, timezone, has_bounds=kind.name in _WITH_BOUNDS)
+            if numbers is not None:
+                numbers_by_column[name] = numbers
     return numbers_by_column
 
 
-def _numbers(files: pa.Table, column: ScanColumn, timezone: str, *, bounds: bool) -> dict[str, int] | None:
-    """The entry of partition_numbers for one column; None if a file has an invalid value in it. bounds: with min and max."""
-    parts = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
-    texts = pa.chunked_array(parts, pa.string()).unique()
+def _column_numbers(files: pa.Table, column: ScanColumn, timezone: str, *, has_bounds: bool) -> dict[str, int] | None:
+    """The entry of partition_numbers for one column; None if a file has an invalid value in it. has_bounds: with min and
+    max."""
+    texts_by_batch = [partition_texts(batch, column.physical.name).unique() for batch in files.to_batches()]
+    texts = pa.chunked_array(texts_by_batch, pa.string()).unique()
     values = typed_partition_values(texts, column.logical, timezone)
     if pc.any(malformed(texts, values)).as_py():
         return None
     numbers = {"distinct": pc.count_distinct(values).as_py()}
     if values.null_count == 0:
         numbers["nulls"] = 0
-    if bounds and values.null_count < len(values):
+    if has_bounds and values.null_count < len(values):
         ends = pc.min_max(values.cast(pa.int32()) if pa.types.is_date(values.type) else values).as_py()
         numbers |= {"min": ends["min"], "max": ends["max"]}
     return numbers

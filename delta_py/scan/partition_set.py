@@ -34,13 +34,13 @@ from delta_py.scan.file_pruner import (
 from delta_py.types.arrow_values import from_numpy, scalar
 from delta_py.types.schema import Path, StructField, find_path, type_name
 
-_MOST_SHOWN = 3
+_MAX_SHOWN = 3  # partitions in a message
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One column of the lookup. values: the distinct ones. combinations: these values combined with those of the previous
-    columns, one number each."""
+    """One column of the lookup. values: the distinct values of the partitions in this column. combinations: for each combination
+    of this column and the previous ones that occurs in the partitions, its number as _combine computes it."""
 
     values: pa.Array
     combinations: pa.Array
@@ -49,7 +49,7 @@ class _Step:
 @dataclass(frozen=True, slots=True)
 class PartitionSet:
     """values: for each partition, the texts by physical name, as in the log; no two partitions have the same texts. timezone: in
-    which timestamps without an offset are read."""
+    which timestamps without an offset are read. _fields: the partition columns, by physical path. _steps: one for each column."""
 
     values: tuple[Mapping[str, str | None], ...]
     timezone: str
@@ -61,65 +61,68 @@ class PartitionSet:
         """values: at least one mapping, as in the actions of files. All partition columns of config are compared, and a column
         that a mapping lacks is null. Raises CorruptTableError (CAST_INVALID_INPUT) for a text that is not a value of its column's
         type."""
-        logical = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
-        fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical}
+        logical_fields = [find_path(config.schema, (name,))[0] for name in config.partition_columns]
+        fields: dict[Path, StructField] = {(to_physical(f, config.column_mapping_mode).name,): f for f in logical_fields}
         assert fields, "a table without partition columns has no partitions"
         names = [path[0] for path in fields]
-        distinct = tuple(dict(zip(names, key, strict=True)) for key in {tuple(map(each.get, names)): None for each in values})
-        rows = with_partition_values(distinct)
-        codes = _zeros(len(distinct))
+        # The keys of a dictionary are distinct, and in order of appearance.
+        distinct_texts = {tuple(map(partition.get, names)): None for partition in values}
+        partitions = tuple(dict(zip(names, texts, strict=True)) for texts in distinct_texts)
+        rows = with_partition_values(partitions)
+        codes = _zero_codes(len(partitions))
         steps = []
         for path, column in fields.items():
             # codes: for each partition, the number of its combination of values in the columns so far.
-            typed = _comparable(_sound(partition_texts(rows, path[0]), column, timezone))
-            present = pc.unique(typed)
-            combined = _combined(codes, typed, present)
-            step = _Step(present, pc.unique(combined))
-            codes = pc.index_in(combined, step.combinations)
+            typed = _comparable(_parse_valid(partition_texts(rows, path[0]), column, timezone))
+            distinct_values = pc.unique(typed)
+            combination_numbers = _combine(codes, typed, distinct_values)
+            step = _Step(distinct_values, pc.unique(combination_numbers))
+            codes = pc.index_in(combination_numbers, step.combinations)
             steps.append(step)
-        return cls(distinct, timezone, fields, tuple(steps))
+        return cls(partitions, timezone, fields, tuple(steps))
 
     def has(self, files: pa.RecordBatch) -> pa.BooleanArray:
         """True for each file in one of the partitions, false for each other file; never null. files: FILE_SCHEMA.
 
         Raises CorruptTableError (CAST_INVALID_INPUT) for a file with an invalid partition value: its partition is unknown.
         """
-        return self._has(sound_partition_values(files, self._fields, self.timezone), files.num_rows)
+        return self._contains(sound_partition_values(files, self._fields, self.timezone), files.num_rows)
 
     def may_match(self, adds: Sequence[AddFile]) -> list[bool]:
-        """For each file of a commit, whether it belongs to one of the partitions. A file with an invalid value may
-        belong to any."""
+        """For each file of a commit, whether it may belong to one of the partitions. A file with an invalid value may belong to
+        any."""
         if not adds:
             return []
         files = with_partition_values(add.partition_values for add in adds)
-        values, unknown = partition_values(files, self._fields, self.timezone)
-        answers: list[bool] = pc.or_(self._has(values, len(adds)), unknown).to_pylist()
+        values, is_invalid = partition_values(files, self._fields, self.timezone)
+        answers: list[bool] = pc.or_(self._contains(values, len(adds)), is_invalid).to_pylist()
         return answers
 
-    def _has(self, values: Mapping[Path, pa.Array], count: int) -> pa.BooleanArray:
-        codes = _zeros(count)  # as in `of`, for each file; null if no partition has the file's values in the columns so far
+    def _contains(self, values: Mapping[Path, pa.Array], count: int) -> pa.BooleanArray:
+        """Whether each file is in one of the partitions. values: of the files, by physical path. count: of the files."""
+        codes = _zero_codes(count)  # as in `of`, for each file; null if no partition has the file's values in the columns so far
         for path, step in zip(self._fields, self._steps, strict=True):
-            combined = _combined(codes, _comparable(values[path]), step.values)
-            codes = pc.index_in(combined, step.combinations)
+            combination_numbers = _combine(codes, _comparable(values[path]), step.values)
+            codes = pc.index_in(combination_numbers, step.combinations)
         return pc.is_valid(codes)
 
     def __str__(self) -> str:
         """For messages: the first partitions by logical names, and the number of remaining ones."""
-        shown = [
-            f"partition [{', '.join(f'{column.name}={each[path[0]]}' for path, column in self._fields.items())}]"
-            for each in self.values[:_MOST_SHOWN]
+        descriptions = [
+            f"partition [{', '.join(f'{column.name}={texts[path[0]]}' for path, column in self._fields.items())}]"
+            for texts in self.values[:_MAX_SHOWN]
         ]
-        remaining_count = len(self.values) - len(shown)
-        return " or ".join([*shown, f"{remaining_count} more"] if remaining_count else shown)
+        remaining_count = len(self.values) - len(descriptions)
+        return " or ".join([*descriptions, f"{remaining_count} more"] if remaining_count else descriptions)
 
 
-def _sound(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
+def _parse_valid(texts: pa.Array, column: StructField, timezone: str) -> pa.Array:
     """Typed values of a partition column. Raises CorruptTableError for a text that is not a value of its type."""
     values = typed_partition_values(texts, column, timezone)
-    bad = malformed(texts, values)
-    if not pc.any(bad).as_py():
+    is_invalid = malformed(texts, values)
+    if not pc.any(is_invalid).as_py():
         return values
-    text = texts.filter(bad)[0].as_py()
+    text = texts.filter(is_invalid)[0].as_py()
     raise CorruptTableError(
         f"The partition value {text!r} is no value of column {column.name} of type {type_name(column.data_type)}: which files "
         "are of that partition cannot be told. Nothing was committed.",
@@ -138,12 +141,15 @@ def _comparable(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), values.type), positive)
 
 
-def _combined(codes: pa.Array, values: pa.Array, present: pa.Array) -> pa.Array:
-    """One number for a combination's number (codes) and a value. present: the distinct values of the partitions. The result is
-    null if the code is null, or if the value is not among these. A null value counts like any other value."""
-    numbers = pc.index_in(values, present).cast(pa.int64())
-    return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(present), pa.int64())), numbers)
+def _combine(codes: pa.Array, values: pa.Array, distinct_values: pa.Array) -> pa.Array:
+    """One number for each pair of a code and a value; different pairs have different numbers.
+
+    codes: the number of the combination in the previous columns. distinct_values: of the partitions, in this column. The result
+    is null if the code is null, or if the value is not among distinct_values. A null value counts like any other value.
+    """
+    value_numbers = pc.index_in(values, distinct_values).cast(pa.int64())
+    return pc.add(pc.multiply(codes.cast(pa.int64()), scalar(len(distinct_values), pa.int64())), value_numbers)
 
 
-def _zeros(count: int) -> pa.Array:
+def _zero_codes(count: int) -> pa.Array:
     return from_numpy(np.zeros(count, np.int64))

@@ -112,34 +112,36 @@ class Scan:
         files, such as DML.
         """
         sizes = self.files["size"].to_numpy()
-        counts = self._parts(sizes, max_part_bytes, open_cost_bytes, target_groups)
-        file_numbers = np.repeat(np.arange(len(sizes)), counts)
-        number = np.arange(len(file_numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
-        size, count = sizes[file_numbers], counts[file_numbers]
-        start = size // count * number
-        stop = np.where(number + 1 == count, size, start + size // count)
+        part_counts = self._part_counts(sizes, max_part_bytes, open_cost_bytes, target_groups)
+        # The arrays from here on have one element for each part.
+        file_numbers = np.repeat(np.arange(len(sizes)), part_counts)
+        first_parts = np.cumsum(part_counts) - part_counts  # for each file, the position of its first part
+        number_in_file = np.arange(len(file_numbers)) - np.repeat(first_parts, part_counts)
+        size, count = sizes[file_numbers], part_counts[file_numbers]
+        start = size // count * number_in_file
+        stop = np.where(number_in_file + 1 == count, size, start + size // count)  # the last part gets the remainder
         files = self.files if len(file_numbers) == len(sizes) else self.files.take(pa.array(file_numbers))
         return files.append_column(PART_START, pa.array(start)).append_column(PART_BYTES, pa.array(stop - start))
 
-    def _parts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
-        """The number of parts of each file. The log may contain any size: no file gets more than _MOST_PARTS.
+    def _part_counts(self, sizes: Integers, max_part_bytes: int, open_cost_bytes: int, target_groups: int) -> Integers:
+        """The number of parts of each file. The log may contain any size: no file gets more than _MAX_PARTS.
 
         share: the bytes that a group has if all groups are equal. A file of less than two shares is not cut for the sake of equal
-        groups.
+        groups, but only if it is larger than max_part_bytes.
         """
         single_parts = np.ones(len(sizes), np.int64)
-        if self.state.to_write or _NEEDED_WHOLE.intersection(self.files.column_names):
+        if self.state.to_write or _COLUMNS_OF_UNCUT_FILES.intersection(self.files.column_names):
             return single_parts
-        total = min(2**62, int(sizes.sum(dtype=np.float64)))
+        total = min(2**62, int(sizes.sum(dtype=np.float64)))  # the sum of int64 might overflow
         share = max(1, open_cost_bytes, total // max(1, target_groups))
         max_bytes = max(1, open_cost_bytes, max_part_bytes)
         counts: Integers = np.maximum(np.maximum(sizes // share, sizes // max_bytes + (sizes % max_bytes > 0)), single_parts)
-        return np.minimum(counts, _MOST_PARTS)
+        return np.minimum(counts, _MAX_PARTS)
 
 
 # Files of plans with one of these columns are not cut: DML numbers its files, and change feeds select rows of a file.
-_NEEDED_WHOLE = frozenset({"number", SELECTION})
-_MOST_PARTS = 1_000
+_COLUMNS_OF_UNCUT_FILES = frozenset({"number", SELECTION})
+_MAX_PARTS = 1_000
 
 
 # ---------------------------------------------------------------- planning
@@ -188,16 +190,18 @@ def plan_scan(
     if predicate is not None and not options.keep_all:
         FILTERED.note(snapshot, predicate)
     pruner = FilePruner.of(snapshot.config, predicate, options.timezone)
-    dropped = frozenset() if options.keep_all else ONLY_FOR_COMMITS
+    omitted_columns = frozenset() if options.keep_all else ONLY_FOR_COMMITS
     # With rows that a predicate drops, or files that may be missing, nobody knows which files have enough rows.
     row_limit = options.limit if state.predicate is None and not state.ignore_missing_files else None
     index = IndexLookup.of(snapshot, state.predicate)
-    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in dropped])
+    schema = pa.schema([f for f in FILE_SCHEMA if f.name not in omitted_columns])
     selected_files = _SelectedFiles(schema, row_limit, index)
-    leaves, counted = pruner.stats_leaves, options.count_rows or row_limit is not None
-    batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=counted)
-    for batch in batches if predicate is None or options.keep_all else gathered(batches, schema.names):
-        selected_files.add(batch, *pruner.pruned_from(batch))
+    leaves, needs_row_counts = pruner.stats_leaves, options.count_rows or row_limit is not None
+    batches = snapshot.file_batches(stats_leaves=leaves, want_whole=options.keep_all, want_records=needs_row_counts)
+    if predicate is not None and not options.keep_all:
+        batches = gathered(batches, schema.names)  # evaluating a predicate costs most per batch, so fewer batches are faster
+    for batch in batches:
+        selected_files.add(batch, *pruner.pruned_with_partition_bytes(batch))
         if selected_files.are_enough:
             break
     return selected_files.scan(state)
@@ -220,13 +224,16 @@ def plan_listed_files(
     selected_files = _SelectedFiles(pa.schema([f for f in NUMBERED_FILE_SCHEMA if f.name not in ONLY_FOR_COMMITS]), None)
     for batch in files:
         file_batch = FileBatch(batch, parse_stats(batch["stats"], pruner.stats_leaves))
-        selected_files.add(file_batch, *pruner.pruned_from(file_batch))
+        selected_files.add(file_batch, *pruner.pruned_with_partition_bytes(file_batch))
     return selected_files.scan(state)
 
 
 class _SelectedFiles:
-    """The files that a plan keeps, batch by batch. row_limit: the number of rows that is enough; None for all. index:
-    is checked last."""
+    """Collects the files that a plan keeps, batch by batch.
+
+    schema: of these files. row_limit: the number of rows that is enough; None for all. index: the table's indexes, if they can
+    rule out files. They are checked last, by `scan`.
+    """
 
     def __init__(self, schema: pa.Schema, row_limit: int | None, index: IndexLookup | None = None) -> None:
         assert row_limit is None or index is None, "rows would be counted of files that are left out"
@@ -238,22 +245,23 @@ class _SelectedFiles:
 
     @property
     def are_enough(self) -> bool:
+        """Whether the files so far surely have row_limit rows."""
         return self._row_limit is not None and self._rows >= self._row_limit
 
     def add(self, batch: FileBatch, pruned: FileBatch, bytes_in_partitions: int) -> None:
-        """batch: the files before pruning. pruned, bytes_in_partitions: the result of FilePruner.pruned_from."""
+        """batch: the files before pruning. pruned, bytes_in_partitions: the result of FilePruner.pruned_with_partition_bytes."""
         self._files_total += batch.files.num_rows
         self._bytes_total += file_bytes(batch.files)
         self._bytes_in_partitions += bytes_in_partitions
         self._bytes_in_bounds += file_bytes(pruned.files)
         files, rows = pruned.files, pruned.live_rows()
         if self._row_limit is not None:
-            # Keep files up to the first one with which there are surely enough rows.
-            ends = np.cumsum(rows.fill_null(0).to_numpy())
-            stop = int(np.searchsorted(ends, self._row_limit - self._rows)) + 1
+            # Keep files until they surely have enough rows.
+            cumulative_rows = np.cumsum(rows.fill_null(0).to_numpy())
+            stop = int(np.searchsorted(cumulative_rows, self._row_limit - self._rows)) + 1
             if stop < files.num_rows:
-                first = from_numpy(np.arange(stop))
-                files, rows = files.take(first), rows.take(first)  # a slice would keep the whole batch in memory
+                first_files = from_numpy(np.arange(stop))
+                files, rows = files.take(first_files), rows.take(first_files)  # a slice would keep the whole batch in memory
         self._rows += pc.sum(rows).as_py() or 0
         if files.num_rows:
             self._batches.append(files.select(self._schema.names))
@@ -313,15 +321,16 @@ def make_state(
 
 
 def metadata_scan_column() -> ScanColumn:
-    return _from_the_plan(METADATA_COLUMN, METADATA_FIELDS)
+    return _metadata_struct(METADATA_COLUMN, METADATA_FIELDS)
 
 
 def row_address_column() -> ScanColumn:
-    return _from_the_plan(ROW_ADDRESS, ("file_number", "row_index", "row_id", "row_commit_version"))
+    return _metadata_struct(ROW_ADDRESS, ("file_number", "row_index", "row_id", "row_commit_version"))
 
 
-def _from_the_plan(name: str, fields: Sequence[str]) -> ScanColumn:
-    struct = StructType(tuple(StructField(inner, _METADATA_TYPES[inner]) for inner in fields))
+def _metadata_struct(name: str, fields: Sequence[str]) -> ScanColumn:
+    """A struct column that is made from the file and the row's position, not read. fields: names in _METADATA_TYPES."""
+    struct = StructType(tuple(StructField(field_name, _METADATA_TYPES[field_name]) for field_name in fields))
     column = StructField(name, struct, nullable=False)
     return ScanColumn(column, column, ColumnSource.METADATA)
 
@@ -331,12 +340,12 @@ def _requested_fields(
 ) -> list[StructField]:
     """The table's fields (with their metadata), reduced to the requested columns. columns: None for all. columns_by_name: special
     columns beyond the table's, such as `_metadata`."""
-    everything = StructType((*schema.fields, *(c.logical for name, c in columns_by_name.items() if schema.find(name) is None)))
+    all_columns = StructType((*schema.fields, *(c.logical for name, c in columns_by_name.items() if schema.find(name) is None)))
     if columns is None:
-        return list(everything.fields)
+        return list(all_columns.fields)
     if isinstance(columns, StructType):
-        return list(cut_to(everything, columns).fields)
-    return [find_path(everything, (name,))[0] for name in columns]
+        return list(cut_to(all_columns, columns).fields)
+    return [find_path(all_columns, (name,))[0] for name in columns]
 
 
 def cut_to(schema: StructType, requested: StructType) -> StructType:
@@ -344,24 +353,25 @@ def cut_to(schema: StructType, requested: StructType) -> StructType:
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for one that does not exist.
     """
-    return StructType(tuple(_prune(find_path(schema, (f.name,))[0], f) for f in requested.fields))
+    return StructType(tuple(_select_fields(find_path(schema, (f.name,))[0], f) for f in requested.fields))
 
 
-def _prune(column: StructField, requested_column: StructField) -> StructField:
-    return replace(column, data_type=_prune_type(column.data_type, requested_column.data_type))
+def _select_fields(column: StructField, requested_column: StructField) -> StructField:
+    """The table's column with only the requested struct fields."""
+    return replace(column, data_type=_select_fields_of_type(column.data_type, requested_column.data_type))
 
 
-def _prune_type(table_type: DataType, requested_type: DataType) -> DataType:
+def _select_fields_of_type(table_type: DataType, requested_type: DataType) -> DataType:
     """The table's type with only the requested struct fields; the table's own type where the two have different shapes."""
     match table_type, requested_type:
         case StructType(), StructType():
             return cut_to(table_type, requested_type)
         case ArrayType(), ArrayType():
-            return replace(table_type, element_type=_prune_type(table_type.element_type, requested_type.element_type))
+            return replace(table_type, element_type=_select_fields_of_type(table_type.element_type, requested_type.element_type))
         case MapType(), MapType():
             key, value = (
-                _prune_type(table_type.key_type, requested_type.key_type),
-                _prune_type(table_type.value_type, requested_type.value_type),
+                _select_fields_of_type(table_type.key_type, requested_type.key_type),
+                _select_fields_of_type(table_type.value_type, requested_type.value_type),
             )
             return replace(table_type, key_type=key, value_type=value)
     return table_type
@@ -386,19 +396,19 @@ def _filter_columns(
     output = StructType(tuple(column.logical for column in columns))
     paths = columns_of(predicate)
     missing_columns = {path[0] for path in paths if not has_path(output, path)}
-    lacking_columns = {
+    whole_columns = {
         name: columns_by_name[name].logical if name in columns_by_name else find_path(config.schema, (name,))[0]
         for name in missing_columns
     }
-    needed = [_only_paths(lacking_columns[name], paths) for name in sorted(missing_columns)]
-    return tuple(_scan_column(config, columns_by_name, f) for f in needed)
+    needed_fields = [_select_paths(whole_columns[name], paths) for name in sorted(missing_columns)]
+    return tuple(_scan_column(config, columns_by_name, f) for f in needed_fields)
 
 
-def _only_paths(column: StructField, paths: frozenset[Path]) -> StructField:
-    """The field with only the nested fields on one of the paths (which start with its name)."""
-    inner = {path[1:] for path in paths if path[0] == column.name}
-    if () in inner or not isinstance(column.data_type, StructType):
+def _select_paths(column: StructField, paths: frozenset[Path]) -> StructField:
+    """The column with only the nested fields on one of the paths, which start with the column's name. A column that a path names
+    itself remains whole."""
+    inner_paths = frozenset(path[1:] for path in paths if path[0] == column.name)
+    if () in inner_paths or not isinstance(column.data_type, StructType):
         return column
-    inner_paths = frozenset(inner)
     fields = [f for f in column.data_type.fields if any(path[0] == f.name for path in inner_paths)]
-    return replace(column, data_type=StructType(tuple(_only_paths(f, inner_paths) for f in fields)))
+    return replace(column, data_type=StructType(tuple(_select_paths(f, inner_paths) for f in fields)))

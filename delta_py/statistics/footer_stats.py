@@ -38,22 +38,25 @@ def footer_stats(
     Raises pyarrow.ArrowInvalid for a footer that contradicts itself.
     """
     types = {path: find_path(schema, path)[-1].data_type for path in columns if path in leaves}
-    groups = stats_from_parquet_footer(footer, leaves, types)
+    groups = stats_from_parquet_footer(footer, leaves, types)  # one value for each row group
     rows = groups.num_records.to_pylist()  # there are few groups: plain numbers are faster than arrays
     nulls = {path: _null_counts(counts, rows) for path, counts in groups.null_count.items()}
-    bounded = {path: kind for path, kind in types.items() if is_bounded(kind)}
+    bounded_types = {path: kind for path, kind in types.items() if is_bounded(kind)}
     # For each leaf and row group: whether it has values that are not null. An unknown null count counts as 0.
-    with_values = {
-        path: [row_count > (0 if n is None else n) for row_count, n in zip(rows, nulls[path], strict=True)] for path in bounded
+    has_values = {
+        path: [row_count > (null_count or 0) for row_count, null_count in zip(rows, nulls[path], strict=True)]
+        for path in bounded_types
     }
-    no_floats = [path for path, kind in bounded.items() if kind not in (FLOAT, DOUBLE)]
+    paths_with_maximum = [path for path, kind in bounded_types.items() if kind not in (FLOAT, DOUBLE)]
     collector = StatsCollector(schema, columns, string_prefix=string_prefix)
-    collector.take_known(
+    null_counts = {path: sum(n for n in counts if n) for path, counts in nulls.items() if None not in counts}
+    minimum = {path: _bound_of_all_groups(groups.minimum[path], has_values[path], "min") for path in bounded_types}
+    maximum = {path: _bound_of_all_groups(groups.maximum[path], has_values[path], "max") for path in paths_with_maximum}
+    collector.set_statistics(
         footer.num_rows,
-        {path: sum(n for n in counts if n) for path, counts in nulls.items() if None not in counts}
-        | dict.fromkeys(absent, footer.num_rows),
-        {path: bound for path in bounded if (bound := _file_bound(groups.minimum[path], with_values[path], "min")) is not None},
-        {path: bound for path in no_floats if (bound := _file_bound(groups.maximum[path], with_values[path], "max")) is not None},
+        null_counts | dict.fromkeys(absent, footer.num_rows),
+        {path: bound for path, bound in minimum.items() if bound is not None},
+        {path: bound for path, bound in maximum.items() if bound is not None},
     )
     return collector.to_json()
 
@@ -63,8 +66,9 @@ def _null_counts(counts: pa.Int64Array, rows: Sequence[int]) -> list[int | None]
     return [n if row_count else 0 for n, row_count in zip(counts.to_pylist(), rows, strict=True)]
 
 
-def _file_bound(bounds: pa.Array, with_values: Sequence[bool], side: str) -> pa.Scalar | None:
-    """The bound of all row groups together; None if a row group with values has no bound."""
-    if bounds.null_count and any(has and not bound.is_valid for has, bound in zip(with_values, bounds, strict=True)):
+def _bound_of_all_groups(bounds: pa.Array, has_values: Sequence[bool], side: str) -> pa.Scalar | None:
+    """The bound of all row groups together; None if a row group with values has no bound. bounds, has_values: one value for each
+    row group. side: "min" or "max"."""
+    if bounds.null_count and any(is_needed and not bound.is_valid for is_needed, bound in zip(has_values, bounds, strict=True)):
         return None
     return bounds[0] if len(bounds) == 1 else pc.min_max(bounds)[side]

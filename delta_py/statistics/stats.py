@@ -65,17 +65,18 @@ class FileStats:
 
 
 def unknown_stats(file_count: int) -> FileStats:
-    """The statistics of files of which nothing is known."""
+    """The statistics of files about which nothing is known."""
     return FileStats(file_count, pa.nulls(file_count, pa.int64()), all_true(file_count))
 
 
 def concat_stats(parts: Sequence[FileStats]) -> FileStats:
     """The files of all parts in order. A leaf that a part lacks is unknown for that part's files."""
 
-    def joined(pick: Callable[[FileStats], Mapping[Path, pa.Array]]) -> dict[Path, pa.Array]:
-        types = {path: array.type for part in parts for path, array in pick(part).items()}
+    def concat_section(section_of: Callable[[FileStats], Mapping[Path, pa.Array]]) -> dict[Path, pa.Array]:
+        """One section (such as the minima) of all parts. section_of: gets it from one part."""
+        types = {path: array.type for part in parts for path, array in section_of(part).items()}
         return {
-            path: pa.concat_arrays([pick(part).get(path, pa.nulls(part.file_count, kind)) for part in parts])
+            path: pa.concat_arrays([section_of(part).get(path, pa.nulls(part.file_count, kind)) for part in parts])
             for path, kind in types.items()
         }
 
@@ -85,9 +86,9 @@ def concat_stats(parts: Sequence[FileStats]) -> FileStats:
         sum(part.file_count for part in parts),
         pa.concat_arrays([part.num_records for part in parts]),
         pa.concat_arrays([part.tight_bounds for part in parts]),
-        joined(lambda part: part.minimum),
-        joined(lambda part: part.maximum),
-        joined(lambda part: part.null_count),
+        concat_section(lambda part: part.minimum),
+        concat_section(lambda part: part.maximum),
+        concat_section(lambda part: part.null_count),
     )
 
 
@@ -103,8 +104,8 @@ def parse_stats(json: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType
     if count > 1 and json.nbytes > _PIECE_BYTES:
         return concat_stats([parse_stats(json.slice(0, count // 2), leaves), parse_stats(json.slice(count // 2), leaves)])
     schema = _stats_schema(leaves)
-    plain = read_plain_stats(json, schema)
-    return _assemble(read_json_objects(json, schema) if plain is None else plain, leaves, count)
+    parsed = read_plain_stats(json, schema)
+    return _assemble(read_json_objects(json, schema) if parsed is None else parsed, leaves, count)
 
 
 def _json_type(data_type: DataType) -> pa.DataType | None:
@@ -130,19 +131,22 @@ def has_bounds(data_type: DataType) -> bool:
 
 def _stats_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
     """The members of `add.stats` that are read for these leaves. Bounds have the types of _json_type."""
-    bounds = _nested({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
-    counts = _nested({path: pa.int64() for path in leaves})
+    bounds = _nested_struct({path: kind for path, leaf in leaves.items() if (kind := _json_type(leaf)) is not None})
+    counts = _nested_struct({path: pa.int64() for path in leaves})
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
-    named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", counts))
-    return pa.schema(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
+    sections = (("minValues", bounds), ("maxValues", bounds), ("nullCount", counts))
+    return pa.schema(fields + [pa.field(name, kind) for name, kind in sections if kind.num_fields])
 
 
-def _nested(types: Mapping[Path, pa.DataType]) -> pa.StructType:
+def _nested_struct(types: Mapping[Path, pa.DataType]) -> pa.StructType:
     """{('a',): t, ('b','c'): u} -> struct<a: t, b: struct<c: u>>."""
-    heads: dict[str, dict[Path, pa.DataType]] = {}
+    types_by_first_name: dict[str, dict[Path, pa.DataType]] = {}
     for path, kind in types.items():
-        heads.setdefault(path[0], {})[path[1:]] = kind
-    return pa.struct([pa.field(name, inner[()] if () in inner else _nested(inner)) for name, inner in heads.items()])
+        types_by_first_name.setdefault(path[0], {})[path[1:]] = kind
+    fields = []
+    for name, inner_types in types_by_first_name.items():  # a leaf has only the empty path below its name
+        fields.append(pa.field(name, inner_types[()] if () in inner_types else _nested_struct(inner_types)))
+    return pa.struct(fields)
 
 
 # ---------------------------------------------------------------- stats_parsed
@@ -150,10 +154,11 @@ def _nested(types: Mapping[Path, pa.DataType]) -> pa.StructType:
 
 def stats_struct_type(leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructType:
     """The type of `stats_parsed`: bounds have the types of the leaves' rows. tight_bounds: for tables with deletion vectors."""
-    bounds = _nested({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
+    bounds = _nested_struct({path: to_arrow_type(kind) for path, kind in leaves.items() if _json_type(kind) is not None})
     fields = [pa.field("numRecords", pa.int64())] + ([pa.field("tightBounds", pa.bool_())] if tight_bounds else [])
-    named = (("minValues", bounds), ("maxValues", bounds), ("nullCount", _nested({path: pa.int64() for path in leaves})))
-    return pa.struct(fields + [pa.field(name, kind) for name, kind in named if kind.num_fields])
+    counts = _nested_struct({path: pa.int64() for path in leaves})
+    sections = (("minValues", bounds), ("maxValues", bounds), ("nullCount", counts))
+    return pa.struct(fields + [pa.field(name, kind) for name, kind in sections if kind.num_fields])
 
 
 def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bounds: bool) -> pa.StructArray:
@@ -170,38 +175,39 @@ def json_to_struct(json: pa.Array, leaves: Mapping[Path, DataType], *, tight_bou
 def struct_to_struct(
     parsed: pa.StructArray, leaves: Mapping[Path, DataType], *, tight_bounds: bool, missing: pa.BooleanArray | None = None
 ) -> pa.StructArray:
-    """Convert statistics of other types, or of other leaves, to stats_struct_type. missing: files without statistics."""
-
+    """Convert statistics of other types, or of other leaves, to stats_struct_type. missing: true for files without statistics;
+    the result is null there. None if every file has some."""
     fields = _fields_of(parsed)
 
     def build(kind: pa.StructType, path: Path) -> pa.Array:
         """The struct at a path of the result. Paths begin with the section, such as minValues; the leaf's path follows."""
         children = []
         for child in kind:
-            inner = (*path, child.name)
+            child_path = (*path, child.name)
             if pa.types.is_struct(child.type):
-                children.append(build(child.type, inner))
+                children.append(build(child.type, child_path))
                 continue
-            array, leaf = fields.find(inner), leaves.get(inner[1:])
-            is_bound = leaf is not None and inner[0] in ("minValues", "maxValues")
-            typed = None if array is None else _typed(array, leaf) if is_bound and leaf is not None else _plain(array, child.type)
-            children.append(pa.nulls(len(parsed), child.type) if typed is None else typed)
+            array, leaf = fields.find(child_path), leaves.get(child_path[1:])
+            if array is not None:
+                is_bound = leaf is not None and child_path[0] in ("minValues", "maxValues")
+                array = _cast_to_leaf_type(array, leaf) if is_bound and leaf is not None else _cast_member(array, child.type)
+            children.append(pa.nulls(len(parsed), child.type) if array is None else array)
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing if not path else None)
 
     return build(stats_struct_type(leaves, tight_bounds=tight_bounds), ())
 
 
-def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """A column of numRecords, tightBounds or counts; None if the column has another type."""
+def _cast_member(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """A column of numRecords, tightBounds or null counts in its type; None if the column is of another family of types."""
     if array.type == kind:
         return array
-    return _count(array) if pa.types.is_int64(kind) else None
+    return _to_counts(array) if pa.types.is_int64(kind) else None
 
 
 def stats_from_struct(stats_parsed: pa.StructArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> FileStats:
     """Statistics from a checkpoint's `stats_parsed`. Missing leaves or sections are unknown."""
-    flat = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
-    return _assemble(flat, leaves, len(flat))
+    parsed = stats_parsed.combine_chunks() if isinstance(stats_parsed, pa.ChunkedArray) else stats_parsed
+    return _assemble(parsed, leaves, len(parsed))
 
 
 def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: int) -> FileStats:
@@ -209,16 +215,17 @@ def _assemble(parsed: pa.StructArray, leaves: Mapping[Path, DataType], count: in
     fields = _fields_of(parsed)
 
     def bounds(section: str, side: int) -> dict[Path, pa.Array]:
-        arrays = {path: _bound(fields.find((section, *path)), kind, side) for path, kind in leaves.items()}
+        arrays = {path: _to_bounds(fields.find((section, *path)), kind, side) for path, kind in leaves.items()}
         return {path: array for path, array in arrays.items() if array is not None}
 
-    counts = {path: _count(fields.find(("nullCount", *path))) for path in leaves}
-    tight = fields.find(("tightBounds",))
-    records = _count(fields.find(("numRecords",)))
+    counts = {path: _to_counts(fields.find(("nullCount", *path))) for path in leaves}
+    tight_bounds = fields.find(("tightBounds",))
+    num_records = _to_counts(fields.find(("numRecords",)))
     return FileStats(
         count,
-        pa.nulls(count, pa.int64()) if records is None else records,
-        all_true(count) if tight is None or not pa.types.is_boolean(tight.type) else tight.fill_null(TRUE),
+        pa.nulls(count, pa.int64()) if num_records is None else num_records,
+        # Statistics without tightBounds are tight.
+        all_true(count) if tight_bounds is None or not pa.types.is_boolean(tight_bounds.type) else tight_bounds.fill_null(TRUE),
         bounds("minValues", -1),
         bounds("maxValues", 1),
         {path: array for path, array in counts.items() if array is not None},
@@ -234,8 +241,8 @@ def _fields_of(parsed: pa.StructArray) -> NestedColumns:
     return NestedColumns(section)
 
 
-def _count(array: pa.Array | None) -> pa.Array | None:
-    """A column of counts as int64, with null for counts below 0; None if there is no column of integers."""
+def _to_counts(array: pa.Array | None) -> pa.Array | None:
+    """A column of counts as int64; a count below 0 is damaged and becomes null. None if there is no column of integers."""
     if array is None or not pa.types.is_integer(array.type):
         return None
     counts = array.cast(pa.int64())
@@ -245,22 +252,23 @@ def _count(array: pa.Array | None) -> pa.Array | None:
 # ---------------------------------------------------------------- conversion of bounds to the table's type
 
 
-def _bound(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array | None:
+def _to_bounds(array: pa.Array | None, data_type: DataType, side: int) -> pa.Array | None:
     """A column of bounds in the leaf's type, widened if necessary. side: -1 for minimum, 1 for maximum.
 
-    A value that does not fit is null. None if there is no column, or its type may have another order.
+    A value that does not fit is null. None if there is no column, or if its values may have another order than the leaf's, such
+    as numbers as text.
     """
     if array is None or _json_type(data_type) is None:
         return None
-    typed = _typed(array, data_type)
-    return None if typed is None else widen(typed, data_type, side)
+    bounds = _cast_to_leaf_type(array, data_type)
+    return None if bounds is None else widen(bounds, data_type, side)
 
 
-def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
-    """Cast the values to the leaf's type with casts that keep their order; None for a column of another family of types."""
+def _cast_to_leaf_type(array: pa.Array, data_type: DataType) -> pa.Array | None:
+    """Cast the values to the leaf's type with casts that keep their order. None for a column of another family of types."""
     target, source = to_arrow_type(data_type), array.type
     if pa.types.is_dictionary(source):
-        return _typed(array.dictionary_decode(), data_type)
+        return _cast_to_leaf_type(array.dictionary_decode(), data_type)
     if source == target:
         return array
     match data_type:
@@ -276,19 +284,20 @@ def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
         case PrimitiveType("string"):
             return array.cast(target) if pa.types.is_large_string(source) or pa.types.is_string_view(source) else None
         case PrimitiveType("date"):
-            return _dates(array, target)
+            return _to_dates(array, target)
         case PrimitiveType(name) if name in _TIMESTAMPS:
-            return _timestamps(array, target)
+            return _to_timestamps(array, target)
     return None
 
 
-def _dates(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+def _to_dates(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Texts or dates as dates; None for a column of another type. A text in another form than yyyy-MM-dd is null."""
     if pa.types.is_string(array.type):
         return _cast_matching(array, r"^\d{4}-\d\d-\d\d$", target)
     return _cast_or_null(array, target) if pa.types.is_date(array.type) else None
 
 
-def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+def _to_timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     """Instants or wall clocks as microseconds. A text with an offset is an instant; a text without one is read as UTC."""
     if pa.types.is_date(array.type):  # written before the column was widened from date
         return array.cast(pa.timestamp("us"), safe=False).cast(target)
@@ -299,16 +308,16 @@ def _timestamps(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     try:
         return array.cast(target)
     except pa.ArrowInvalid:
-        return _odd_timestamps(array).cast(target)
+        return _parse_mixed_timestamps(array).cast(target)
 
 
-def _odd_timestamps(texts: pa.Array) -> pa.Array:
+def _parse_mixed_timestamps(texts: pa.Array) -> pa.Array:
     """Timestamps in mixed formats as microseconds. Further digits are cut. Other texts become null."""
     # One form for all: a `T` before the time, at most six digits of a second, and no space before the offset.
     texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*\s*", r"\1T\2\3")
     instants = _cast_matching(texts, r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$", pa.timestamp("us", "UTC"))
-    plain = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
-    return pc.coalesce(instants.cast(pa.int64()), plain.cast(pa.int64()))
+    wall_clocks = _cast_matching(texts, r"^\d{4}-\d\d-\d\d(?:T[\d:.]+)?$", pa.timestamp("us"))
+    return pc.coalesce(instants.cast(pa.int64()), wall_clocks.cast(pa.int64()))
 
 
 def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Array:
@@ -316,8 +325,8 @@ def _cast_matching(texts: pa.Array, pattern: str, target: pa.DataType) -> pa.Arr
     try:
         return texts.cast(target)
     except pa.ArrowInvalid:
-        shaped = pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, texts.type))
-        return _cast_or_null(shaped, target)
+        matching_texts = pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, texts.type))
+        return _cast_or_null(matching_texts, target)
 
 
 def _cast_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -342,15 +351,16 @@ _TO_MICROS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds":
 
 
 def without_old_times(array: pa.Array) -> pa.Array:
-    """Replace times in the statistics of a file in the old calendar by null (unknown) if their day number may differ."""
+    """Replace times by null (unknown) if a writer with the old calendar may have numbered their days differently. array: a column
+    of statistics, which may be a struct; columns without times do not change."""
     kind = array.type
     if pa.types.is_struct(kind):
-        inner = [without_old_times(array.field(place)) for place in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=array.is_null())
+        children = [without_old_times(array.field(index)) for index in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         times = array.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        first = _FIRST_SAFE_MICROS if pa.types.is_timestamp(kind) else _FIRST_SAFE_DAY * _MICROS_PER_DAY
-        return pc.if_else(pc.less(times, first), pa.scalar(None, kind), array)
+        first_safe_micros = _FIRST_SAFE_MICROS if pa.types.is_timestamp(kind) else _FIRST_SAFE_DAY * _MICROS_PER_DAY
+        return pc.if_else(pc.less(times, first_safe_micros), pa.scalar(None, kind), array)
     return array
 
 
@@ -374,8 +384,9 @@ def stats_from_parquet_footer(footer: Any, columns: Mapping[Path, int], leaves: 
 
 
 def _footer_bounds(statistics: Sequence[Any], data_type: DataType, side: str) -> pa.Array:
-    """The bound of each row group in the leaf's type; null if it is unknown. side: "min" or "max"."""
-    values = [_footer_bound(s, data_type, side) if s is not None and s.has_min_max else None for s in statistics]
+    """The bound of each row group in the leaf's type; null if it is unknown. statistics: of the leaf's chunk in each row group;
+    None if it has none. side: "min" or "max"."""
+    values = [_footer_bound(chunk, data_type, side) if chunk is not None and chunk.has_min_max else None for chunk in statistics]
     target = to_arrow_type(data_type)
     if pa.types.is_date(target):
         return pa.array(values, pa.int32()).cast(target)
@@ -393,13 +404,14 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
             bits = {"long": 63, "integer": 31, "short": 15, "byte": 7}[name]  # without the sign
             return raw if _is_plain_integer(statistics) and -(2**bits) <= raw < 2**bits else None
         case PrimitiveType(name) if name in _FLOATS:
+            # Integers are bounds from before the column was widened. Up to 2^53, a double holds them exactly.
             is_exact = type(raw) is float or (_is_plain_integer(statistics) and abs(raw) <= 2**53)
             is_nan = raw != raw
             return float(raw) if is_exact and not is_nan else None
         case PrimitiveType("boolean"):
             return raw if type(raw) is bool else None
         case PrimitiveType("string"):
-            return _text(raw) if statistics.logical_type.type == "STRING" else None
+            return _decode_text(raw) if statistics.logical_type.type == "STRING" else None
         case PrimitiveType("date"):
             return raw if statistics.logical_type.type == "DATE" and raw >= _FIRST_SAFE_DAY else None
         case PrimitiveType(name) if name in _TIMESTAMPS:
@@ -410,8 +422,8 @@ def _footer_bound(statistics: Any, data_type: DataType, side: str) -> Any:
     return None
 
 
-def _text(raw: bytes) -> str | None:
-    """The text; None if the bytes are not valid UTF-8. Spark keeps such bytes in texts unchanged."""
+def _decode_text(raw: bytes) -> str | None:
+    """The text; None if the bytes are not valid UTF-8, which texts of Spark may contain."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -427,7 +439,8 @@ def _is_plain_integer(statistics: Any) -> bool:
 
 
 def _footer_micros(statistics: Any, raw: Any, side: str) -> int | None:
-    """The footer's number in microseconds, rounded outwards; None if it is no bound to trust. side: "min" or "max"."""
+    """The footer's number in microseconds: a minimum is rounded down, a maximum up. None if it is no timestamp, or may be in the
+    old calendar. raw: the stored number. side: "min" or "max"."""
     if statistics.logical_type.type != "TIMESTAMP":
         return None
     unit = json.loads(statistics.logical_type.to_json())["timeUnit"]

@@ -23,16 +23,20 @@ from delta_py.statistics.parquet_statistics import chunk_statistics
 from delta_py.types.nested_arrays import NestedColumns
 from delta_py.types.schema import DATE, DataType, DecimalType, Path, PrimitiveType, StructType, find_path, to_arrow_type
 
-_BOUNDED = frozenset({"long", "integer", "short", "byte", "float", "double", "string", "date", "timestamp", "timestamp_ntz"})
-_IN_FOOTER = frozenset({"long", "integer", "short", "byte", "date", "timestamp", "timestamp_ntz"})
+_TYPES_IN_FOOTER = frozenset({"long", "integer", "short", "byte", "date", "timestamp", "timestamp_ntz"})
+_BOUNDED_TYPES = _TYPES_IN_FOOTER | {"float", "double", "string"}
 _LONGEST_INTEGER_DECIMAL = 18  # digits; the Parquet writer stores decimals up to this precision as integers
 _LAST_CHARACTER = "\U0010ffff"
 
 
 class StatsCollector:
-    """schema: the physical schema of the data file. columns: paths of the leaves that get statistics (an array, map or variant
+    """Collects the statistics of one data file.
+
+    schema: the physical schema of the data file. columns: paths of the leaves that get statistics (an array, map or variant
     counts as a leaf and gets only a null count). string_prefix: the length to which bounds of strings are cut. use_footer: the
-    caller will call take_footer with the footer of the file that holds the rows."""
+    caller will call take_footer with the footer of the file that holds the rows. Then `update` does not compute the bounds that
+    the footer has.
+    """
 
     def __init__(self, schema: StructType, columns: Sequence[Path], *, string_prefix: int = 32, use_footer: bool = False) -> None:
         self._leaves = [(path, find_path(schema, path)[-1].data_type) for path in columns]
@@ -42,7 +46,9 @@ class StatsCollector:
         self._minimum: dict[Path, pa.Scalar] = {}
         self._maximum: dict[Path, pa.Scalar] = {}
         self._has_nan: set[Path] = set()
-        self._in_footer = {path for path, data_type in self._leaves if use_footer and len(path) == 1 and _is_in_footer(data_type)}
+        self._footer_paths = {
+            path for path, data_type in self._leaves if use_footer and len(path) == 1 and _is_in_footer(data_type)
+        }
 
     @property
     def row_count(self) -> int:
@@ -56,8 +62,8 @@ class StatsCollector:
             column = columns.find(path)
             assert column is not None, f"the file has no column {path}"
             self._null_counts[path] += column.null_count if not pa.types.is_null(column.type) else len(column)
-            if is_bounded(data_type) and path not in self._in_footer:
-                self._widen(path, column)
+            if is_bounded(data_type) and path not in self._footer_paths:
+                self._include(path, column)
 
     def take_footer(self, footer: Any) -> None:
         """Add the bounds from the footer of the file that holds the rows. footer: pyarrow's FileMetaData of the finished file,
@@ -66,12 +72,12 @@ class StatsCollector:
         # A nested column's path may look like a top-level name with dots. Only top-level columns have one definition level.
         positions = {column.path: index for index, column in columns if column.max_definition_level == 1}
         for path, data_type in self._leaves:
-            if path in self._in_footer:
+            if path in self._footer_paths:
                 bounds = _footer_bounds(footer, positions[path[0]])
                 if bounds is not None:
-                    self._minimum[path], self._maximum[path] = (_typed(raw, data_type) for raw in bounds)
+                    self._minimum[path], self._maximum[path] = (_stored_to_scalar(raw, data_type) for raw in bounds)
 
-    def take_known(
+    def set_statistics(
         self,
         row_count: int,
         null_counts: Mapping[Path, int],
@@ -83,8 +89,9 @@ class StatsCollector:
         self._null_counts = dict(null_counts)
         self._minimum, self._maximum = dict(minimum), dict(maximum)
 
-    def _widen(self, path: Path, column: pa.Array) -> None:
-        """Widen the bounds of a leaf to include the values of the column, except NaN. A NaN is only noted."""
+    def _include(self, path: Path, column: pa.Array) -> None:
+        """Widen the bounds of a leaf so that they include the values of the column. NaN is larger than any number, but JSON
+        cannot represent it: it is only noted, and the leaf gets no maximum."""
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
             self._has_nan.add(path)
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
@@ -92,10 +99,10 @@ class StatsCollector:
         low, high = bounds["min"], bounds["max"]
         if not low.is_valid:
             return
-        known_low, known_high = self._minimum.get(path), self._maximum.get(path)
-        if known_low is None or pc.less(low, known_low).as_py():
+        current_low, current_high = self._minimum.get(path), self._maximum.get(path)
+        if current_low is None or pc.less(low, current_low).as_py():
             self._minimum[path] = low
-        if known_high is None or pc.greater(high, known_high).as_py():
+        if current_high is None or pc.greater(high, current_high).as_py():
             self._maximum[path] = high
 
     def to_json(self) -> str:
@@ -104,51 +111,53 @@ class StatsCollector:
         maximum: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
         for path, count in self._null_counts.items():
-            _put(nulls, path, count)
+            _set_at(nulls, path, count)
         for path, _ in self._leaves:
-            _put(minimum, path, self._lower(path))
-            _put(maximum, path, self._upper(path))
+            _set_at(minimum, path, self._lower_bound(path))
+            _set_at(maximum, path, self._upper_bound(path))
         bounds = {"minValues": minimum, "maxValues": maximum}
         return orjson.dumps({"numRecords": self._row_count, **bounds, "nullCount": nulls, "tightBounds": True}).decode()
 
-    def _lower(self, path: Path) -> Any:
+    def _lower_bound(self, path: Path) -> Any:
+        """The minimum of a leaf as a JSON value, with texts cut to the prefix; None if there is none."""
         value = _python_value(self._minimum.get(path))
         return value[: self._string_prefix] if isinstance(value, str) else _json_value(value)
 
-    def _upper(self, path: Path) -> Any:
-        # NaN is larger than any number, and JSON cannot represent it, so there is no upper bound.
+    def _upper_bound(self, path: Path) -> Any:
+        """The maximum of a leaf as a JSON value, with texts rounded up to about the prefix; None if there is none."""
         value = None if path in self._has_nan else _python_value(self._maximum.get(path))
         return _round_up(value, self._string_prefix) if isinstance(value, str) else _json_value(value)
 
 
 def is_bounded(data_type: DataType) -> bool:
     """Whether the values of a type get bounds."""
-    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED_TYPES)
 
 
 def _is_in_footer(data_type: DataType) -> bool:
+    """Whether the footer of a file that pydelta writes has exact bounds of this type, as integers."""
     if isinstance(data_type, DecimalType):
         return data_type.precision <= _LONGEST_INTEGER_DECIMAL
-    return isinstance(data_type, PrimitiveType) and data_type.name in _IN_FOOTER
+    return isinstance(data_type, PrimitiveType) and data_type.name in _TYPES_IN_FOOTER
 
 
 def _footer_bounds(footer: Any, index: int) -> tuple[int, int] | None:
     """The smallest and largest stored integer of a column over all row groups; None if a row group does not have them."""
     lows, highs = [], []
-    for number in range(footer.num_row_groups):
-        statistics = chunk_statistics(footer, number, index)
+    for group in range(footer.num_row_groups):
+        statistics = chunk_statistics(footer, group, index)
         if statistics is None:
             return None
         if statistics.has_min_max:
             lows.append(statistics.min_raw)
             highs.append(statistics.max_raw)
         # Without bounds, the row group must have only nulls. Otherwise it has values that are not known.
-        elif not statistics.has_null_count or statistics.null_count < footer.row_group(number).num_rows:
+        elif not statistics.has_null_count or statistics.null_count < footer.row_group(group).num_rows:
             return None
     return (min(lows), max(highs)) if lows else None
 
 
-def _typed(raw: int, data_type: DataType) -> pa.Scalar:
+def _stored_to_scalar(raw: int, data_type: DataType) -> pa.Scalar:
     """A stored integer as a value of the column: days, microseconds, or digits without the point."""
     if isinstance(data_type, DecimalType):
         return pa.scalar(Decimal(raw).scaleb(-data_type.scale), to_arrow_type(data_type))
@@ -163,7 +172,7 @@ def _python_value(bound: pa.Scalar | None) -> Any:
         return None
 
 
-def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+def _set_at(tree: dict[str, Any], path: Path, value: Any) -> None:
     """Set the value at a path of nested objects; None sets nothing."""
     if value is None:
         return
@@ -181,7 +190,7 @@ def _round_up(text: str, prefix: int) -> str | None:
 
 
 def _json_value(value: Any) -> Any:
-    """A bound as a JSON value; None if JSON cannot represent it."""
+    """A bound as a JSON value; None if JSON cannot represent it. Timestamps are cut to milliseconds."""
     match value:
         case datetime():
             stamp = value.replace(microsecond=value.microsecond // 1000 * 1000)

@@ -17,7 +17,7 @@ from delta_py.types.names import split_list, split_name
 from delta_py.types.schema import VOID, ArrayType, MapType, Path, StructField, find_path, leaves, type_name
 
 PROPERTY = "delta.dataSkippingStatsColumns"
-_STATS_COLUMNS = 32  # the default of delta.dataSkippingNumIndexedCols
+_DEFAULT_COLUMN_COUNT = 32  # of delta.dataSkippingNumIndexedCols
 
 
 def stats_columns(config: TableConfig) -> tuple[Path, ...]:
@@ -27,39 +27,40 @@ def stats_columns(config: TableConfig) -> tuple[Path, ...]:
     first leaves outside partition columns, as many as delta.dataSkippingNumIndexedCols (all if it is negative).
     """
     partitions = set(config.partition_columns)
-    data = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _may_have(leaf)]
-    named = config.properties.get(PROPERTY)
-    if named is not None:
-        prefixes = [split_name(text) for text in split_list(named)]
-        chosen = [path for path in data if any(_starts_with(path, prefix) for prefix in prefixes)]
+    data_leaves = [path for path, leaf in leaves(config.schema) if path[0] not in partitions and _can_have_statistics(leaf)]
+    names_text = config.properties.get(PROPERTY)
+    if names_text is not None:
+        prefixes = [split_name(text) for text in split_list(names_text)]
+        chosen_leaves = [path for path in data_leaves if any(_starts_with(path, prefix) for prefix in prefixes)]
     else:
-        count = config.properties.integer("delta.dataSkippingNumIndexedCols", _STATS_COLUMNS)
-        chosen = data if count < 0 else data[:count]
-    return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen)
+        count = config.properties.integer("delta.dataSkippingNumIndexedCols", _DEFAULT_COLUMN_COUNT)
+        chosen_leaves = data_leaves if count < 0 else data_leaves[:count]
+    return tuple(physical_path(config.schema, path, config.column_mapping_mode) for path in chosen_leaves)
 
 
 def check_stats_columns(config: TableConfig) -> None:
     """Raises SchemaMismatchError for columns of delta.dataSkippingStatsColumns that cannot have statistics."""
-    named = config.properties.get(PROPERTY)
-    if named is None:
+    names_text = config.properties.get(PROPERTY)
+    if names_text is None:
         return
-    folded_names: set[tuple[str, ...]] = set()
-    for text in split_list(named):
+    checked_paths: set[tuple[str, ...]] = set()
+    for text in split_list(names_text):
         path = find_path(config.schema, split_name(text))
-        folded = tuple(name.lower() for name in split_name(text))
-        if folded in folded_names:
-            raise _refused(text, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", "42701", "is named twice")
-        folded_names.add(folded)
-        if folded[0] in {name.lower() for name in config.partition_columns}:
+        lower_path = tuple(name.lower() for name in split_name(text))
+        if lower_path in checked_paths:
+            raise _column_error(text, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", "42701", "is named twice")
+        checked_paths.add(lower_path)
+        if lower_path[0] in {name.lower() for name in config.partition_columns}:
             condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-            raise _refused(text, condition, "0AKDC", "is a partition column, and the log already has its values")
+            raise _column_error(text, condition, "0AKDC", "is a partition column, and the log already has its values")
         kind = path[-1].data_type
         if isinstance(kind, ArrayType | MapType) or kind == VOID:
             condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
-            raise _refused(text, condition, "0AKDC", f"is of type {type_name(kind)}, which has no statistics")
+            raise _column_error(text, condition, "0AKDC", f"is of type {type_name(kind)}, which has no statistics")
 
 
-def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
+def _column_error(name: str, condition: str, sql_state: str, why: str) -> SchemaMismatchError:
+    """The error for a column in the property. condition: Delta's name of the error. why: what is wrong with the column."""
     return SchemaMismatchError(
         f"{PROPERTY}: column {name} {why}. Nothing was changed. Leave it out.",
         error_class=condition,
@@ -68,25 +69,28 @@ def _refused(name: str, condition: str, sql_state: str, why: str) -> SchemaMisma
     )
 
 
-def _may_have(leaf: StructField) -> bool:
+def _can_have_statistics(leaf: StructField) -> bool:
+    """Whether a leaf can get statistics. A text with a collation cannot: its bounds would be in the order of bytes."""
     return leaf.data_type != VOID and not is_collated(leaf)
 
 
 def _starts_with(path: Path, prefix: Path) -> bool:
+    """Whether the path is the prefix, or lies below it. Case does not matter."""
     return [name.lower() for name in path[: len(prefix)]] == [name.lower() for name in prefix]
 
 
-def with_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
-    """The columns with statistics, and the other columns that need them. Protocol: Writer Requirements for Clustered Table."""
+def with_added_paths(columns: tuple[Path, ...], needed: Sequence[Path]) -> tuple[Path, ...]:
+    """The columns that get statistics by the table's properties, then the other columns that need them, such as clustering
+    columns. Protocol: Writer Requirements for Clustered Table."""
     return (*columns, *(path for path in needed if path not in columns))
 
 
 def check_clustering(config: TableConfig, domain: DomainMetadata) -> None:
     """Raises SchemaMismatchError (DELTA_CLUSTERING_COLUMN_MISSING_STATS) for clustering columns that get no statistics because of
     the table properties."""
-    with_stats = set(stats_columns(config))
+    paths_with_stats = set(stats_columns(config))
     names = clustering_columns(config.schema, domain)
-    lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in with_stats]
+    lacking = [name for name, path in zip(names, clustering_paths(domain), strict=True) if path not in paths_with_stats]
     if lacking:
         raise SchemaMismatchError(
             f"The table collects no statistics of {', '.join(lacking)}, so no reader could use this clustering to skip files. "

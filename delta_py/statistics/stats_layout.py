@@ -20,17 +20,18 @@ import pyarrow.compute as pc
 
 from delta_py.types.arrow_values import from_numpy, to_numpy
 
-_WORD = 8  # bytes
+_WORD = 8  # bytes of a 64-bit number
 _BLOCK = 1 << 18  # bytes that are searched at a time, so that the masks stay in the processor's cache
 _LEAST_TEXTS = 256  # with fewer texts, these steps cost more than the parser
 _HEAD, _TO_MINIMA = b'{"numRecords":', b',"minValues":{'
 _TO_MAXIMA, _TO_COUNTS = b'},"maxValues":{', b'},"nullCount":{'
+# How a text ends after the null counts, and the value of tightBounds in it; None if the text does not have it.
 _TAILS = ((b"}}", None), (b'},"tightBounds":true}', True), (b'},"tightBounds":false}', False))
 _NULL = b"null"
 # ASCII that JSON does not escape, without braces. A comma or a colon may follow a closing quote, so no name may begin with them.
 _NAME = re.compile(r"(?![,:])[ !#-\[\]-z|~]+")
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18  # any integer of 18 digits fits into 64 bits
 _OPENING, _COMMA, _QUOTE, _BACKSLASH, _SPACE, _MINUS, _ZERO = (ord(character) for character in '{,"\\ -0')
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -43,12 +44,12 @@ def read_plain_stats(texts: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa
     schema: of statistics (stats.py). A text that is not JSON is accepted if it has the layout and its requested members are
     valid. If several members have the same name, the first one counts.
     """
-    is_one = isinstance(texts, pa.StringArray)
-    if not is_one or len(texts) < _LEAST_TEXTS or texts.null_count or not _is_plain(schema):
+    is_one_array = isinstance(texts, pa.StringArray)
+    if not is_one_array or len(texts) < _LEAST_TEXTS or texts.null_count or not _can_decode(schema):
         return None
     try:
         sections = _Sections.of(_Texts.of(texts))
-        members = [_member(sections, member) for member in schema]
+        members = [_decode_member(sections, member) for member in schema]
     except (_OtherLayoutError, pa.ArrowInvalid):
         return None
     return pa.StructArray.from_arrays(members, fields=list(schema))
@@ -59,11 +60,13 @@ class _OtherLayoutError(Exception):
 
 
 def _require(holds: bool) -> None:
+    """Raises _OtherLayoutError if the condition does not hold."""
     if not holds:
         raise _OtherLayoutError
 
 
-def _is_plain(schema: pa.Schema) -> bool:
+def _can_decode(schema: pa.Schema) -> bool:
+    """Whether all requested leaves are top-level numbers or texts, with names that JSON does not escape."""
     leaves = [leaf for member in schema if pa.types.is_struct(member.type) for leaf in member.type]
     return all(_NAME.fullmatch(leaf.name) and _is_number_or_text(leaf.type) for leaf in leaves)
 
@@ -89,61 +92,68 @@ class _Texts:
         edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
         return cls(buffer, np.frombuffer(buffer, np.uint8), edges[:-1], edges[1:])
 
-    def has(self, expected: bytes, places: Places) -> Mask:
+    def are_at(self, expected: bytes, places: Places) -> Mask:
         """Whether exactly these bytes are at each of the places. Eight bytes are compared at a time, so the buffer must have at
         least eight bytes before the end of each occurrence. Each occurrence must be within the buffer."""
         words = np.ndarray((len(self.data) - _WORD + 1,), "<u8", self.data, strides=(1,))  # one word from each byte on
         ends = places + len(expected)
-        # The last word that ends with the bytes. If they are fewer than eight, the shift drops the bytes before them.
-        is_there: Mask = words[ends - _WORD] >> _unused_bits(expected) == _word(expected[-_WORD:])
+        # First the eight bytes that end with `expected`. If it has fewer, the shift drops the bytes before it.
+        is_there: Mask = words[ends - _WORD] >> _unused_bits(expected) == _as_word(expected[-_WORD:])
+        # Then words from the start on. The last of them may overlap the word that was compared first.
         for start in range(0, len(expected) - _WORD, _WORD):
-            is_there &= words[places + start] == _word(expected[start : start + _WORD])
+            is_there &= words[places + start] == _as_word(expected[start : start + _WORD])
         return is_there
 
     def occurrences(self, needle: bytes) -> Places:
-        """Every place at which a text contains the needle, except within its first _WORD bytes, where `has` could not compare.
+        """Every place at which a text contains the needle, except within its first _WORD bytes, where `are_at` could not compare.
         needle: three bytes or more."""
         begin, end = int(self.starts[0]), int(self.ends[-1])
-        last, candidates = len(needle) - 3, []  # last: of the three bytes at the needle's end
-        for start in range(begin + _WORD, end - last - 2, _BLOCK):
-            stop = min(start + _BLOCK, end - last - 2)
+        before_end, candidates = len(needle) - 3, []  # before_end: the offset of the needle's last three bytes
+        for start in range(begin + _WORD, end - before_end - 2, _BLOCK):
+            stop = min(start + _BLOCK, end - before_end - 2)
             # Two bytes of the needle together are rarer than each byte alone, and the search for them is fast.
-            is_likely = self.data[start + last : stop + last] == needle[-3]
-            is_likely &= self.data[start + last + 2 : stop + last + 2] == needle[-1]
+            is_likely = self.data[start + before_end : stop + before_end] == needle[-3]
+            is_likely &= self.data[start + before_end + 2 : stop + before_end + 2] == needle[-1]
             candidates.append(np.flatnonzero(is_likely) + start)
         places = np.concatenate([np.empty(0, np.int64), *candidates])
-        return places[self.has(needle, places)]
+        return places[self.are_at(needle, places)]
 
-    def first(self, character: str, starts: Places, ends: Places) -> Places:
-        """The first place of the character in each piece of a text; -1 if the piece does not contain it."""
+    def first_places(self, character: str, starts: Places, ends: Places) -> Places:
+        """The first place of the character in each piece of a text; -1 if the piece does not contain it. The places must be in
+        ascending order."""
         # The bytes between the pieces are searched too; copies of the pieces would cost more.
-        offsets = to_numpy(pc.find_substring(self._tiles(starts, ends), character))[::2]
+        offsets = to_numpy(pc.find_substring(self._pieces_and_gaps(starts, ends), character))[::2]
         return np.where(offsets < 0, -1, starts + offsets)
 
     def pieces(self, starts: Places, ends: Places) -> pa.StringArray:
         """The texts from each start to its end. The places must be in ascending order."""
-        tiles = self._tiles(starts, ends)
-        return tiles.take(from_numpy(np.arange(0, len(tiles), 2, dtype=np.int32)))
+        pieces_and_gaps = self._pieces_and_gaps(starts, ends)
+        return pieces_and_gaps.take(from_numpy(np.arange(0, len(pieces_and_gaps), 2, dtype=np.int32)))
 
-    def _tiles(self, starts: Places, ends: Places) -> pa.StringArray:
+    def _pieces_and_gaps(self, starts: Places, ends: Places) -> pa.StringArray:
         """The pieces without a copy, alternating with the bytes between one piece and the next."""
         edges = np.empty(2 * len(starts), np.int32)
         edges[::2], edges[1::2] = starts, ends
         return pa.StringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), self.buffer)
 
 
-def _word(expected: bytes) -> np.uint64:
+def _as_word(expected: bytes) -> np.uint64:
+    """Up to eight bytes as the number that a processor reads from them, the first byte lowest."""
     return np.uint64(int.from_bytes(expected, "little"))
 
 
 def _unused_bits(expected: bytes) -> np.uint64:
+    """How many bits of a word remain if the bytes are in it; 0 for eight bytes or more."""
     return np.uint64(max(0, _WORD - len(expected)) * 8)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sections:
-    """num_records, objects: where the record count and the members of each object begin and end in each text. tight_bounds: the
-    value in each text (null: there is none)."""
+    """The parts of the texts, in texts that have the layout.
+
+    num_records, objects: where the record count and the members of each object begin and end in each text. tight_bounds: the
+    value in each text (null: there is none). names: a cache of `occurrences`.
+    """
 
     texts: _Texts
     num_records: tuple[Places, Places]
@@ -153,7 +163,8 @@ class _Sections:
 
     @classmethod
     def of(cls, texts: _Texts) -> _Sections:
-        """Raises _OtherLayoutError. For any input, each check ensures that the next checks read only bytes of the texts."""
+        """Find the parts. Raises _OtherLayoutError. For any input, each check ensures that the next checks read only bytes of the
+        texts."""
         count, begin, end = len(texts.starts), int(texts.starts[0]), int(texts.ends[-1])
         # Each text has four braces: its own, and those of its three objects.
         _require(np.count_nonzero(texts.data[begin : texts.ends[0]] == _OPENING) == 4)  # check one text before all texts
@@ -164,9 +175,10 @@ class _Sections:
         records = (texts.starts + len(_HEAD), minima - len(_TO_MINIMA))
         minima_ends, maxima_ends = maxima - len(_TO_MAXIMA), counts - len(_TO_COUNTS)
         _require(bool(((records[0] < records[1]) & (minima <= minima_ends) & (maxima <= maxima_ends)).all()))
+        # The bytes that must be between the parts, and where.
         between = ((_HEAD, texts.starts), (_TO_MINIMA, records[1]), (_TO_MAXIMA, minima_ends), (_TO_COUNTS, maxima_ends))
-        _require(all(texts.has(expected, places).all() for expected, places in between))
-        counts_ends, tight_bounds = _tails(texts, counts)
+        _require(all(texts.are_at(expected, places).all() for expected, places in between))
+        counts_ends, tight_bounds = _find_tails(texts, counts)
         objects = {"minValues": (minima, minima_ends), "maxValues": (maxima, maxima_ends), "nullCount": (counts, counts_ends)}
         return cls(texts, records, objects, tight_bounds)
 
@@ -177,33 +189,33 @@ class _Sections:
         return self.names[name]
 
 
-def _tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
-    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds."""
+def _find_tails(texts: _Texts, counts: Places) -> tuple[Places, pa.BooleanArray]:
+    """The positions where the null counts, which begin at `counts`, end; and the values of tightBounds (null: there is none)."""
     ends, is_tight = np.full(len(counts), -1), np.zeros(len(counts), np.bool_)
-    missing = np.zeros(len(counts), np.bool_)
-    for tail, tight in _TAILS:
+    is_unknown = np.zeros(len(counts), np.bool_)
+    for tail, tight_bounds in _TAILS:
         places = texts.ends - len(tail)
-        rows = np.flatnonzero((ends < 0) & (counts <= places))
-        rows = rows[texts.has(tail, places[rows])]
-        ends[rows], is_tight[rows], missing[rows] = places[rows], bool(tight), tight is None
+        rows = np.flatnonzero((ends < 0) & (counts <= places))  # texts that are long enough for it, and have no tail yet
+        rows = rows[texts.are_at(tail, places[rows])]
+        ends[rows], is_tight[rows], is_unknown[rows] = places[rows], bool(tight_bounds), tight_bounds is None
     _require(bool((ends >= 0).all()))
-    return ends, from_numpy(is_tight, missing)
+    return ends, from_numpy(is_tight, is_unknown)
 
 
 # ---------------------------------------------------------------- members
 
 
-def _member(sections: _Sections, member: pa.Field) -> pa.Array:
+def _decode_member(sections: _Sections, member: pa.Field) -> pa.Array:
     """A top-level member of the texts. Raises _OtherLayoutError, pa.ArrowInvalid."""
     if member.name == "numRecords":
-        return _integers(sections.texts, *sections.num_records, member.type)
+        return _decode_integers(sections.texts, *sections.num_records, member.type)
     if member.name == "tightBounds":
         return sections.tight_bounds
-    leaves = [_leaf(sections, *sections.objects[member.name], leaf) for leaf in member.type]
+    leaves = [_decode_leaf(sections, *sections.objects[member.name], leaf) for leaf in member.type]
     return pa.StructArray.from_arrays(leaves, fields=list(member.type))
 
 
-def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> pa.Array:
+def _decode_leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> pa.Array:
     """A member of one object of each text; null if the member is missing or null."""
     texts, values = sections.texts, _value_places(sections, leaf.name, starts, ends)
     is_there = values >= 0
@@ -211,11 +223,11 @@ def _leaf(sections: _Sections, starts: Places, ends: Places, leaf: pa.Field) -> 
     is_there[is_there] = texts.data[values[is_there]] != _NULL[0]
     rows = np.flatnonzero(is_there)
     is_null = (values >= 0) & ~is_there
-    _require(bool((values[is_null] + len(_NULL) <= ends[is_null]).all() and texts.has(_NULL, values[is_null]).all()))
+    _require(bool((values[is_null] + len(_NULL) <= ends[is_null]).all() and texts.are_at(_NULL, values[is_null]).all()))
     if not len(rows):
         return pa.nulls(len(starts), leaf.type)
-    read = _texts if leaf.type == pa.string() else _integers if leaf.type == pa.int64() else _numbers
-    array = read(texts, values[rows], ends[rows], leaf.type)
+    decode = _decode_texts if leaf.type == pa.string() else _decode_integers if leaf.type == pa.int64() else _decode_numbers
+    array = decode(texts, values[rows], ends[rows], leaf.type)
     # The values in their rows, and null in the others.
     return array if len(rows) == len(starts) else array.take(from_numpy(np.cumsum(is_there) - 1, ~is_there))
 
@@ -226,51 +238,53 @@ def _value_places(sections: _Sections, name: str, starts: Places, ends: Places) 
     The objects contain no objects. So a quote after a comma or at the start begins a name, or begins a text that no colon
     follows, or ends a text that ends with a comma. After such a text comes a comma or nothing.
     """
-    first, later = f'"{name}":'.encode(), f',"{name}":'.encode()
-    is_first = starts + len(first) < ends
-    is_first[is_first] = sections.texts.has(first, starts[is_first])
-    places = np.where(is_first, starts + len(first), -1)
+    first_key, later_key = f'"{name}":'.encode(), f',"{name}":'.encode()
+    is_first = starts + len(first_key) < ends
+    is_first[is_first] = sections.texts.are_at(first_key, starts[is_first])
+    places = np.where(is_first, starts + len(first_key), -1)
     if not is_first.all():
-        occurrences = np.append(sections.occurrences(later), np.iinfo(np.int64).max)
+        occurrences = np.append(sections.occurrences(later_key), np.iinfo(np.int64).max)  # an end for the search
         next_place = occurrences[np.searchsorted(occurrences, starts)]
         is_later = ~is_first & (next_place < ends)
-        places[is_later] = next_place[is_later] + len(later)
+        places[is_later] = next_place[is_later] + len(later_key)
     _require(bool((places < ends).all()))
     return places
 
 
-def _integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
+def _decode_integers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
     """Integers of up to 18 digits, which always fit into 64 bits. The text continues after each number."""
     is_negative = texts.data[starts] == _MINUS
     places = starts + is_negative
     values, digits = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
     is_digit = np.ones(len(starts), np.bool_)
-    for place in range(_MOST_DIGITS + 1):
-        digit = np.take(texts.data, places + place, mode="clip") - np.uint8(_ZERO)  # ignored after the end of a number
+    for digit_number in range(_MAX_DIGITS + 1):
+        # Other characters become 10 or more: those below `0` wrap around. After the end of a number, digits are ignored.
+        digit = np.take(texts.data, places + digit_number, mode="clip") - np.uint8(_ZERO)
         is_digit &= digit <= 9
         if not is_digit.any():
             break
-        _require(place < _MOST_DIGITS)
+        _require(digit_number < _MAX_DIGITS)
         values = np.where(is_digit, values * 10 + digit, values)
         digits += is_digit
     after_value = places + digits
+    # As in JSON: no leading zeros, and a comma or the end after the number.
     _require(bool(((digits == 1) | ((digits > 1) & (texts.data[places] != _ZERO))).all()))
     _require(bool(((after_value == ends) | ((after_value < ends) & (texts.data[after_value] == _COMMA))).all()))
     return from_numpy(np.where(is_negative, -values, values))
 
 
-def _numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
+def _decode_numbers(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
     """Numbers in JSON syntax. Raises _OtherLayoutError, pa.ArrowInvalid."""
-    commas = texts.first(",", starts, ends)
+    commas = texts.first_places(",", starts, ends)
     numbers = texts.pieces(starts, np.where(commas < 0, ends, commas))
     _require(pc.all(pc.match_substring_regex(numbers, _NUMBER)).as_py() is not False)
     return numbers.cast(kind)
 
 
-def _texts(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
+def _decode_texts(texts: _Texts, starts: Places, ends: Places, kind: pa.DataType) -> pa.Array:
     """Texts in quotes without escapes."""
     _require(bool((texts.data[starts] == _QUOTE).all()))
-    closing = texts.first('"', starts + 1, ends)
+    closing = texts.first_places('"', starts + 1, ends)
     _require(bool((closing >= 0).all()))
     after_value = closing + 1
     _require(bool(((after_value == ends) | (texts.data[after_value] == _COMMA)).all()))

@@ -15,33 +15,34 @@ _CONTROLS = r"[\x00-\x1f]"
 
 def struct_to_json(parsed: pa.StructArray) -> pa.StringArray:
     """One JSON document per file; null if the struct is null or has no values."""
-    text = _object(parsed)
+    text = _to_json_objects(parsed)
     return pc.if_else(pc.and_(parsed.is_valid(), pc.not_equal(text, "{}")), text, pa.scalar(None, pa.string()))
 
 
-def _object(struct: pa.StructArray) -> pa.StringArray:
+def _to_json_objects(struct: pa.StructArray) -> pa.StringArray:
     """`{...}` with the fields that have a value."""
-    members = [_member(child.name, values) for child, values in zip(struct.type, struct.flatten(), strict=True)]
+    members = [_to_json_members(child.name, values) for child, values in zip(struct.type, struct.flatten(), strict=True)]
     if not members:
         return pa.repeat(pa.scalar("{}"), len(struct))
-    joined = pc.ascii_ltrim(pc.binary_join_element_wise(*members, ""), ",")
-    return pc.binary_join_element_wise("{", joined, "}", "")
+    member_list = pc.ascii_ltrim(pc.binary_join_element_wise(*members, ""), ",")
+    return pc.binary_join_element_wise("{", member_list, "}", "")
 
 
-def _member(name: str, values: pa.Array) -> pa.StringArray:
+def _to_json_members(name: str, values: pa.Array) -> pa.StringArray:
     """`,"name":value`, or an empty text if there is no value."""
     if pa.types.is_struct(values.type):
-        inner = _object(values)
-        text = pc.if_else(pc.equal(inner, "{}"), pa.scalar(None, pa.string()), inner)
+        objects = _to_json_objects(values)
+        text = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
     else:
-        text = _value(values)
+        text = _to_json_values(values)
     return pc.fill_null(pc.binary_join_element_wise(f",{orjson.dumps(name).decode()}:", text, ""), "")
 
 
-def _value(values: pa.Array) -> pa.StringArray:
+def _to_json_values(values: pa.Array) -> pa.StringArray:
+    """Each value as JSON; null if JSON cannot represent it, or if it is null."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        return _value(values.dictionary_decode())
+        return _to_json_values(values.dictionary_decode())
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(values), values.cast(pa.string()), pa.scalar(None, pa.string()))
     if pa.types.is_timestamp(kind):
@@ -55,8 +56,9 @@ def _value(values: pa.Array) -> pa.StringArray:
 
 def _timestamp_text(values: pa.Array) -> pa.StringArray:
     """ISO 8601 with all digits that the struct has, and with Z for instants."""
-    walls = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
-    text = pc.replace_substring(walls.cast(pa.string()), " ", "T")
+    # Without the zone, Arrow prints the time in UTC.
+    utc_times = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
+    text = pc.replace_substring(utc_times.cast(pa.string()), " ", "T")
     return text if values.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
 
 
@@ -65,6 +67,7 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _escaped(texts: pa.StringArray) -> pa.StringArray:
+    """The texts with backslashes, quotes and control characters escaped for JSON."""
     texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     if pc.any(pc.match_substring_regex(texts, _CONTROLS)).as_py():
         for code in range(0x20):

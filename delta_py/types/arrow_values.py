@@ -22,7 +22,8 @@ _OFFSETS: dict[pa.DataType, np.dtype[Any]] = {pa.string(): np.dtype("int32"), pa
 
 
 def array(values: Collection[Any], kind: pa.DataType) -> Any:
-    """As pa.array, with its errors, but without pandas for integers, texts, booleans and nulls."""
+    """The array that pa.array(values, kind) returns, with its errors, but without pandas for integers, texts, booleans and nulls.
+    kind: the Arrow type."""
     types = set(map(type, values))
     if kind in _NUMBERS and types <= {int, type(None)}:
         converted = _whole_numbers(values, kind)
@@ -37,11 +38,12 @@ def array(values: Collection[Any], kind: pa.DataType) -> Any:
 
 def _whole_numbers(values: Collection[int | None], kind: pa.DataType) -> Any:
     """An array of integers; None if a number does not fit."""
-    limits, present = np.iinfo(_NUMBERS[kind]), [value for value in values if value is not None]
-    if present and not limits.min <= min(present) <= max(present) <= limits.max:
+    limits, present_values = np.iinfo(_NUMBERS[kind]), [value for value in values if value is not None]
+    if present_values and not limits.min <= min(present_values) <= max(present_values) <= limits.max:
         return None
     numbers = np.array([0 if value is None else value for value in values], limits.dtype)
-    return from_numpy(numbers, None if len(present) == len(numbers) else np.array([value is None for value in values], np.bool_))
+    has_nulls = len(present_values) < len(numbers)
+    return from_numpy(numbers, np.array([value is None for value in values], np.bool_) if has_nulls else None)
 
 
 def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
@@ -51,8 +53,8 @@ def _texts(values: Collection[str | None], kind: pa.DataType) -> Any:
     if offsets[-1] > np.iinfo(_OFFSETS[kind]).max:
         return None
     nulls = [value is None for value in values]
-    stored = pa.py_buffer(offsets.astype(_OFFSETS[kind]))
-    return pa.Array.from_buffers(kind, len(encoded), [_bitmap(nulls), stored, pa.py_buffer(b"".join(encoded))])
+    offset_bytes = pa.py_buffer(offsets.astype(_OFFSETS[kind]))
+    return pa.Array.from_buffers(kind, len(encoded), [_bitmap(nulls), offset_bytes, pa.py_buffer(b"".join(encoded))])
 
 
 def from_numpy(values: np.ndarray[Any, np.dtype[Any]], nulls: np.ndarray[Any, np.dtype[np.bool_]] | None = None) -> Any:
@@ -70,24 +72,26 @@ def _bitmap(nulls: Iterable[bool]) -> pa.Buffer | None:
 
 
 def _bits(values: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:
+    """One bit for each boolean, in Arrow's order: the first value is the lowest bit."""
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def scalar(value: Any, kind: pa.DataType) -> Any:
-    """As pa.scalar, but without pandas for the values that `array` converts without it."""
+    """The scalar that pa.scalar(value, kind) returns, but without pandas for the values that `array` converts without it."""
     return array([value], kind)[0]
 
 
 def to_numpy(values: pa.Array) -> Any:
     """Convert numbers or booleans to numpy; numbers are not copied. Raises pa.ArrowInvalid if there are nulls."""
     if values.null_count or not (values.type in _NUMBERS or values.type == pa.bool_()):
-        return values.to_numpy()
+        return values.to_numpy()  # raises for nulls
     end, buffer = values.offset + len(values), values.buffers()[1] or b""
     if values.type == pa.bool_():
         return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[values.offset :].view(np.bool_)
     return np.frombuffer(buffer, _NUMBERS[values.type], end)[values.offset :]
 
 
+# The nulls have no type and no values, so Arrow fills these masks without Python values.
 def all_true(count: int) -> pa.BooleanArray:
     return pa.nulls(count).is_null()
 
@@ -97,5 +101,5 @@ def all_false(count: int) -> pa.BooleanArray:
 
 
 TRUE, FALSE = all_true(1)[0], all_false(1)[0]
-ZERO, NULL = array([0, None], pa.int64())
+ZERO, NULL = array([0, None], pa.int64())  # scalars of type int64
 EMPTY = scalar("", pa.string())

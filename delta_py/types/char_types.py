@@ -18,12 +18,12 @@ from delta_py.types.schema import STRING, ArrayType, DataType, MapType, Path, Pr
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
-_LEAF = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
+_CHAR_TYPE = re.compile(r"\s*(char|character|varchar)\s*\(\s*(\d{1,9})\s*\)\s*", re.IGNORECASE)
 _NESTED = re.compile(r"\s*(struct|array|map)\s*<", re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"\s*(?P<name>`(?:[^`]|``)*`)\s*:?")
 _PLAIN_NAME = re.compile(r"\s*([^:<>,\s][^:<>,]*):")  # matches blanks only once, because there may be very many
 # A type without parts, such as `int` or `decimal(10, 2)`.
-_OTHER = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
+_OTHER_TYPE = re.compile(r"[^<>,(]*(?:\([^()]*\))?[^<>,()]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class CharType:
     length: int
 
 
-# The lengths in a type: its own length; by struct field; of a list's elements; of a map's keys and values.
+# The lengths in a type: a CharType for a text; a mapping by field names for a struct; (element,) for a list; (key, value) for a
+# map; None for a type or a part without lengths.
 CharTypes: TypeAlias = "CharType | Mapping[str, CharTypes] | tuple[CharTypes, ...] | None"
 
 
@@ -51,7 +52,7 @@ def char_types(field: StructField, *, strict: bool = False) -> CharTypes:
     try:
         if not isinstance(declared, str):
             raise _NotDdl
-        return _fitted(_parse(declared), field.data_type, strict=strict)
+        return _match_to_type(_parse_declared(declared), field.data_type, strict=strict)
     except (_NotDdl, RecursionError) as error:
         if not strict:
             return None
@@ -75,8 +76,8 @@ def only_kind(types: CharTypes, kind: Literal["char", "varchar"]) -> CharTypes:
         case CharType():
             return types if types.kind == kind else None
         case Mapping():
-            named = {name: only_kind(part, kind) for name, part in types.items()}
-            return {name: part for name, part in named.items() if part is not None} or None
+            types_by_name = {name: only_kind(part, kind) for name, part in types.items()}
+            return {name: part for name, part in types_by_name.items() if part is not None} or None
         case tuple():
             parts = tuple(only_kind(part, kind) for part in types)
             return parts if any(part is not None for part in parts) else None
@@ -92,7 +93,7 @@ def with_texts(schema: StructType) -> StructType:
     Some writers write them directly into the schema's JSON. Spark reads such columns like columns that only declare these types.
     An existing declared type does not change.
     """
-    return StructType(tuple(_with_texts(f) for f in schema.fields))
+    return StructType(tuple(_with_text_type(f) for f in schema.fields))
 
 
 def with_lengths(field: StructField) -> StructField:
@@ -101,47 +102,48 @@ def with_lengths(field: StructField) -> StructField:
     if DECLARED_TYPE not in field.metadata:
         return field
     metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE}
-    return replace(field, data_type=_lengths(field.data_type, char_types(field)), metadata=metadata)
+    return replace(field, data_type=_replace_by_char_types(field.data_type, char_types(field)), metadata=metadata)
 
 
-def _lengths(data_type: DataType, types: CharTypes) -> DataType:
+def _replace_by_char_types(data_type: DataType, types: CharTypes) -> DataType:
     """The type with CHAR(n) and VARCHAR(n) wherever `types` has a length."""
     match data_type, types:
         case _, CharType(kind, length):
             return PrimitiveType(f"{kind}({length})")
         case StructType(fields), Mapping():
-            return StructType(tuple(replace(f, data_type=_lengths(f.data_type, types.get(f.name))) for f in fields))
+            return StructType(tuple(replace(f, data_type=_replace_by_char_types(f.data_type, types.get(f.name))) for f in fields))
         case ArrayType(element, contains_null), (inner,):
-            return ArrayType(_lengths(element, inner), contains_null)
+            return ArrayType(_replace_by_char_types(element, inner), contains_null)
         case MapType(key, value, contains_null), (key_types, value_types):
-            return MapType(_lengths(key, key_types), _lengths(value, value_types), contains_null)
+            return MapType(_replace_by_char_types(key, key_types), _replace_by_char_types(value, value_types), contains_null)
     return data_type
 
 
 def char_type_of(data_type: DataType) -> CharType | None:
     """The kind and length of a type CHAR(n) or VARCHAR(n); None for any other type."""
-    leaf = _LEAF.fullmatch(data_type.name) if isinstance(data_type, PrimitiveType) else None
-    return None if leaf is None else CharType("varchar" if leaf[1].lower() == "varchar" else "char", int(leaf[2]))
+    char_type = _CHAR_TYPE.fullmatch(data_type.name) if isinstance(data_type, PrimitiveType) else None
+    return None if char_type is None else CharType("varchar" if char_type[1].lower() == "varchar" else "char", int(char_type[2]))
 
 
-def _with_texts(field: StructField) -> StructField:
-    texts = _texts(field.data_type)
+def _with_text_type(field: StructField) -> StructField:
+    """The top-level field with string in place of CHAR and VARCHAR, and with these as its declared type."""
+    texts = _replace_by_string(field.data_type)
     if texts == field.data_type:
         return field
     return replace(field, data_type=texts, metadata={DECLARED_TYPE: type_name(field.data_type), **field.metadata})
 
 
-def _texts(data_type: DataType) -> DataType:
+def _replace_by_string(data_type: DataType) -> DataType:
     """The type with STRING in place of each char and varchar in it."""
     match data_type:
         case PrimitiveType(name):
-            return STRING if _LEAF.fullmatch(name) else data_type
+            return STRING if _CHAR_TYPE.fullmatch(name) else data_type
         case ArrayType(element, contains_null):
-            return ArrayType(_texts(element), contains_null)
+            return ArrayType(_replace_by_string(element), contains_null)
         case MapType(key, value, contains_null):
-            return MapType(_texts(key), _texts(value), contains_null)
+            return MapType(_replace_by_string(key), _replace_by_string(value), contains_null)
         case StructType(fields):
-            return StructType(tuple(replace(f, data_type=_texts(f.data_type)) for f in fields))
+            return StructType(tuple(replace(f, data_type=_replace_by_string(f.data_type)) for f in fields))
     return data_type
 
 
@@ -154,69 +156,75 @@ class _NotDdl(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Struct:
+    """A declared struct; fields: what their types declare, by name."""
+
     fields: Mapping[str, _Declared]
 
 
 @dataclass(frozen=True, slots=True)
 class _Collection:
+    """A declared array or map; parts: its element, or its key and value."""
+
     parts: tuple[_Declared, ...]
 
 
+# What a declared type says about lengths, before it is compared with the field's own type; None for a type without lengths.
 _Declared: TypeAlias = "CharType | _Struct | _Collection | None"
 
 
-def _parse(text: str) -> _Declared:
+def _parse_declared(text: str) -> _Declared:
     """The lengths in a declared type such as `array<varchar(3)>`; None if it has none. Raises _NotDdl."""
-    data_type, place = _type_at(text, 0)
-    if place != len(text):
+    data_type, end = _parse_type_at(text, 0)
+    if end != len(text):
         raise _NotDdl
     return data_type
 
 
-def _type_at(text: str, place: int) -> tuple[_Declared, int]:
-    """The type that begins at `place`, and where it ends. The type is None if it contains no lengths."""
-    if leaf := _LEAF.match(text, place):
-        kind: Literal["char", "varchar"] = "varchar" if leaf[1].lower() == "varchar" else "char"
-        return CharType(kind, int(leaf[2])), leaf.end()
-    nested = _NESTED.match(text, place)
+def _parse_type_at(text: str, position: int) -> tuple[_Declared, int]:
+    """The type that begins at `position`, and where it ends. The type is None if it contains no lengths."""
+    if char_type := _CHAR_TYPE.match(text, position):
+        kind: Literal["char", "varchar"] = "varchar" if char_type[1].lower() == "varchar" else "char"
+        return CharType(kind, int(char_type[2])), char_type.end()
+    nested = _NESTED.match(text, position)
     if nested is None:
-        other = _OTHER.match(text, place)
-        if other is None or not other.group().strip():
+        other_type = _OTHER_TYPE.match(text, position)
+        if other_type is None or not other_type.group().strip():
             raise _NotDdl
-        return None, other.end()
-    is_struct, place = nested[1].lower() == "struct", nested.end()
+        return None, other_type.end()
+    is_struct, position = nested[1].lower() == "struct", nested.end()
     fields: dict[str, _Declared] = {}
     while True:
-        if is_struct and not fields and text[place : place + 1] == ">":
+        if is_struct and not fields and text[position : position + 1] == ">":  # a struct without fields
             break
         # Parts of arrays and maps have no names in the text; their numbers serve as keys.
-        name, place = _name_at(text, place) if is_struct else (str(len(fields)), place)
-        fields[name], place = _type_at(text, place)
-        if text[place : place + 1] != ",":
+        name, position = _parse_name_at(text, position) if is_struct else (str(len(fields)), position)
+        fields[name], position = _parse_type_at(text, position)
+        if text[position : position + 1] != ",":
             break
-        place += 1
-    if text[place : place + 1] != ">":
+        position += 1
+    if text[position : position + 1] != ">":
         raise _NotDdl
-    return _Struct(fields) if is_struct else _Collection(tuple(fields.values())), _after_blanks(text, place + 1)
+    return _Struct(fields) if is_struct else _Collection(tuple(fields.values())), _skip_blanks(text, position + 1)
 
 
-def _name_at(text: str, place: int) -> tuple[str, int]:
-    """The name of the struct field that begins at `place`, and where its type begins. Raises _NotDdl."""
-    if quoted := _QUOTED_NAME.match(text, place):
+def _parse_name_at(text: str, position: int) -> tuple[str, int]:
+    """The name of the struct field that begins at `position`, and where its type begins. Raises _NotDdl."""
+    if quoted := _QUOTED_NAME.match(text, position):
         return unquoted(quoted["name"]), quoted.end()
-    if plain := _PLAIN_NAME.match(text, place):
+    if plain := _PLAIN_NAME.match(text, position):
         return plain[1], plain.end()
     raise _NotDdl
 
 
-def _after_blanks(text: str, place: int) -> int:
-    return place + len(text[place:]) - len(text[place:].lstrip())
+def _skip_blanks(text: str, position: int) -> int:
+    """The position of the first character from `position` on that is no blank."""
+    return position + len(text[position:]) - len(text[position:].lstrip())
 
 
 # ---------------------------------------------------------------- comparison with the field's own type
 
 
-def _fitted(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTypes:
+def _match_to_type(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTypes:
     """The declared lengths of the parts that the type has; None if there are none. Struct fields may have been dropped or added
     since the declaration. strict: raise _NotDdl if the two types differ otherwise."""
     match declared, data_type:
@@ -225,15 +233,15 @@ def _fitted(declared: _Declared, data_type: DataType, *, strict: bool) -> CharTy
         case CharType(), _ if data_type == STRING:
             return declared
         case _Struct(fields), StructType():
-            named = {f.name: _fitted(fields.get(f.name), f.data_type, strict=strict) for f in data_type.fields}
-            return {name: part for name, part in named.items() if part is not None} or None
+            types_by_name = {f.name: _match_to_type(fields.get(f.name), f.data_type, strict=strict) for f in data_type.fields}
+            return {name: part for name, part in types_by_name.items() if part is not None} or None
         case _Collection((element,)), ArrayType():
-            inner = _fitted(element, data_type.element_type, strict=strict)
-            return None if inner is None else (inner,)
+            element_types = _match_to_type(element, data_type.element_type, strict=strict)
+            return None if element_types is None else (element_types,)
         case _Collection((key, value)), MapType():
             parts = (
-                _fitted(key, data_type.key_type, strict=strict),
-                _fitted(value, data_type.value_type, strict=strict),
+                _match_to_type(key, data_type.key_type, strict=strict),
+                _match_to_type(value, data_type.value_type, strict=strict),
             )
             return parts if any(part is not None for part in parts) else None
     if strict:

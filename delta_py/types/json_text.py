@@ -17,7 +17,8 @@ MAX_DEPTH = 200
 def parse_json(text: bytes | str) -> Any:
     """Parse JSON. Raises ValueError if the text is not JSON, or is nested deeper than MAX_DEPTH."""
     value = orjson.loads(text)
-    _check_depth(value, text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{"))
+    openings = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    _check_depth(value, openings)
     return value
 
 
@@ -41,10 +42,12 @@ def _check_depth(value: Any, openings: int) -> None:
 
 def _is_deeper(value: Any, depth: int) -> bool:
     """Whether arrays and objects are nested more than `depth` levels deep. It goes level by level, without recursion."""
-    level = [value]
+    values_of_level = [value]
     for _ in range(depth + 1):
-        holders = [item for item in level if isinstance(item, dict | list)]
-        if not holders:
+        containers = [item for item in values_of_level if isinstance(item, dict | list)]
+        if not containers:
             return False
-        level = [item for holder in holders for item in (holder.values() if isinstance(holder, dict) else holder)]
+        values_of_level = []
+        for container in containers:
+            values_of_level.extend(container.values() if isinstance(container, dict) else container)
     return True

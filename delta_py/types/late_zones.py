@@ -26,22 +26,26 @@ FIRST_LATE_MICROS = 67 * 365 * 86_400_000_000 + 17 * 86_400_000_000  # 2037-01-0
 
 
 def late_offsets(micros: _Int64, region: str, *, local: bool) -> _Int64:
-    """The offsets in microseconds at times from 2037 on. The times are instants or, with `local`, wall clocks: in a gap the
-    offset before it counts, in an overlap the first one. Raises ExpressionError if the rules of the region cannot be read."""
-    changes, thresholds, offsets = _rules(region)
+    """The offsets from UTC in microseconds at times from 2037 on. micros: the times, in microseconds since 1970. They are
+    instants or, with `local`, wall clocks: in a gap the offset before it counts, in an overlap the first one.
+
+    Raises ExpressionError if the rules of the region cannot be read.
+    """
+    changes, thresholds, offsets = _clock_changes(region)
     seconds = micros // _SECOND_MICROS
     # The year is that of UTC or of the wall clock; no rule changes the clocks at the turn of a year.
     year = _years_of(seconds)
-    seconds_in_like_year = seconds - (_start_of(year) - _start_of(_like(year)))
-    offset_micros: _Int64 = (
-        offsets[np.searchsorted(thresholds if local else changes, seconds_in_like_year, side="right")] * _SECOND_MICROS
-    )
+    # The same time of a year for which the changes are known.
+    known_seconds = seconds - (_year_start(year) - _year_start(_year_with_same_rule(year)))
+    offset_numbers = np.searchsorted(thresholds if local else changes, known_seconds, side="right")
+    offset_micros: _Int64 = offsets[offset_numbers] * _SECOND_MICROS
     return offset_micros
 
 
-def _start_of(year: _Int64) -> _Int64:
+def _year_start(year: _Int64) -> _Int64:
     """Seconds from 1970 to the first day of the year."""
     year_before = year - 1
+    # 365 days a year, and the leap days up to the year before, without those up to 1969.
     days = (
         (year - 1970) * 365
         + (year_before // 4 - year_before // 100 + year_before // 400)
@@ -54,11 +58,11 @@ def _years_of(seconds: _Int64) -> _Int64:
     """The years of times in seconds since 1970."""
     # 400 years have 146,097 days. The estimate is corrected by at most one year.
     year = 1970 + (seconds // _DAY_SECONDS * 400) // 146_097
-    year = np.where(seconds < _start_of(year), year - 1, year)
-    return np.where(seconds >= _start_of(year + 1), year + 1, year)
+    year = np.where(seconds < _year_start(year), year - 1, year)
+    return np.where(seconds >= _year_start(year + 1), year + 1, year)
 
 
-def _like(year: _Int64) -> _Int64:
+def _year_with_same_rule(year: _Int64) -> _Int64:
     """A year up to 2128 with the same rule: the year itself, or one of the last 28 years with the same calendar."""
     return np.where(year <= _LAST_YEAR, year, _calendar_table()[year % 400])
 
@@ -78,9 +82,9 @@ def _calendar(year: int) -> tuple[int, bool]:
 
 
 @lru_cache(maxsize=64)
-def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
-    """When the clocks change from 2037 to 2128 (seconds since 1970), the wall clocks from which the new offset holds, and the
-    offsets in seconds. There is one offset more than changes."""
+def _clock_changes(region: str) -> tuple[_Int64, _Int64, _Int64]:
+    """Three arrays, in order of time: when the clocks change from 2037 to 2128 (seconds since 1970); the wall clocks from which
+    the new offset holds; the offsets in seconds. There is one offset more than changes: it holds before the first change."""
     try:
         zone = zone_rules(region)
     except ValueError as error:
@@ -93,12 +97,12 @@ def _rules(region: str) -> tuple[_Int64, _Int64, _Int64]:
         assert offset is not None
         return int(offset.total_seconds())
 
-    first = int(_start_of(np.array(_FIRST_YEAR)))
-    last = int(_start_of(np.array(_LAST_YEAR + 1)))
-    changes, offsets = [], [offset_at(first - 1)]
-    for begin in range(first - 1, last, _DAY_SECONDS):
+    first_second = int(_year_start(np.array(_FIRST_YEAR)))
+    end_second = int(_year_start(np.array(_LAST_YEAR + 1)))
+    changes, offsets = [], [offset_at(first_second - 1)]
+    for begin in range(first_second - 1, end_second, _DAY_SECONDS):
         if offset_at(begin + _DAY_SECONDS) != offsets[-1]:
-            # Halve the day until `high` is the first second with the new offset.
+            # Halve the day until `high` is the first second with the new offset. `low` always has the old one.
             low, high = begin, begin + _DAY_SECONDS
             while high - low > 1:
                 middle = (low + high) // 2

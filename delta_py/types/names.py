@@ -31,17 +31,17 @@ def split_list(text: str) -> list[str]:
 
 
 def list_parts(text: str) -> list[str]:
-    """As split_list, with empty names."""
+    """`a, b.c,` -> the names with their backticks, and an empty text wherever a name is missing."""
     return [part.strip() for part in _split(text, ",")]
 
 
 def _split(text: str, separator: str) -> list[str]:
     """Split at separators outside backticks."""
-    parts, inside = [""], False
+    parts, is_inside_backticks = [""], False
     for character in text:
-        if character == "`":
-            inside = not inside
-        if character == separator and not inside:
+        if character == "`":  # a doubled backtick inside a name switches twice
+            is_inside_backticks = not is_inside_backticks
+        if character == separator and not is_inside_backticks:
             parts.append("")
         else:
             parts[-1] += character

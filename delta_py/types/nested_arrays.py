@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
-Runs: TypeAlias = tuple[pa.Int32Array, int, int]
+ChildOffsets: TypeAlias = tuple[pa.Int32Array, int, int]  # as child_offsets returns them
 
 
 def struct_children(array: pa.StructArray) -> list[pa.Array]:
@@ -62,29 +62,29 @@ def _fields_by_name(array: pa.Array | None) -> Mapping[str, pa.Array]:
 
 
 def with_elements(lists: pa.Array, convert: Converter | None, kind: pa.DataType | None = None) -> pa.ListArray:
-    """The lists of the converted elements. convert: None for elements that stay as they are. kind: the type of the result; None
-    for a list of what `convert` returns."""
-    lists = _without_hidden_values(lists)
-    offsets, first, count = runs(lists)
-    elements = _converted(lists.values.slice(first, count), convert)
-    return pa.ListArray.from_arrays(offsets, elements, type=kind, mask=_nulls(lists))
+    """The same lists with converted elements. convert: gets all elements in one array; None if the elements do not change.
+    kind: the type of the result; None for a list of the type that `convert` returns."""
+    lists = _drop_values_of_nulls(lists)
+    offsets, first, count = child_offsets(lists)
+    elements = _convert(lists.values.slice(first, count), convert)
+    return pa.ListArray.from_arrays(offsets, elements, type=kind, mask=_null_mask(lists))
 
 
 def with_entries(
     maps: pa.MapArray, to_key: Converter | None, to_value: Converter | None, kind: pa.DataType | None = None
 ) -> pa.MapArray:
-    """The maps of the converted keys and values; otherwise as with_elements."""
-    maps = _without_hidden_values(maps)
-    offsets, first, count = runs(maps)
-    keys = _converted(maps.keys.slice(first, count), to_key)
-    return pa.MapArray.from_arrays(
-        offsets, keys, _converted(maps.items.slice(first, count), to_value), type=kind, mask=_nulls(maps)
-    )
+    """The same maps with converted keys and values. to_key, to_value: get all keys or values in one array; None if they do not
+    change. kind: the type of the result; None for a map of the types that the two return."""
+    maps = _drop_values_of_nulls(maps)
+    offsets, first, count = child_offsets(maps)
+    keys = _convert(maps.keys.slice(first, count), to_key)
+    values = _convert(maps.items.slice(first, count), to_value)
+    return pa.MapArray.from_arrays(offsets, keys, values, type=kind, mask=_null_mask(maps))
 
 
-def runs(array: pa.Array) -> Runs:
-    """Offsets of a list or map array relative to its own first value; where its values begin; how many there are. Values below
-    null lists are among them."""
+def child_offsets(array: pa.Array) -> ChildOffsets:
+    """Where the values of a list or map array are in its child arrays: the offsets of the lists relative to their first value;
+    the position of this value in the child array; the number of values. Values below null lists are among them."""
     if len(array) == 0:
         return pa.array([0], pa.int32()), 0, 0
     offsets = array.offsets
@@ -92,18 +92,19 @@ def runs(array: pa.Array) -> Runs:
     return pc.subtract(offsets, first).cast(pa.int32()), first.as_py(), last.as_py() - first.as_py()
 
 
-def _without_hidden_values(array: pa.Array) -> pa.Array:
+def _drop_values_of_nulls(array: pa.Array) -> pa.Array:
     """The lists or maps without the elements of null ones."""
     if array.null_count == 0:
         return array
     lengths = np.diff(array.offsets.to_numpy())
-    hidden = lengths[array.is_null().to_numpy(zero_copy_only=False)]
-    return array.take(pa.array(np.arange(len(array)))) if hidden.any() else array
+    null_lengths = lengths[array.is_null().to_numpy(zero_copy_only=False)]
+    # `take` copies the array, and copies no values of nulls.
+    return array.take(pa.array(np.arange(len(array)))) if null_lengths.any() else array
 
 
-def _converted(array: pa.Array, convert: Converter | None) -> pa.Array:
+def _convert(array: pa.Array, convert: Converter | None) -> pa.Array:
     return array if convert is None else convert(array)
 
 
-def _nulls(array: pa.Array) -> pa.Array | None:
+def _null_mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None

@@ -52,7 +52,7 @@ class GeospatialType:
     def srid(self) -> int | None:
         """The number of the CRS, which Spark stores with each value; None if the CRS has no number."""
         number = self.crs.partition(":")[2]
-        return _SRID_OF_DEFAULT if self.crs == DEFAULT_CRS else int(number) if number.isdecimal() else None
+        return _DEFAULT_CRS_SRID if self.crs == DEFAULT_CRS else int(number) if number.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ class StructType:
     _positions: FieldPositions | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
+        # Pickled without the positions.
         return StructType, (self.fields,)
 
     @property
@@ -144,8 +145,8 @@ VARIANT = PrimitiveType("variant")
 
 DEFAULT_CRS = "OGC:CRS84"
 ANY_CRS = "SRID:ANY"  # each value has its own CRS, which files cannot store
-_SRID_OF_DEFAULT = 4326
-_EDGES = "spherical"
+_DEFAULT_CRS_SRID = 4326
+_DEFAULT_ALGORITHM = "spherical"
 _CRS = re.compile(r"\w+:[^\s(),]+")
 
 VARIANT_ARROW = pa.struct(
@@ -155,7 +156,7 @@ VARIANT_ARROW = pa.struct(
     ]
 )
 
-_ARROW: dict[str, pa.DataType] = {
+_ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "long": pa.int64(),
     "integer": pa.int32(),
@@ -175,7 +176,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 def is_known_type(data_type: DataType) -> bool:
     """Whether this library supports a type. The types inside it are not checked."""
-    return not isinstance(data_type, PrimitiveType) or data_type.name in _ARROW
+    return not isinstance(data_type, PrimitiveType) or data_type.name in _ARROW_TYPES
 
 
 # ---------------------------------------------------------------- JSON
@@ -204,6 +205,7 @@ def schema_to_json(schema: StructType) -> str:
 
 
 def _type_from_json(value: Any) -> DataType:
+    """The type in parsed schema JSON. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
     if isinstance(value, str):
         return primitive_from_name(value)
     match value["type"]:
@@ -214,8 +216,8 @@ def _type_from_json(value: Any) -> DataType:
         case "map":
             key, item = _type_from_json(value["keyType"]), _type_from_json(value["valueType"])
             return MapType(key, item, bool(value["valueContainsNull"]))
-        case other:
-            raise ValueError(f"unknown type {other!r}")
+        case unknown_type:
+            raise ValueError(f"unknown type {unknown_type!r}")
 
 
 def _field_from_json(value: Any) -> StructField:
@@ -234,11 +236,11 @@ def primitive_from_name(name: str) -> DataType:
         if not (0 < precision <= MOST_DIGITS and 0 <= scale <= precision):
             raise ValueError(f"decimal({precision},{scale}) is out of range")
         return DecimalType(precision, scale)
-    return _geospatial(name) or PrimitiveType("void" if name == "null" else name)
+    return _parse_geospatial(name) or PrimitiveType("void" if name == "null" else name)
 
 
-def _geospatial(name: str) -> GeospatialType | None:
-    """Parse a geospatial type. CRS and algorithm may be left out, as in Spark."""
+def _parse_geospatial(name: str) -> GeospatialType | None:
+    """Parse a geospatial type; None if the name is not that of a valid one. CRS and algorithm may be left out, as in Spark."""
     if name in ("geometry", "geography"):
         kind, arguments = name, []
     elif name.startswith(("geometry(", "geography(")) and name.endswith(")"):
@@ -248,7 +250,7 @@ def _geospatial(name: str) -> GeospatialType | None:
         return None
     # Only a CRS contains a colon: `geography(spherical)` has an algorithm alone.
     crs = arguments.pop(0) if arguments and ":" in arguments[0] else DEFAULT_CRS
-    algorithm = arguments.pop(0).lower() if arguments and kind == "geography" else _EDGES
+    algorithm = arguments.pop(0).lower() if arguments and kind == "geography" else _DEFAULT_ALGORITHM
     if arguments or not algorithm.isidentifier() or _CRS.fullmatch(crs) is None:
         return None
     return GeospatialType(kind, crs, algorithm if kind == "geography" else None, name)
@@ -307,9 +309,9 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
     """
     match data_type:
         case PrimitiveType(name):
-            if name not in _ARROW:
+            if name not in _ARROW_TYPES:
                 raise UnsupportedOperationError(f"Columns of type {name} are not supported. Select the other columns.", type=name)
-            return _ARROW[name]
+            return _ARROW_TYPES[name]
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
         case GeospatialType():
@@ -352,15 +354,15 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     if pa.types.is_timestamp(arrow):
         return TIMESTAMP_NTZ if arrow.tz is None else TIMESTAMP
     if pa.types.is_list(arrow):
-        return ArrayType(from_arrow_type(arrow.value_type, _inside(name, "element")), arrow.value_field.nullable)
+        return ArrayType(from_arrow_type(arrow.value_type, _part_name(name, "element")), arrow.value_field.nullable)
     if pa.types.is_map(arrow):
-        key = from_arrow_type(arrow.key_type, _inside(name, "key"))
-        return MapType(key, from_arrow_type(arrow.item_type, _inside(name, "value")), arrow.item_field.nullable)
+        key = from_arrow_type(arrow.key_type, _part_name(name, "key"))
+        return MapType(key, from_arrow_type(arrow.item_type, _part_name(name, "value")), arrow.item_field.nullable)
     if pa.types.is_struct(arrow):
-        return VARIANT if _is_variant(arrow) else StructType(tuple(_from_arrow_field(f, _inside(name, f.name)) for f in arrow))
+        return VARIANT if _is_variant(arrow) else StructType(tuple(_from_arrow_field(f, _part_name(name, f.name)) for f in arrow))
     raise UnsupportedOperationError(
         f"{f'Column {name} has the Arrow type {arrow}' if name else f'The Arrow type is {arrow}'}, and no type of a Delta table "
-        f"can hold its values. {_remedy(arrow)}",
+        f"can hold its values. {_advice(arrow)}",
         error_class="DELTA_UNSUPPORTED_DATA_TYPES",
         sql_state="0AKDC",
         column=name,
@@ -368,11 +370,13 @@ def from_arrow_type(arrow: pa.DataType, name: str = "") -> DataType:
     )
 
 
-def _inside(name: str, part: str) -> str:
+def _part_name(name: str, part: str) -> str:
+    """The name of a part of a column, such as `a.element`, for errors; without a column's name, only the part's."""
     return f"{name}.{part}" if name else part
 
 
-def _remedy(arrow: pa.DataType) -> str:
+def _advice(arrow: pa.DataType) -> str:
+    """The last sentence of the error for an Arrow type without a Delta type."""
     types = pa.types
     if types.is_time(arrow) or types.is_duration(arrow) or types.is_interval(arrow):
         return "Cast the column to a number, such as microseconds, or to text before writing."
@@ -386,7 +390,7 @@ def _is_variant(arrow: pa.StructType) -> bool:
     return any(f.name == "metadata" and (f.metadata or {}).get(b"variant") == b"true" for f in arrow)
 
 
-_SIMPLE_ARROW: dict[pa.DataType, DataType] = {
+_DELTA_TYPES: dict[pa.DataType, DataType] = {
     pa.null(): VOID,
     pa.bool_(): BOOLEAN,
     pa.int8(): BYTE,
@@ -408,9 +412,10 @@ _SIMPLE_ARROW: dict[pa.DataType, DataType] = {
 
 
 def _from_simple_arrow(arrow: pa.DataType) -> DataType | None:
+    """The Delta type of an Arrow type for which it does not depend on parts, digits or a time zone; None for other types."""
     if pa.types.is_fixed_size_binary(arrow):
         return BINARY
-    return _SIMPLE_ARROW.get(arrow)
+    return _DELTA_TYPES.get(arrow)
 
 
 def _from_arrow_field(f: pa.Field, name: str) -> StructField:
@@ -418,7 +423,8 @@ def _from_arrow_field(f: pa.Field, name: str) -> StructField:
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """Raises as from_arrow_type, with the name of the column."""
+    """The Delta schema for an Arrow schema. Raises UnsupportedOperationError (DELTA_UNSUPPORTED_DATA_TYPES) with the name of a
+    column whose values no Delta type can hold."""
     return StructType(tuple(_from_arrow_field(f, f.name) for f in schema))
 
 
@@ -468,8 +474,8 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
     fields: list[StructField] = []
     struct: DataType = schema
     for name in path:
-        step = struct.find(name) if isinstance(struct, StructType) else None
-        if step is None:
+        next_field = struct.find(name) if isinstance(struct, StructType) else None
+        if next_field is None:
             known_names = ", ".join(struct.names) if isinstance(struct, StructType) else type_name(struct)
             raise SchemaMismatchError(
                 f"Column {'.'.join(path)} is not in the schema: {name!r} is not among {known_names}.",
@@ -477,8 +483,8 @@ def find_path(schema: StructType, path: Path) -> tuple[StructField, ...]:
                 sql_state="42703",
                 column=".".join(path),
             )
-        fields.append(step)
-        struct = step.data_type
+        fields.append(next_field)
+        struct = next_field.data_type
     return tuple(fields)
 
 

@@ -5,7 +5,7 @@
     edit_fields(schema, path[:-1], lambda fields: (*fields, new))
 
 A path contains the names of struct fields, ignoring case, and `element` for an array, `key` and `value` for a map. The latter
-three are not fields in the schema. The functions here represent each as a field of that name, of which only the type can change.
+three are not fields in the schema. The functions here represent each as a field of that name; only its type can change.
 Protocol: Schema Serialization Format.
 """
 
@@ -33,27 +33,28 @@ def resolve_path(schema: StructType, name: str | Sequence[str]) -> Path:
         names = tuple(name)
     schema_names: list[str] = []
     part: DataType = schema
-    for step in names:
-        inner = part_of(part, step)
-        if inner is None:
+    for requested_name in names:
+        next_part = part_of(part, requested_name)
+        if next_part is None:
             raise _not_found(part, names, len(schema_names))
-        schema_names.append(inner.name)
-        part = inner.data_type
+        schema_names.append(next_part.name)
+        part = next_part.data_type
     return tuple(schema_names)
 
 
 def field_at(schema: StructType, path: Path) -> StructField:
     """The field at a path that resolve_path returned."""
     current = StructField("", schema)
-    for step in path:
-        inner = part_of(current.data_type, step)
-        assert inner is not None, f"{path} was resolved"
-        current = inner
+    for name in path:
+        next_field = part_of(current.data_type, name)
+        assert next_field is not None, f"{path} was resolved"
+        current = next_field
     return current
 
 
 def part_of(data_type: DataType, name: str) -> StructField | None:
-    """The field of this name directly inside a type, ignoring case; None if there is none."""
+    """The field of this name directly inside a type, ignoring case; None if there is none. The parts of arrays and maps count as
+    fields."""
     match data_type:
         case StructType():
             return data_type.find(name)
@@ -67,15 +68,15 @@ def part_of(data_type: DataType, name: str) -> StructField | None:
 
 def edit_type(schema: StructType, path: Path, change: Callable[[DataType], DataType]) -> StructType:
     """The schema with the type at a path replaced by the result of `change`. path: from resolve_path."""
-    edited = _edited(schema, path, change)
-    assert isinstance(edited, StructType)
-    return edited
+    edited_schema = _edit_part(schema, path, change)
+    assert isinstance(edited_schema, StructType)
+    return edited_schema
 
 
 def edit_fields(schema: StructType, parent: Path, change: Callable[[Fields], Fields]) -> StructType:
     """The schema with other fields in the struct at a path. Raises SchemaMismatchError (DELTA_ADD_COLUMN_PARENT_NOT_STRUCT)."""
 
-    def changed(data_type: DataType) -> DataType:
+    def change_struct(data_type: DataType) -> DataType:
         if not isinstance(data_type, StructType):
             raise SchemaMismatchError(
                 f"{'.'.join(parent)} is {type_name(data_type)} and not a struct: it has no fields of its own. Nothing was "
@@ -86,16 +87,16 @@ def edit_fields(schema: StructType, parent: Path, change: Callable[[Fields], Fie
             )
         return StructType(change(data_type.fields))
 
-    return edit_type(schema, parent, changed)
+    return edit_type(schema, parent, change_struct)
 
 
 def edit_field(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
     """The schema with the field at a path replaced by the result of `change`. For a part of an array or map, only the type is
     replaced."""
-    *outer, name = path
-    parent = field_at(schema, tuple(outer)).data_type
+    *parent_path, name = path
+    parent = field_at(schema, tuple(parent_path)).data_type
     if isinstance(parent, StructType):
-        return edit_fields(schema, tuple(outer), lambda fields: tuple(change(f) if f.name == name else f for f in fields))
+        return edit_fields(schema, tuple(parent_path), lambda fields: tuple(change(f) if f.name == name else f for f in fields))
     return edit_type(schema, path, lambda _: change(field_at(schema, path)).data_type)
 
 
@@ -104,7 +105,7 @@ def is_field(schema: StructType, path: Path) -> bool:
     return isinstance(field_at(schema, path[:-1]).data_type, StructType)
 
 
-def placed(fields: Fields, field: StructField, after: str | None) -> Fields:
+def insert_field(fields: Fields, field: StructField, after: str | None) -> Fields:
     """The fields with a new field inserted after the field named `after`, ignoring case. None inserts it before all fields.
 
     Raises SchemaMismatchError (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA).
@@ -114,31 +115,31 @@ def placed(fields: Fields, field: StructField, after: str | None) -> Fields:
     preceding = StructType(fields).find(after)
     if preceding is None:
         raise _not_found(StructType(fields), (after,), 0)
-    place = fields.index(preceding) + 1
-    return (*fields[:place], field, *fields[place:])
+    position = fields.index(preceding) + 1
+    return (*fields[:position], field, *fields[position:])
 
 
-def _edited(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
-    """The type with a change of the part at the path."""
+def _edit_part(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
+    """The type with the part at the path replaced by the result of `change`."""
     if not path:
         return change(data_type)
-    name, *inner = path
-    inner_path = tuple(inner)
+    name, *inner_names = path
+    inner_path = tuple(inner_names)
     match data_type:
         case StructType(fields):
-            parts = (replace(f, data_type=_edited(f.data_type, inner_path, change)) if f.name == name else f for f in fields)
+            parts = (replace(f, data_type=_edit_part(f.data_type, inner_path, change)) if f.name == name else f for f in fields)
             return StructType(tuple(parts))
         case ArrayType(element, contains_null):
-            return ArrayType(_edited(element, inner_path, change), contains_null)
+            return ArrayType(_edit_part(element, inner_path, change), contains_null)
         case MapType(key, value, contains_null) if name == "key":
-            return MapType(_edited(key, inner_path, change), value, contains_null)
+            return MapType(_edit_part(key, inner_path, change), value, contains_null)
         case MapType(key, value, contains_null):
-            return MapType(key, _edited(value, inner_path, change), contains_null)
+            return MapType(key, _edit_part(value, inner_path, change), contains_null)
     raise AssertionError(f"{path} was resolved")
 
 
 def _not_found(part: DataType, names: Path, depth: int) -> SchemaMismatchError:
-    """The error for a path of which only the first `depth` names exist. part: what they name."""
+    """The error for a path whose first `depth` names exist, but not the next one. part: the type that they lead to."""
     name, where = ".".join(names), ".".join(names[:depth])
     match part:
         case StructType():

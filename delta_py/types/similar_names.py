@@ -25,25 +25,26 @@ def similar_name(name: str, known_names: Iterable[str]) -> str | None:
     names_by_letters = {_letters(known_name): known_name for known_name in known_names}
     nearest = get_close_matches(letters, names_by_letters, n=1, cutoff=_LEAST_SIMILARITY)
     if not nearest and len(letters) >= _SHORTEST_ABBREVIATION:
-        beginnings = [known for known in names_by_letters if known.startswith(letters)]
-        nearest = beginnings if len(beginnings) == 1 else []
+        abbreviated_names = [known_letters for known_letters in names_by_letters if known_letters.startswith(letters)]
+        nearest = abbreviated_names if len(abbreviated_names) == 1 else []
     return names_by_letters[nearest[0]] if nearest else None
 
 
 def did_you_mean(name: str, known_names: Iterable[str]) -> str:
     """A sentence for the end of an error's message, with a space before it; empty if no known name is near."""
-    return _question(similar_name(name, known_names))
+    return _suggestion(similar_name(name, known_names))
 
 
 def unknown_option(name: str, known_names: Iterable[str], refusal: str, advice: str) -> InvalidOptionError:
     """The error for an option that nothing knows. refusal, advice: the sentences before and after the suggestion."""
     nearest = similar_name(name, known_names)
     return InvalidOptionError(
-        f"{refusal}{_question(nearest)} {advice}", error_class="DELTA_UNKNOWN_OPTION", option=name, nearest=nearest
+        f"{refusal}{_suggestion(nearest)} {advice}", error_class="DELTA_UNKNOWN_OPTION", option=name, nearest=nearest
     )
 
 
-def _question(nearest: str | None) -> str:
+def _suggestion(nearest: str | None) -> str:
+    """The sentence that names the nearest known name, with a space before it; empty for None."""
     return "" if nearest is None else f" Did you mean {nearest}?"
 
 

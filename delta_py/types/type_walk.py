@@ -31,14 +31,14 @@ def fields_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Pa
 
 def all_types(data_type: DataType) -> Iterator[DataType]:
     """A type and every type inside it."""
-    return (inner for _, inner in types_with_paths(data_type))
+    return (inner_type for _, inner_type in types_with_paths(data_type))
 
 
 def types_with_paths(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
     """A type and every type inside it, with their paths."""
     yield path, data_type
-    for inner_path, inner in direct_parts(data_type, path):
-        yield from types_with_paths(inner, inner_path)
+    for inner_path, inner_type in direct_parts(data_type, path):
+        yield from types_with_paths(inner_type, inner_path)
 
 
 def direct_parts(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:

@@ -32,16 +32,16 @@ _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 def region(zone: str) -> str:
     """The region's name in Arrow's time zone database. Raises ExpressionError for an unknown region."""
     name = region_name(zone)
-    if not name[:1].isalpha():
-        raise _unknown(zone)
-    try:
+    if not name[:1].isalpha():  # no region's name begins otherwise
+        raise _unknown_zone(zone)
+    try:  # Arrow reports an unknown region when it is used
         pc.local_timestamp(array([0], pa.int64()).cast(pa.timestamp("us", tz=name)))
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise _unknown(zone) from error
+        raise _unknown_zone(zone) from error
     return name
 
 
-def _unknown(zone: str) -> ExpressionError:
+def _unknown_zone(zone: str) -> ExpressionError:
     return ExpressionError(
         f"The time zone {zone!r} is unknown. Use a region such as Europe/Paris or an offset such as +01:00.",
         error_class="INVALID_TIMEZONE",
@@ -57,14 +57,17 @@ def check_zone(zone: str) -> None:
 
 
 def to_wall_clock(instants: Any, zone: str) -> Any:
+    """What clocks of the zone show at the instants. zone: a region or an offset. Raises ExpressionError for an unknown zone."""
     offset = offset_seconds(zone)
     if offset is not None:
         return _shift(instants, offset, WALL_CLOCK)
     clocks = pc.local_timestamp(instants.cast(pa.timestamp("us", tz=region(zone))))
-    return _with_late(clocks, instants, lambda late: late + late_offsets(late, region(zone), local=False))
+    return _replace_late_times(clocks, instants, lambda micros: micros + late_offsets(micros, region(zone), local=False))
 
 
 def to_instants(wall_clocks: Any, zone: str) -> Any:
+    """The instants at which clocks of the zone show these times. zone: a region or an offset. Raises ExpressionError for an
+    unknown zone."""
     offset = offset_seconds(zone)
     if offset is not None:
         return _shift(wall_clocks, -offset, INSTANT)
@@ -72,18 +75,21 @@ def to_instants(wall_clocks: Any, zone: str) -> Any:
     # In a gap, this is the last instant before the gap. java.time continues with the offset of that instant.
     offset_then = pc.subtract(pc.local_timestamp(last_before_gap).cast(pa.int64()), last_before_gap.cast(pa.int64()))
     instants = pc.subtract(wall_clocks.cast(pa.int64()), offset_then).cast(INSTANT)
-    return _with_late(instants, wall_clocks, lambda late: late - late_offsets(late, region(zone), local=True))
+    return _replace_late_times(instants, wall_clocks, lambda micros: micros - late_offsets(micros, region(zone), local=True))
 
 
-def _with_late(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
-    """`converted`, but with the result of `change` for times from 2037 on, because Arrow changes no clocks then."""
+def _replace_late_times(converted: Any, times: Any, change: Callable[[_Int64], _Int64]) -> Any:
+    """`converted`, but with the result of `change` for times from 2037 on, because Arrow changes no clocks then.
+
+    converted: Arrow's result. times: what was converted. change: converts microseconds since 1970.
+    """
     micros = times.cast(pa.int64())
-    late = pc.fill_null(pc.greater_equal(micros, _FIRST_LATE), FALSE)
-    if not pc.any(late).as_py():
+    is_late = pc.fill_null(pc.greater_equal(micros, _FIRST_LATE), FALSE)
+    if not pc.any(is_late).as_py():
         return converted
-    late_micros = micros.filter(late)
-    changed = change(to_numpy(late_micros.combine_chunks() if isinstance(late_micros, pa.ChunkedArray) else late_micros))
-    return pc.replace_with_mask(converted, late, from_numpy(changed).cast(converted.type))
+    late_micros = micros.filter(is_late)
+    changed_micros = change(to_numpy(late_micros.combine_chunks() if isinstance(late_micros, pa.ChunkedArray) else late_micros))
+    return pc.replace_with_mask(converted, is_late, from_numpy(changed_micros).cast(converted.type))
 
 
 def _shift(values: Any, seconds: int, target: pa.DataType) -> Any:

@@ -26,7 +26,7 @@ from delta_py.expressions.text_casts import to_timestamp
 from delta_py.object_stores.open_store import open_store
 from delta_py.storage.addresses import has_scheme
 from delta_py.storage.store_options import StorageOptions
-from delta_py.types.nested_arrays import runs, with_elements
+from delta_py.types.nested_arrays import child_offsets, with_elements
 from pydelta_cli.formats.json_lines import BLOCK_BYTES, Names, for_pyarrow, names, whole_lines
 
 T = TypeVar("T")
@@ -362,7 +362,7 @@ def _typed(array: pa.Array, kind: pa.DataType, name: str, zone: str) -> pa.Array
     if pa.types.is_list(kind):
         return with_elements(array, partial(_typed, kind=kind.value_type, name=name, zone=zone))
     if pa.types.is_map(kind):
-        offsets, first, count = runs(array)  # a list of pairs
+        offsets, first, count = child_offsets(array)  # a list of pairs
         pairs = array.values.slice(first, count)
         keys = _typed(pairs.field("key"), kind.key_type, name, zone)
         items = _typed(pairs.field("value"), kind.item_type, name, zone)

@@ -1,4 +1,9 @@
-"""Functions that compute with months and days, and between times and numbers. Wall clocks have the form described in times.py."""
+"""Functions that compute with months and days, and between times and numbers. Wall clocks have the form described in times.py.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +54,14 @@ MONTH_NAMES: tuple[str, ...] = (
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def civil(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
+def year_month_day(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
     """Year, month and day of days since 1970-01-01, in the proleptic Gregorian calendar.
 
     Howard Hinnant's algorithm civil_from_days: eras of 400 years, and years that begin in March, so the leap day comes last.
     """
-    shifted = days + 719_468
-    era = shifted // 146_097
-    day_of_era = shifted - era * 146_097
+    days_since_year_0 = days + 719_468  # from 0000-03-01
+    era = days_since_year_0 // 146_097
+    day_of_era = days_since_year_0 - era * 146_097
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     march_month = (5 * day_of_year + 2) // 153
@@ -67,18 +72,18 @@ def civil(days: _Int64) -> tuple[_Int64, _Int64, _Int64]:
 
 def _month_length(year: _Int64, month: _Int64) -> _Int64:
     """The number of days of each month. month: 1 to 12."""
-    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[month - 1]
-    return np.asarray(lengths + (leap & (month == 2)))
+    is_leap_year = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    usual_lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[month - 1]
+    return np.asarray(usual_lengths + (is_leap_year & (month == 2)))
 
 
 def _integers(values: Any, arguments: list[Any]) -> _Int64:
-    """The numbers, days or microseconds of an argument as integers, 0 if null. arguments: all arguments of the call, of which an
-    Array has the number of rows."""
+    """The numbers, days or microseconds of an argument as integers, 0 if null. arguments: all arguments of the call: the
+    length of an Array among them is the number of rows."""
     count = next((len(a) for a in arguments if isinstance(a, pa.Array)), 1)
     array = pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
-    narrow = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-    numbers: _Int64 = narrow.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    numbered = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+    numbers: _Int64 = numbered.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -86,15 +91,15 @@ def _dates(days: _Int64, arguments: list[Any]) -> Any:
     """Dates from days since 1970-01-01, null where an argument is null. Raises for days out of the range of 32 bits."""
     day_numbers = with_validity_of_all(pa.array(days), arguments)
     low, high = INTEGRAL_RANGE[INTEGER]
-    outside = pc.or_(pc.less(day_numbers, low), pc.greater(day_numbers, high))
-    raise_first(outside, day_numbers, lambda value: overflow(f"The date of day {value}"))
+    is_outside = pc.or_(pc.less(day_numbers, low), pc.greater(day_numbers, high))
+    raise_first(is_outside, day_numbers, lambda value: overflow(f"The date of day {value}"))
     return day_numbers.cast(pa.int32()).cast(pa.date32())
 
 
 # ---------------------------------------------------------------- months and weeks
 
 
-def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _add_months_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
     date, months = operands[0].data_type, operands[1].data_type
     if not accepts(date, DATE) or not accepts(months, INTEGER):
@@ -105,7 +110,7 @@ def _months_signature(name: str, operands: Sequence[Operand]) -> Signature:
 def _add_months(arguments: list[Any], result: DataType) -> Any:
     """The same day of another month, or that month's last day if it has no such day."""
     days, months = (_integers(argument, arguments) for argument in arguments)
-    year, month, day = civil(days)
+    year, month, day = year_month_day(days)
     months = year * 12 + month - 1 + months
     year, month = months // 12, months % 12 + 1
     return _dates(days_of(year, month, np.minimum(day, _month_length(year, month))), arguments)
@@ -120,27 +125,31 @@ def _months_between_signature(name: str, operands: Sequence[Operand]) -> Signatu
 
 
 def _months_between(arguments: list[Any], result: DataType) -> Any:
-    """Whole months between equal days of the month or between last days; the remainder is in months of 31 days."""
-    times, rounds = arguments[:2], arguments[2] if len(arguments) > 2 else True
+    """(end, start): whole months between equal days of the month or between last days. Otherwise the remainder is in months of 31
+    days, and the result is rounded to 8 digits unless the third argument is false."""
+    times, is_rounded = arguments[:2], arguments[2] if len(arguments) > 2 else True
     zone = arguments[3] if len(arguments) > 3 else "UTC"
     (days1, seconds1), (days2, seconds2) = (_day_and_second(time, times, zone) for time in times)
-    (year1, month1, day1), (year2, month2, day2) = civil(days1), civil(days2)
+    (year1, month1, day1), (year2, month2, day2) = year_month_day(days1), year_month_day(days2)
     months = ((year1 * 12 + month1) - (year2 * 12 + month2)).astype(np.float64)
-    both_last = (day1 == _month_length(year1, month1)) & (day2 == _month_length(year2, month2))
+    are_both_last_days = (day1 == _month_length(year1, month1)) & (day2 == _month_length(year2, month2))
     difference = months + ((day1 - day2) * 86_400 + seconds1 - seconds2) / _MONTH_SECONDS
-    if rounds:
+    if is_rounded:
         difference = np.floor(difference * 1e8 + 0.5) / 1e8
-    distances = pa.array(np.where((day1 == day2) | both_last, months, difference))
-    return pa.nulls(len(distances), pa.float64()) if rounds is None else with_validity_of_all(distances, times)
+    distances = pa.array(np.where((day1 == day2) | are_both_last_days, months, difference))
+    return pa.nulls(len(distances), pa.float64()) if is_rounded is None else with_validity_of_all(distances, times)
 
 
 def _day_and_second(time: Any, times: list[Any], zone: str) -> tuple[_Int64, _Int64]:
-    """The day in the zone, and the seconds that have passed since it began (not the time on the clock)."""
-    instants = _integers(time, times)
-    local = to_wall_clock(pa.array(instants).cast(INSTANT), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    days = local // _DAY_MICROS
-    midnight = to_instants(pa.array(days * _DAY_MICROS).cast(WALL_CLOCK), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return days, (instants - midnight) // 1_000_000
+    """The day in the zone (days since 1970-01-01), and the seconds that have passed since it began (not the time on the clock).
+
+    time: one of `times`, which are two arguments of the call.
+    """
+    instant_micros = _integers(time, times)
+    local_micros = to_wall_clock(pa.array(instant_micros).cast(INSTANT), zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    days = local_micros // _DAY_MICROS
+    midnights = to_instants(pa.array(days * _DAY_MICROS).cast(WALL_CLOCK), zone)
+    return days, (instant_micros - midnights.cast(pa.int64()).to_numpy(zero_copy_only=False)) // 1_000_000
 
 
 def _next_day(arguments: list[Any], result: DataType) -> Any:
@@ -164,13 +173,14 @@ def _next_day(arguments: list[Any], result: DataType) -> Any:
 
 
 def _make_date(arguments: list[Any], result: DataType) -> Any:
+    """The date of a year, month and day. Raises for a date that does not exist."""
     year, month, day = (_integers(argument, arguments) for argument in arguments)
     is_month = (month >= 1) & (month <= 12)
-    fits = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
+    exists = is_month & (day >= 1) & (day <= _month_length(year, np.where(is_month, month, 1)))
     # A row with a null argument gives null and is not checked.
-    known_rows = with_validity_of_all(pa.array(year), arguments)
-    raise_first(pa.array(~fits), known_rows, lambda value: _no_such_day("make_date"))
-    return _dates(np.where(fits, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
+    years_to_check = with_validity_of_all(pa.array(year), arguments)
+    raise_first(pa.array(~exists), years_to_check, lambda value: _no_such_day("make_date"))
+    return _dates(np.where(exists, days_of(year, np.where(is_month, month, 1), day), 0), arguments)
 
 
 def _no_such_day(name: str) -> ExpressionError:
@@ -184,7 +194,8 @@ def _no_such_day(name: str) -> ExpressionError:
 # ---------------------------------------------------------------- numbers and times
 
 
-def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
+def _units_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """timestamp_seconds and similar functions: one whole number, or null."""
     check_count(name, operands, 1, 1)
     data_type = operands[0].data_type
     if data_type == VOID:
@@ -194,7 +205,7 @@ def _times_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((LONG,), TIMESTAMP)
 
 
-def _micros(factor: int) -> Callable[[list[Any], DataType], Any]:
+def _timestamp_from_units(factor: int) -> Callable[[list[Any], DataType], Any]:
     """The timestamp of a number of units since 1970-01-01. factor: the microseconds of a unit."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
@@ -210,7 +221,7 @@ def _from_unix_date(arguments: list[Any], result: DataType) -> Any:
     return arguments[0].cast(pa.date32())
 
 
-def _name_of(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable[[list[Any], DataType], Any]:
+def _short_name(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable[[list[Any], DataType], Any]:
     """The first three letters of a name. field: the position of the name for each date."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
@@ -220,14 +231,14 @@ def _name_of(names: tuple[str, ...], field: Callable[[Any], Any]) -> Callable[[l
 
 
 MONTHS: dict[str, Function] = {
-    "add_months": Function(_months_signature, _add_months, can_fail=True),
+    "add_months": Function(_add_months_signature, _add_months, can_fail=True),
     "months_between": Function(_months_between_signature, _months_between, constants=frozenset({2, 3})),
     "next_day": Function(fixed(DATE, DATE, STRING), _next_day, constants=frozenset({1}), can_fail=True),
     "make_date": Function(fixed(DATE, INTEGER, INTEGER, INTEGER), _make_date, can_fail=True),
-    "timestamp_seconds": Function(_times_signature, _micros(1_000_000), can_fail=True, increasing=True),
-    "timestamp_millis": Function(_times_signature, _micros(1_000), can_fail=True, increasing=True),
-    "timestamp_micros": Function(_times_signature, _micros(1), increasing=True),
+    "timestamp_seconds": Function(_units_signature, _timestamp_from_units(1_000_000), can_fail=True, increasing=True),
+    "timestamp_millis": Function(_units_signature, _timestamp_from_units(1_000), can_fail=True, increasing=True),
+    "timestamp_micros": Function(_units_signature, _timestamp_from_units(1), increasing=True),
     "date_from_unix_date": Function(fixed(DATE, INTEGER), _from_unix_date, increasing=True),
-    "monthname": Function(fixed(STRING, DATE), _name_of(MONTH_NAMES, lambda d: pc.subtract(pc.month(d), 1))),
-    "dayname": Function(fixed(STRING, DATE), _name_of(DAY_NAMES, lambda d: pc.day_of_week(d))),
+    "monthname": Function(fixed(STRING, DATE), _short_name(MONTH_NAMES, lambda d: pc.subtract(pc.month(d), 1))),
+    "dayname": Function(fixed(STRING, DATE), _short_name(DAY_NAMES, lambda d: pc.day_of_week(d))),
 }

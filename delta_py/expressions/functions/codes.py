@@ -1,4 +1,9 @@
-"""Functions between bytes, their codes and text: hex, unhex, bin, ascii, chr, base64, crc32."""
+"""Functions between bytes, their codes and text: hex, unhex, bin, ascii, chr, base64, crc32.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ def _content(values: Any) -> tuple[_Bytes, np.ndarray[Any, np.dtype[np.int64]]]:
     return content, offsets - offsets[0]
 
 
-def _texts(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
+def _from_content(content: Any, offsets: Any, source: Any, arrow_type: pa.DataType) -> Any:
     """An array of text or bytes from the form that _content returns, null where the source is null."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32).tobytes()), pa.py_buffer(content.tobytes())]
     return with_validity_of(pa.Array.from_buffers(arrow_type, len(offsets) - 1, buffers), source)
@@ -56,21 +61,21 @@ def _hex(arguments: list[Any], result: DataType) -> Any:
     """The digits of a number, or two digits for each byte of text or bytes."""
     values = arguments[0]
     if pa.types.is_integer(values.type):
-        return _in_base(values, 4)
+        return _digits_of_longs(values, 4)
     content, offsets = _content(values)
     spend("hex", content.size)
-    digits = np.stack([_DIGITS[content >> 4], _DIGITS[content & 15]], axis=1).ravel()
-    return _texts(digits, offsets * 2, values, pa.string())
+    digit_bytes = np.stack([_DIGITS[content >> 4], _DIGITS[content & 15]], axis=1).ravel()
+    return _from_content(digit_bytes, offsets * 2, values, pa.string())
 
 
-def _in_base(values: Any, bits: int) -> Any:
+def _digits_of_longs(values: Any, bits: int) -> Any:
     """The digits of longs as if unsigned, without leading zeros. bits: of one digit, 4 for hex and 1 for bin."""
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
     shifts = np.arange(64 - bits, -1, -bits, dtype=np.uint64)
     digits = _DIGITS[((numbers[:, None] >> shifts) & np.uint64((1 << bits) - 1)).astype(np.int64)]
     width = len(shifts)
     offsets = np.arange(len(numbers) + 1, dtype=np.int64) * width
-    padded = _texts(digits.ravel(), offsets, values, pa.string())
+    padded = _from_content(digits.ravel(), offsets, values, pa.string())
     return pc.replace_substring_regex(padded, "^0+(.)", r"\1")
 
 
@@ -78,17 +83,17 @@ def _unhex(arguments: list[Any], result: DataType) -> Any:
     """Null for text that is not hexadecimal; an odd number of digits gets a leading zero."""
     values = arguments[0]
     values = pc.if_else(pc.match_substring_regex(values, r"^[0-9A-Fa-f]*\z"), values, None)
-    odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
-    even = pc.binary_join_element_wise(pc.if_else(odd, "0", ""), values, "")
-    content, offsets = _content(even)
+    is_odd = pc.equal(pc.bit_wise_and(pc.binary_length(values), 1), 1)
+    even_digits = pc.binary_join_element_wise(pc.if_else(is_odd, "0", ""), values, "")
+    content, offsets = _content(even_digits)
     # In ASCII the digits 0 to 9 are 48 to 57, and a to f are 97 to 102. The bit 0x20 makes a letter lower-case.
-    lower = content | 0x20
-    codes = np.where(content <= 57, content - 48, lower - 87).astype(np.uint8)
-    return _texts((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
+    lower_case = content | 0x20
+    codes = np.where(content <= 57, content - 48, lower_case - 87).astype(np.uint8)
+    return _from_content((codes[::2] << 4) | codes[1::2], offsets // 2, values, pa.binary())
 
 
 def _bin(arguments: list[Any], result: DataType) -> Any:
-    return _in_base(arguments[0], 1)
+    return _digits_of_longs(arguments[0], 1)
 
 
 # ---------------------------------------------------------------- base64
@@ -111,19 +116,19 @@ def _ascii(arguments: list[Any], result: DataType) -> Any:
     values = arguments[0]
     content, offsets = _content(pc.utf8_slice_codeunits(values, 0, 1))
     padded = np.concatenate([content, np.zeros(4, np.uint8)]).astype(np.int32)
-    first, lengths = offsets[:-1], np.diff(offsets)
+    starts, lengths = offsets[:-1], np.diff(offsets)
     # UTF-8: the first byte has the highest bits of the code point, and each byte after it 6 more.
-    tail = [padded[first + place] & 0x3F for place in range(4)]
-    head = padded[first]
+    low_bits = [padded[starts + position] & 0x3F for position in range(4)]
+    first_byte = padded[starts]
     codes = np.select(
         [lengths == 0, lengths == 1, lengths == 2, lengths == 3],
         [
-            np.zeros(len(head), np.int32),
-            head,
-            ((head & 0x1F) << 6) | tail[1],
-            ((head & 0x0F) << 12) | (tail[1] << 6) | tail[2],
+            np.zeros(len(first_byte), np.int32),
+            first_byte,
+            ((first_byte & 0x1F) << 6) | low_bits[1],
+            ((first_byte & 0x0F) << 12) | (low_bits[1] << 6) | low_bits[2],
         ],
-        ((head & 0x07) << 18) | (tail[1] << 12) | (tail[2] << 6) | tail[3],
+        ((first_byte & 0x07) << 18) | (low_bits[1] << 12) | (low_bits[2] << 6) | low_bits[3],
     )
     return with_validity_of(pa.array(codes.astype(np.int32)), values)
 
@@ -137,8 +142,8 @@ def _characters() -> Any:
 def _chr(arguments: list[Any], result: DataType) -> Any:
     """The character with the code modulo 256; '' for a negative number."""
     values = arguments[0]
-    place = pc.if_else(pc.less(values, 0), 256, pc.bit_wise_and(values, 255))
-    return _characters().take(place)
+    position = pc.if_else(pc.less(values, 0), 256, pc.bit_wise_and(values, 255))
+    return _characters().take(position)
 
 
 # ---------------------------------------------------------------- crc32
@@ -153,25 +158,25 @@ def _crc_table() -> Any:
 
 
 _CRC_TABLE = _crc_table()
-_LONG_BYTES = 256
+_MAX_BYTES_BY_POSITION = 256  # of a value; each position costs some calls of numpy
 
 
 def _crc32(arguments: list[Any], result: DataType) -> Any:
     """Computes one position after the other, each for all rows that have a byte at this position. If a value has more than
-    _LONG_BYTES bytes, zlib computes row by row instead."""
+    _MAX_BYTES_BY_POSITION bytes, zlib computes row by row instead."""
     values = arguments[0]
     content, offsets = _content(values)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    if len(lengths) and lengths.max() > _LONG_BYTES:
+    if len(lengths) and lengths.max() > _MAX_BYTES_BY_POSITION:
         sums = [zlib.crc32(content[start : start + length].tobytes()) for start, length in zip(starts, lengths, strict=True)]
         return with_validity_of(pa.array(sums, pa.int64()), values)
-    # Values that still have a byte at a place come first in this order.
+    # In this order, the values that have a byte at a position come before the shorter ones.
     order = np.argsort(-lengths, kind="stable")
     longest_first = lengths[order]
     state = np.full(len(lengths), 0xFFFFFFFF, np.uint32)
-    for place in range(int(longest_first[0]) if len(lengths) else 0):
-        rows = order[: np.searchsorted(-longest_first, -place, side="left")]
-        state[rows] = _CRC_TABLE[(state[rows] ^ content[starts[rows] + place]) & 0xFF] ^ (state[rows] >> np.uint32(8))
+    for position in range(int(longest_first[0]) if len(lengths) else 0):
+        rows = order[: np.searchsorted(-longest_first, -position, side="left")]
+        state[rows] = _CRC_TABLE[(state[rows] ^ content[starts[rows] + position]) & 0xFF] ^ (state[rows] >> np.uint32(8))
     return with_validity_of(pa.array((state ^ np.uint32(0xFFFFFFFF)).astype(np.int64)), values)
 
 

@@ -82,5 +82,7 @@ def call_values(name: str, arguments: Sequence[Any], constants: Sequence[Any], r
     function = FUNCTIONS[name]
     if function.run is None:
         raise not_supported(f"The function {name}")
-    call_arguments = [constants[place] if place in function.constants else argument for place, argument in enumerate(arguments)]
+    call_arguments = list(arguments)
+    for position in function.constants.intersection(range(len(arguments))):
+        call_arguments[position] = constants[position]
     return function.run(call_arguments, result)

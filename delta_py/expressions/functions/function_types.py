@@ -76,15 +76,19 @@ def accepts(operand: DataType, target: DataType) -> bool:
     return is_numeric(operand) and is_fractional(target)
 
 
-def check_count(name: str, operands: Sequence[Operand], least: int, most: int | None) -> None:
-    """Raises ExpressionError unless there are `least` to `most` operands. most: None for any number."""
-    if len(operands) < least or (most is not None and len(operands) > most):
-        expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+def check_count(name: str, operands: Sequence[Operand], min_count: int, max_count: int | None) -> None:
+    """Raises ExpressionError unless there are min_count to max_count operands. max_count: None for any number."""
+    if len(operands) < min_count or (max_count is not None and len(operands) > max_count):
+        if max_count is None:
+            expected = f"{min_count} or more"
+        else:
+            expected = str(min_count) if min_count == max_count else f"{min_count} to {max_count}"
         raise wrong_argument_count(name, len(operands), expected)
 
 
 def fixed(result: DataType, *all_argument_types: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
-    """The signature of a function with fixed types, whatever its arguments; the last `optional` may be omitted."""
+    """The signature of a function whose arguments are cast to fixed types. optional: how many of the last arguments may be
+    omitted."""
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         check_count(name, operands, len(all_argument_types) - optional, len(all_argument_types))
@@ -111,7 +115,7 @@ def same_type(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, None)
     common = common_type_of_all(operand.data_type for operand in operands)
     if any(operand.data_type == STRING for operand in operands) and any(o.data_type not in (STRING, VOID) for o in operands):
-        common = None  # text is not promoted here
+        common = None  # these functions do not cast text next to other types
     if common is None or not (is_atomic(common) or common == VOID):
         raise mismatch(name, *(operand.data_type for operand in operands))
     return Signature((common,) * len(operands), common)

@@ -44,13 +44,13 @@ def prefix_of(how: str, pattern: str) -> tuple[str, bool]:
         return pattern, True
     if how != "like":
         return "", False
-    prefix, place = [], 0
-    while place < len(pattern) and pattern[place] not in "%_":
-        if pattern[place] == "\\":
-            place += 1
-        prefix.append(pattern[place : place + 1])
-        place += 1
-    return "".join(prefix), pattern[place:] == "%"
+    prefix, position = [], 0
+    while position < len(pattern) and pattern[position] not in "%_":
+        if pattern[position] == "\\":
+            position += 1
+        prefix.append(pattern[position : position + 1])
+        position += 1
+    return "".join(prefix), pattern[position:] == "%"
 
 
 def with_backslashes(pattern: str, escape: str) -> str:
@@ -58,22 +58,22 @@ def with_backslashes(pattern: str, escape: str) -> str:
     resolve.py refuses them."""
     if escape == "\\":
         return pattern
-    result, place = [], 0
-    while place < len(pattern):
-        character = pattern[place]
+    result, position = [], 0
+    while position < len(pattern):
+        character = pattern[position]
         if character == escape:
-            following = pattern[place + 1 : place + 2]
-            if following not in ("%", "_", escape):
+            next_character = pattern[position + 1 : position + 2]
+            if next_character not in ("%", "_", escape):
                 raise ExpressionError(
                     f"The LIKE pattern {pattern[:100]!r} has an escape {escape!r} not followed by %, _ or itself.",
                     error_class="INVALID_FORMAT",
                     sql_state="42601",
                 )
-            result.append(_literal_character(following) if following == escape else "\\" + following)
-            place += 2
+            result.append(_literal_character(next_character) if next_character == escape else "\\" + next_character)
+            position += 2
             continue
         result.append("\\\\" if character == "\\" else character)
-        place += 1
+        position += 1
     return "".join(result)
 
 

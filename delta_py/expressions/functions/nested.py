@@ -1,6 +1,10 @@
 """Functions on arrays, maps and structs: elements, keys, sizes, and constructors.
 
 numpy processes lists by their offsets; an element of a null array or map is null, whatever is stored below.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
 """
 
 from __future__ import annotations
@@ -42,11 +46,11 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 def _starts_and_lengths(values: Any) -> tuple[_Int64, _Int64]:
     """Where each row's elements begin among all elements, and their number; none for a null row."""
     offsets = values.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
-    valid = values.is_valid().to_numpy(zero_copy_only=False)
-    return offsets[:-1], np.where(valid, np.diff(offsets), 0)
+    is_valid = values.is_valid().to_numpy(zero_copy_only=False)
+    return offsets[:-1], np.where(is_valid, np.diff(offsets), 0)
 
 
-def _elements(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
+def _element_positions(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
     """For each element of all rows: its row, and its position among all elements."""
     rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     elements_before = np.cumsum(lengths) - lengths
@@ -54,21 +58,24 @@ def _elements(starts: _Int64, lengths: _Int64) -> tuple[_Int64, _Int64]:
 
 
 def _row_values(argument: Any, row_count: int) -> Any:
+    """An Array with the argument's value for each row."""
     return pa.repeat(argument, row_count) if isinstance(argument, pa.Scalar) else argument
 
 
-def _equal(left: Any, right: Any) -> Any:
+def _are_equal(left: Any, right: Any) -> Any:
     """NaN equals NaN; null gives null."""
-    equal = pc.equal(left, right)
+    are_equal = pc.equal(left, right)
     if pa.types.is_floating(left.type):
-        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
-    return equal
+        are_equal = pc.or_(are_equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return are_equal
 
 
-def _matches(values: Any, elements: Any, sought: Any) -> tuple[_Int64, _Int64, Any]:
-    """The row and the position of each element, and whether it equals the row's wanted value (null if either is null)."""
-    rows, places = _elements(*_starts_and_lengths(values))
-    return rows, places, _equal(elements.take(pa.array(places)), _row_values(sought, len(values)).take(pa.array(rows)))
+def _compare_elements(values: Any, elements: Any, wanted_values: Any) -> tuple[_Int64, _Int64, Any]:
+    """For each element of all rows: its row, its position among all elements, and whether it equals the row's wanted value (null
+    if either is null). elements: those of all rows, as Arrow stores them. wanted_values: one for each row, or a Scalar."""
+    rows, positions = _element_positions(*_starts_and_lengths(values))
+    wanted_by_element = _row_values(wanted_values, len(values)).take(pa.array(rows))
+    return rows, positions, _are_equal(elements.take(pa.array(positions)), wanted_by_element)
 
 
 # ---------------------------------------------------------------- one element
@@ -92,35 +99,43 @@ def _element_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 def _element(arguments: list[Any], result: DataType) -> Any:
     """a[i], counted from 0; i outside the array raises. m[k]; null for a missing key."""
-    return _of_map(*arguments) if pa.types.is_map(arguments[0].type) else _at_index(*arguments, outside=_refuse_index)
+    if pa.types.is_map(arguments[0].type):
+        return _map_value(*arguments)
+    return _element_at_index(*arguments, raise_outside=_raise_for_index)
 
 
 def _get(arguments: list[Any], result: DataType) -> Any:
-    return _at_index(*arguments, outside=None)
+    """a[i], counted from 0; null for an index outside of the array."""
+    return _element_at_index(*arguments, raise_outside=None)
 
 
 def _element_at(arguments: list[Any], result: DataType) -> Any:
     """Counted from 1, or from the end with a negative index; 0 is an error."""
     if pa.types.is_map(arguments[0].type):
-        return _of_map(*arguments)
-    return _at_index(arguments[0], arguments[1], outside=_refuse_index, from_one=True)
+        return _map_value(*arguments)
+    return _element_at_index(arguments[0], arguments[1], raise_outside=_raise_for_index, from_one=True)
 
 
 def _try_element_at(arguments: list[Any], result: DataType) -> Any:
+    """element_at with null for an index outside of the array; 0 is an error here too."""
     if pa.types.is_map(arguments[0].type):
-        return _of_map(*arguments)
-    return _at_index(arguments[0], arguments[1], outside=None, from_one=True)
+        return _map_value(*arguments)
+    return _element_at_index(arguments[0], arguments[1], raise_outside=None, from_one=True)
 
 
-def _at_index(
-    values: Any, index: Any, *, outside: Callable[[_Flags, _Int64, _Int64], None] | None, from_one: bool = False
+def _element_at_index(
+    values: Any, index: Any, *, raise_outside: Callable[[_Flags, _Int64, _Int64], None] | None, from_one: bool = False
 ) -> Any:
-    """The element at the index of each row. outside: called for the indexes outside of a list, to raise; None: they give null."""
+    """The element at the index of each row.
+
+    raise_outside: gets (mask of the rows whose index is outside, indexes, lengths of the lists); None: such rows give null.
+    from_one: indexes count from 1, or from the end if they are negative; otherwise from 0.
+    """
     starts, lengths = _starts_and_lengths(values)
-    rows_index = _row_values(index, len(values))
-    is_valid = pc.and_(values.is_valid(), rows_index.is_valid()).to_numpy(zero_copy_only=False)
-    indexes = rows_index.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    place = indexes
+    index_of_row = _row_values(index, len(values))
+    is_valid = pc.and_(values.is_valid(), index_of_row.is_valid()).to_numpy(zero_copy_only=False)
+    indexes = index_of_row.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    position = indexes
     if from_one:
         if (is_valid & (indexes == 0)).any():
             raise ExpressionError(
@@ -128,32 +143,33 @@ def _at_index(
                 error_class="INVALID_INDEX_OF_ZERO",
                 sql_state="22003",
             )
-        place = np.where(indexes > 0, indexes - 1, indexes + lengths)
-    inside = (place >= 0) & (place < lengths)
-    if outside is not None:
-        outside(is_valid & ~inside, indexes, lengths)
-    return values.values.take(pa.array(starts + place, mask=~(is_valid & inside)))
+        position = np.where(indexes > 0, indexes - 1, indexes + lengths)
+    is_inside = (position >= 0) & (position < lengths)
+    if raise_outside is not None:
+        raise_outside(is_valid & ~is_inside, indexes, lengths)
+    return values.values.take(pa.array(starts + position, mask=~(is_valid & is_inside)))
 
 
-def _refuse_index(bad: _Flags, indexes: _Int64, lengths: _Int64) -> None:
-    """Raises INVALID_ARRAY_INDEX for the first row in `bad`. lengths: the number of elements in each row."""
-    if bad.any():
-        row = int(np.argmax(bad))
+def _raise_for_index(is_outside: _Flags, indexes: _Int64, lengths: _Int64) -> None:
+    """Raises INVALID_ARRAY_INDEX for the first row whose index is outside. lengths: the number of elements in each row."""
+    if is_outside.any():
+        row = int(np.argmax(is_outside))
         raise ExpressionError(
             f"The index {indexes[row]} is out of bounds: the array has {lengths[row]} elements. Use get or try_element_at, which "
             "give null then.",
             error_class="INVALID_ARRAY_INDEX",
             sql_state="22003",
-        ) from BadRows(pa.array(bad))
+        ) from BadRows(pa.array(is_outside))
 
 
-def _of_map(values: Any, key: Any) -> Any:
+def _map_value(values: Any, key: Any) -> Any:
     """The value of the row's key in each map; null if the map does not have the key."""
-    rows, places, equal = _matches(values, values.keys, key)
-    is_equal = equal.fill_null(False).to_numpy(zero_copy_only=False)
-    place = np.full(len(values), -1, np.int64)
-    place[rows[is_equal][::-1]] = places[is_equal][::-1]  # backwards: the first of equal keys, which should not occur, wins
-    return values.items.take(pa.array(place, mask=place < 0))
+    rows, positions, comparison = _compare_elements(values, values.keys, key)
+    is_equal = comparison.fill_null(False).to_numpy(zero_copy_only=False)
+    value_position = np.full(len(values), -1, np.int64)
+    # Backwards: if a map has equal keys, which should not occur, the first one wins.
+    value_position[rows[is_equal][::-1]] = positions[is_equal][::-1]
+    return values.items.take(pa.array(value_position, mask=value_position < 0))
 
 
 def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -167,15 +183,15 @@ def _field_signature(name: str, operands: Sequence[Operand]) -> Signature:
 def _field(arguments: list[Any], result: DataType) -> Any:
     """A field of a struct. Its name ignores case, but a field with exactly this name comes first."""
     values, name = arguments
-    names = [values.type.field(place).name for place in range(values.type.num_fields)]
-    exact = name if name in names else next(n for n in names if n.lower() == name.lower())
-    return pc.struct_field(values, names.index(exact))
+    names = [values.type.field(position).name for position in range(values.type.num_fields)]
+    field_name = name if name in names else next(candidate for candidate in names if candidate.lower() == name.lower())
+    return pc.struct_field(values, names.index(field_name))
 
 
 # ---------------------------------------------------------------- searching
 
 
-def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
+def _collection_type(name: str, operands: Sequence[Operand], *kinds: type) -> DataType:
     """The type of the only argument. Raises ExpressionError unless it is of one of the kinds."""
     check_count(name, operands, 1, 1)
     if not isinstance(operands[0].data_type, kinds):
@@ -185,7 +201,7 @@ def _collection(name: str, operands: Sequence[Operand], *kinds: type) -> DataTyp
 
 def _size_signature(name: str, operands: Sequence[Operand]) -> Signature:
     kinds = (ArrayType,) if name == "array_size" else (ArrayType, MapType)
-    return Signature((_collection(name, operands, *kinds),), INTEGER)
+    return Signature((_collection_type(name, operands, *kinds),), INTEGER)
 
 
 def _size(arguments: list[Any], result: DataType) -> Any:
@@ -196,7 +212,7 @@ def _size(arguments: list[Any], result: DataType) -> Any:
 
 def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
     """map_keys and map_values."""
-    map_type = _collection(name, operands, MapType)
+    map_type = _collection_type(name, operands, MapType)
     assert isinstance(map_type, MapType)
     array = (
         ArrayType(map_type.key_type, False)
@@ -206,13 +222,14 @@ def _keys_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((map_type,), array)
 
 
-def _list_of(values: Any, elements: Any, result: DataType) -> Any:
+def _keys_or_values(values: Any, elements: Any, result: DataType) -> Any:
     """The keys or the values of each map as an array. elements: those of all maps, as Arrow stores them."""
     starts, lengths = _starts_and_lengths(values)
-    _, places = _elements(starts, lengths)
+    _, positions = _element_positions(starts, lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    null = values.is_null() if values.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets), elements.take(pa.array(places)), type=to_arrow_type(result), mask=null)
+    is_null = values.is_null() if values.null_count else None
+    map_elements = elements.take(pa.array(positions))
+    return pa.ListArray.from_arrays(pa.array(offsets), map_elements, type=to_arrow_type(result), mask=is_null)
 
 
 def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -221,40 +238,40 @@ def _contains_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
     container, value_type = operands[0].data_type, operands[1].data_type
     if name == "map_contains_key" and isinstance(container, MapType):
-        element = container.key_type
+        element_type = container.key_type
     elif name != "map_contains_key" and isinstance(container, ArrayType):
-        element = container.element_type
+        element_type = container.element_type
     else:
         raise mismatch(name, container, value_type)
-    common = common_type(element, value_type)
-    if common != element or value_type == VOID or not is_atomic(element):
+    common = common_type(element_type, value_type)
+    if common != element_type or value_type == VOID or not is_atomic(element_type):
         raise mismatch(name, container, value_type)
-    return Signature((container, element), LONG if name == "array_position" else BOOLEAN)
+    return Signature((container, element_type), LONG if name == "array_position" else BOOLEAN)
 
 
 def _contains(arguments: list[Any], result: DataType) -> Any:
     """Null for a null array or value, and if no element is equal but one is null."""
-    values, sought = arguments
+    values, wanted_values = arguments
     elements = values.keys if pa.types.is_map(values.type) else values.values
-    rows, _, equal = _matches(values, elements, sought)
-    contained, unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    contained[rows[equal.fill_null(False).to_numpy(zero_copy_only=False)]] = True
-    unknown[rows[equal.is_null().to_numpy(zero_copy_only=False)]] = True
-    null = pc.or_(values.is_null(), _row_values(sought, len(values)).is_null()).to_numpy(zero_copy_only=False)
-    return pa.array(contained, mask=null | (unknown & ~contained))
+    rows, _, comparison = _compare_elements(values, elements, wanted_values)
+    is_contained, is_unknown = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    is_contained[rows[comparison.fill_null(False).to_numpy(zero_copy_only=False)]] = True
+    is_unknown[rows[comparison.is_null().to_numpy(zero_copy_only=False)]] = True
+    is_null = pc.or_(values.is_null(), _row_values(wanted_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    return pa.array(is_contained, mask=is_null | (is_unknown & ~is_contained))
 
 
-def _position(arguments: list[Any], result: DataType) -> Any:
-    """From 1; 0 if no element is equal."""
-    values, sought = arguments
-    rows, places, equal = _matches(values, values.values, sought)
-    hit = equal.fill_null(False).to_numpy(zero_copy_only=False)
+def _array_position(arguments: list[Any], result: DataType) -> Any:
+    """The position of the first equal element, from 1; 0 if no element is equal."""
+    values, wanted_values = arguments
+    rows, positions, comparison = _compare_elements(values, values.values, wanted_values)
+    is_equal = comparison.fill_null(False).to_numpy(zero_copy_only=False)
     starts, _ = _starts_and_lengths(values)
-    first = np.zeros(len(values), np.int64)
+    first_positions = np.zeros(len(values), np.int64)
     # Backwards, so that the first equal element of a row wins.
-    first[rows[hit][::-1]] = (places[hit] - starts[rows[hit]] + 1)[::-1]
-    null = pc.or_(values.is_null(), _row_values(sought, len(values)).is_null()).to_numpy(zero_copy_only=False)
-    return pa.array(first, mask=null)
+    first_positions[rows[is_equal][::-1]] = (positions[is_equal] - starts[rows[is_equal]] + 1)[::-1]
+    is_null = pc.or_(values.is_null(), _row_values(wanted_values, len(values)).is_null()).to_numpy(zero_copy_only=False)
+    return pa.array(first_positions, mask=is_null)
 
 
 # ---------------------------------------------------------------- constructors
@@ -268,30 +285,32 @@ def _array_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _array(arguments: list[Any], result: DataType) -> Any:
+    """array(a, b, ...): the values of each row as a list."""
     if not arguments:
         return pa.array([[]], to_arrow_type(result))
-    columns, count = _columns(arguments)
+    columns, count = _as_columns(arguments)
+    # As in text_functions.spend_joined: the largest column counts as input.
     sizes = [column.nbytes for column in columns]
     spend("array", sum(sizes) - max(sizes, default=0))
-    return pa.ListArray.from_arrays(_offsets(count, len(columns)), _interleaved(columns), type=to_arrow_type(result))
+    return pa.ListArray.from_arrays(_equal_offsets(count, len(columns)), _interleave(columns), type=to_arrow_type(result))
 
 
-def _columns(arguments: list[Any]) -> tuple[list[Any], int]:
+def _as_columns(arguments: list[Any]) -> tuple[list[Any], int]:
     """All arguments as arrays, and their number of rows."""
     count = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
     return [_row_values(argument, count) for argument in arguments], count
 
 
-def _offsets(count: int, length: int) -> pa.Array:
+def _equal_offsets(count: int, length: int) -> pa.Array:
     """Offsets of `count` lists of one length."""
     return pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
 
 
-def _interleaved(columns: list[Any]) -> Any:
+def _interleave(columns: list[Any]) -> Any:
     """Row by row, the values of all columns."""
     count = len(columns[0])
-    places = np.arange(count * len(columns)).reshape(len(columns), count).T.ravel()
-    return pa.concat_arrays(columns).take(pa.array(places))
+    positions = np.arange(count * len(columns)).reshape(len(columns), count).T.ravel()
+    return pa.concat_arrays(columns).take(pa.array(positions))
 
 
 def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
@@ -300,16 +319,17 @@ def _map_signature(name: str, operands: Sequence[Operand]) -> Signature:
         raise not_supported("An empty map", "Its keys have no type. Cast null, or name a key.")
     if len(operands) % 2:
         raise wrong_argument_count(name, len(operands), "2, 4, 6, ...")
-    keys, values = ([operand.data_type for operand in operands[first::2]] for first in (0, 1))
-    key, value = _one_type(name, keys), _one_type(name, values)
+    keys, values = ([operand.data_type for operand in operands[start::2]] for start in (0, 1))
+    key, value = _common_type_of(name, keys), _common_type_of(name, values)
     if key == VOID:
-        raise _null_key()
+        raise _null_key_error()
     if not is_atomic(key):
         raise not_supported(f"{name} with keys of {type_name(key)}")
     return Signature((key, value) * (len(operands) // 2), MapType(key, value))
 
 
-def _one_type(name: str, types: Sequence[DataType]) -> DataType:
+def _common_type_of(name: str, types: Sequence[DataType]) -> DataType:
+    """The common type. Raises ExpressionError if there is none. name: of the function."""
     common = common_type_of_all(types)
     if common is None:
         raise mismatch(name, *types)
@@ -317,15 +337,16 @@ def _one_type(name: str, types: Sequence[DataType]) -> DataType:
 
 
 def _map(arguments: list[Any], result: DataType) -> Any:
-    columns, count = _columns(arguments)
+    """map(key, value, key, value, ...): the values of each row as a map."""
+    columns, count = _as_columns(arguments)
     # As in text_functions.spend_joined: the largest column counts as input.
     sizes = [column.nbytes for column in columns]
     spend("map", sum(sizes) - max(sizes, default=0))
-    keys, items = _interleaved(columns[::2]), _interleaved(columns[1::2])
+    keys, items = _interleave(columns[::2]), _interleave(columns[1::2])
     if pa.types.is_floating(keys.type):
         keys = pc.add(keys, pa.scalar(0.0, keys.type))  # -0.0 becomes 0.0, as in Spark
     _check_keys(keys, len(columns) // 2, count)
-    return pa.MapArray.from_arrays(_offsets(count, len(columns) // 2), keys, items, type=to_arrow_type(result))
+    return pa.MapArray.from_arrays(_equal_offsets(count, len(columns) // 2), keys, items, type=to_arrow_type(result))
 
 
 def _check_keys(keys: Any, length: int, count: int) -> None:
@@ -334,13 +355,14 @@ def _check_keys(keys: Any, length: int, count: int) -> None:
     keys: of all maps, row by row. length: the number of keys of each map. count: the number of maps.
     """
     if keys.null_count:
-        raise _null_key()
+        raise _null_key_error()
+    # Equal keys have equal codes, so that a key that occurs twice has a neighbour with its code after sorting.
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(count, length)
-    ordered = np.sort(codes, axis=1)
-    twice = ordered[:, 1:] == ordered[:, :-1]
-    if twice.any():
-        row = int(np.argmax(twice.any(axis=1)))
-        code = int(ordered[row, 1:][twice[row]][0])
+    sorted_codes = np.sort(codes, axis=1)
+    is_repeated = sorted_codes[:, 1:] == sorted_codes[:, :-1]
+    if is_repeated.any():
+        row = int(np.argmax(is_repeated.any(axis=1)))
+        code = int(sorted_codes[row, 1:][is_repeated[row]][0])
         key = keys[row * length + int(np.argmax(codes[row] == code))].as_py()
         raise ExpressionError(
             f"A map would have the key {shown(str(key))} twice. Give it one value.",
@@ -350,7 +372,7 @@ def _check_keys(keys: Any, length: int, count: int) -> None:
         )
 
 
-def _null_key() -> ExpressionError:
+def _null_key_error() -> ExpressionError:
     return ExpressionError("A map cannot have null as a key. Leave such keys out.", error_class="NULL_MAP_KEY", sql_state="2200E")
 
 
@@ -373,21 +395,21 @@ def _named_struct(arguments: list[Any], result: DataType) -> Any:
     return pa.StructArray.from_arrays([_row_values(value, count) for value in values], fields=fields)
 
 
-_SECOND = frozenset({1})
+_SECOND_ARGUMENT = frozenset({1})
 
 NESTED: dict[str, Function] = {
     "element": Function(_element_signature, _element, can_fail=True),
     "element_at": Function(_element_signature, _element_at, can_fail=True),
     "try_element_at": Function(_element_signature, _try_element_at, can_fail=True),
     "get": Function(_element_signature, _get),
-    "get_field": Function(_field_signature, _field, constants=_SECOND),
+    "get_field": Function(_field_signature, _field, constants=_SECOND_ARGUMENT),
     "size": Function(_size_signature, _size),
     "array_size": Function(_size_signature, _size),
-    "map_keys": Function(_keys_signature, lambda arguments, result: _list_of(arguments[0], arguments[0].keys, result)),
-    "map_values": Function(_keys_signature, lambda arguments, result: _list_of(arguments[0], arguments[0].items, result)),
+    "map_keys": Function(_keys_signature, lambda arguments, result: _keys_or_values(arguments[0], arguments[0].keys, result)),
+    "map_values": Function(_keys_signature, lambda arguments, result: _keys_or_values(arguments[0], arguments[0].items, result)),
     "array_contains": Function(_contains_signature, _contains),
     "map_contains_key": Function(_contains_signature, _contains),
-    "array_position": Function(_contains_signature, _position),
+    "array_position": Function(_contains_signature, _array_position),
     "array": Function(_array_signature, _array),
     "map": Function(_map_signature, _map, can_fail=True),
     "named_struct": Function(_named_struct_signature, _named_struct),

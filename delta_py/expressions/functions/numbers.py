@@ -1,4 +1,9 @@
-"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise. They never wrap or return null."""
+"""Arithmetic and numeric functions under ANSI rules: overflow and division by zero raise. They never wrap or return null.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +59,9 @@ def operand_types(name: str, first: Operand, second: Operand) -> tuple[DataType,
         left, right = (right, right) if left == VOID else (left, left)
         left, right = (DOUBLE, DOUBLE) if left == VOID else (left, right)
     if isinstance(left, DecimalType) or isinstance(right, DecimalType):
-        decimals = _as_decimal(first, left), _as_decimal(second, right)
-        if decimals[0] is not None and decimals[1] is not None:
-            return decimals[0], decimals[1]
+        decimal_types = _as_decimal(first, left), _as_decimal(second, right)
+        if decimal_types[0] is not None and decimal_types[1] is not None:
+            return decimal_types[0], decimal_types[1]
     common = common_type(left, right)
     if common is None or not is_numeric(common):
         raise mismatch(name, first.data_type, second.data_type)
@@ -70,7 +75,8 @@ def _as_decimal(operand: Operand, data_type: DataType) -> DecimalType | None:
     return decimal_of(data_type)
 
 
-def _arithmetic(name: str, operands: Sequence[Operand]) -> Signature:
+def _arithmetic_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """+, -, * and % of two numbers, and - as the sign of one."""
     if len(operands) == 1 and name == "-":
         data_type = numeric_argument(name, operands[0].data_type)
         return Signature((data_type,), data_type)
@@ -81,14 +87,15 @@ def _arithmetic(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((left, right), left)
 
 
-def _division(name: str, operands: Sequence[Operand]) -> Signature:
-    signature = _arithmetic(name, operands)
+def _division_signature(name: str, operands: Sequence[Operand]) -> Signature:
+    """/: decimals are divided as decimals, all other numbers as doubles."""
+    signature = _arithmetic_signature(name, operands)
     if isinstance(signature.result, DecimalType):
         return signature
     return Signature((DOUBLE, DOUBLE), DOUBLE)
 
 
-def _integral_division(name: str, operands: Sequence[Operand]) -> Signature:
+def _integral_division_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 2, 2)
     left, right = operand_types(name, *operands)
     if isinstance(left, DecimalType):
@@ -98,7 +105,7 @@ def _integral_division(name: str, operands: Sequence[Operand]) -> Signature:
     return Signature((LONG, LONG), LONG)
 
 
-def _one_number(name: str, operands: Sequence[Operand]) -> Signature:
+def _one_number_signature(name: str, operands: Sequence[Operand]) -> Signature:
     check_count(name, operands, 1, 1)
     data_type = numeric_argument(name, operands[0].data_type)
     return Signature((data_type,), data_type)
@@ -128,56 +135,56 @@ def _round_signature(name: str, operands: Sequence[Operand]) -> Signature:
     other_types = tuple(operand.data_type for operand in operands[1:])
     if not isinstance(data_type, DecimalType):
         return Signature((data_type, *other_types), data_type)
-    integral = data_type.precision - data_type.scale + 1  # a carry may add a digit: 9.9 becomes 10
+    whole_digits = data_type.precision - data_type.scale + 1  # a carry may add a digit: 9.9 becomes 10
     scale = min(digits or 0, data_type.scale)
     if scale < 0:  # rounded to tens, hundreds, ...: 50 becomes 100, which needs 1 - scale digits
-        return Signature((data_type, *other_types), DecimalType(min(max(integral, 1 - scale), MAX_PRECISION), 0))
-    return Signature((data_type, *other_types), DecimalType(min(integral + scale, MAX_PRECISION), scale))
+        return Signature((data_type, *other_types), DecimalType(min(max(whole_digits, 1 - scale), MAX_PRECISION), 0))
+    return Signature((data_type, *other_types), DecimalType(min(whole_digits + scale, MAX_PRECISION), scale))
 
 
 # ---------------------------------------------------------------- + - * on all numbers
 
 
 def _add(arguments: list[Any], result: DataType) -> Any:
-    return _checked("+", pc.add_checked if is_integral(result) else pc.add, arguments, result)
+    return _calculate("+", pc.add_checked if is_integral(result) else pc.add, arguments, result)
 
 
 def _subtract(arguments: list[Any], result: DataType) -> Any:
-    if len(arguments) == 1:
+    if len(arguments) == 1:  # a sign
         return _negate(arguments[0], result)
-    return _checked("-", pc.subtract_checked if is_integral(result) else pc.subtract, arguments, result)
+    return _calculate("-", pc.subtract_checked if is_integral(result) else pc.subtract, arguments, result)
 
 
 def _multiply(arguments: list[Any], result: DataType) -> Any:
-    return _checked("*", pc.multiply_checked if is_integral(result) else pc.multiply, arguments, result)
+    return _calculate("*", pc.multiply_checked if is_integral(result) else pc.multiply, arguments, result)
 
 
-def _checked(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
+def _calculate(name: str, kernel: Any, arguments: list[Any], result: DataType) -> Any:
     """The kernel's result. Raises the overflow if it fails."""
     if isinstance(result, DecimalType):
-        return _on_decimals(name, kernel, arguments, result)
+        return _calculate_decimals(name, kernel, arguments, result)
     try:
         return kernel(*arguments)
     except pa.ArrowInvalid as error:
         raise overflow(_NAMES[name], small=result in (BYTE, SHORT)) from error
 
 
-def _on_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
+def _calculate_decimals(name: str, kernel: Any, arguments: list[Any], result: DecimalType) -> Any:
     """Compute in 256 bits, and then round to the result type. Where Arrow's type is the same as Spark's, Arrow's kernel is
     enough.
     """
-    # exact: the number of digits that Arrow's kernel needs for every result.
+    # needed_digits: the number of digits that Arrow's kernel needs for every result.
     left, right = (DecimalType(a.type.precision, a.type.scale) for a in arguments)
-    exact = left.precision + right.precision + 1 if name == "*" else result.precision
-    if exact <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
+    needed_digits = left.precision + right.precision + 1 if name == "*" else result.precision
+    if needed_digits <= MAX_PRECISION and decimal_result(name, left, right) == result and result.precision < MAX_PRECISION:
         return kernel(*arguments)  # Arrow's result has the same type as Spark's, and room for every value
-    if name == "*" and exact > _ARROW_DIGITS:
-        arguments = [_narrowed(a) for a in arguments]
-    wide = [a.cast(pa.decimal256(a.type.precision, a.type.scale)) for a in arguments]
-    return fit_decimal(kernel(*wide), result)
+    if name == "*" and needed_digits > _ARROW_DIGITS:
+        arguments = [_cast_to_37_digits(a) for a in arguments]
+    wide_arguments = [a.cast(pa.decimal256(a.type.precision, a.type.scale)) for a in arguments]
+    return fit_decimal(kernel(*wide_arguments), result)
 
 
-def _narrowed(values: Any) -> Any:
+def _cast_to_37_digits(values: Any) -> Any:
     """Decimals of 38 digits as decimals of 37, the maximum for factors in Arrow."""
     try:
         return values.cast(pa.decimal128(MAX_PRECISION - 1, values.type.scale))
@@ -202,16 +209,17 @@ def _abs(arguments: list[Any], result: DataType) -> Any:
 # ---------------------------------------------------------------- / % div
 
 
-def _refuse_zero(name: str, dividend: Any, divisor: Any) -> None:
+def _raise_for_zero(name: str, dividend: Any, divisor: Any) -> None:
     """Raises division_by_zero for a divisor 0, except for a null dividend, which gives null."""
-    zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
-    if pc.any(zero).as_py():
+    is_zero = pc.and_(pc.equal(divisor, zero_of(divisor.type)), pc.is_valid(dividend))
+    if pc.any(is_zero).as_py():
         raise division_by_zero(_NAMES[name])
 
 
 def _divide(arguments: list[Any], result: DataType) -> Any:
+    """The quotient. Raises for a divisor 0."""
     dividend, divisor = arguments
-    _refuse_zero("/", dividend, divisor)
+    _raise_for_zero("/", dividend, divisor)
     if isinstance(result, DecimalType):
         return _divide_decimals(dividend, divisor, result)
     return pc.divide(dividend, divisor)
@@ -227,8 +235,8 @@ def _divide_decimals(dividend: Any, divisor: Any, result: DecimalType) -> Any:
     # Arrow's quotient has the digits of both and one more.
     if numerator_digits + _digits(divisor) + 1 > _ARROW_DIGITS:
         raise not_supported("The quotient of decimals of so many digits", "Cast them to decimals of fewer digits.")
-    numerator = _rescaled(dividend, numerator_digits, wide_scale + divisor_scale, wide_scale)
-    denominator = _rescaled(divisor, _digits(divisor), divisor_scale, 0)
+    numerator = _rescale(dividend, numerator_digits, wide_scale + divisor_scale, wide_scale)
+    denominator = _rescale(divisor, _digits(divisor), divisor_scale, 0)
     return fit_decimal(_divide_valid(numerator, denominator), result)
 
 
@@ -248,26 +256,27 @@ def _digits(values: Any) -> int:
     return digits
 
 
-def _rescaled(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
+def _rescale(values: Any, precision: int, scale: int, shown_scale: int) -> Any:
     """The decimals cast to `scale`, and then the same digits with another scale: 1.5 at scale 2 is 1.50, its digits 150 at
     shown_scale 0 are 150. Both operands of a quotient are multiplied by the same power of ten, so the quotient is the same."""
     array = values if isinstance(values, pa.Array) else pa.array([values.as_py()], values.type)
-    wide = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
-    shown = pa.Array.from_buffers(pa.decimal256(precision, shown_scale), len(wide), wide.buffers(), wide.null_count, wide.offset)
-    return shown if isinstance(values, pa.Array) else shown[0]
+    scaled = wide_decimal(array).cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(pa.decimal256(precision, scale))
+    new_type = pa.decimal256(precision, shown_scale)
+    reinterpreted = pa.Array.from_buffers(new_type, len(scaled), scaled.buffers(), scaled.null_count, scaled.offset)
+    return reinterpreted if isinstance(values, pa.Array) else reinterpreted[0]
 
 
 def _remainder(arguments: list[Any], result: DataType) -> Any:
     """With the dividend's sign, as in Java."""
     dividend, divisor = arguments
-    _refuse_zero("%", dividend, divisor)
+    _raise_for_zero("%", dividend, divisor)
     if isinstance(result, DecimalType):
         return _remainder_of_decimals(dividend, divisor, result)
-    top, bottom = _filled(dividend), _filled(divisor)
+    dividends, divisors = _to_numpy(dividend), _to_numpy(divisor)
     if is_integral(result):
-        bottom = np.where(np.isin(bottom, (0, -1)), 1, bottom)  # x % -1 is 0, and overflows in the machine
+        divisors = np.where(np.isin(divisors, (0, -1)), 1, divisors)  # x % -1 is 0, and overflows in the machine
     with np.errstate(invalid="ignore"):
-        remainders = np.fmod(top, bottom)
+        remainders = np.fmod(dividends, divisors)
     return with_validity_of_all(pa.array(np.atleast_1d(remainders)).cast(to_arrow_type(result)), arguments)
 
 
@@ -276,39 +285,40 @@ def _remainder_of_decimals(dividend: Any, divisor: Any, result: DecimalType) -> 
     step.
     """
     scale = max(dividend.type.scale, divisor.type.scale)
-    top_digits = _digits(dividend) + scale - dividend.type.scale
-    bottom_digits = _digits(divisor) + scale - divisor.type.scale
-    if top_digits + bottom_digits + 1 > _ARROW_DIGITS:
+    dividend_digits = _digits(dividend) + scale - dividend.type.scale
+    divisor_digits = _digits(divisor) + scale - divisor.type.scale
+    if dividend_digits + divisor_digits + 1 > _ARROW_DIGITS:
         raise not_supported("The remainder of decimals of so many digits", "Cast them to decimals of fewer digits.")
-    top, bottom = _rescaled(dividend, top_digits, scale, 0), _rescaled(divisor, bottom_digits, scale, 0)
-    quotient = pc.trunc(_divide_valid(top, bottom))
-    quotient = quotient.cast(pa.decimal256(_ARROW_DIGITS, quotient.type.scale)).cast(pa.decimal256(top_digits, 0))
-    remainders = pc.subtract(top.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _times(quotient, bottom))
-    return fit_decimal(_rescaled(remainders.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
+    dividends, divisors = _rescale(dividend, dividend_digits, scale, 0), _rescale(divisor, divisor_digits, scale, 0)
+    quotient = pc.trunc(_divide_valid(dividends, divisors))
+    quotient = quotient.cast(pa.decimal256(_ARROW_DIGITS, quotient.type.scale)).cast(pa.decimal256(dividend_digits, 0))
+    remainders = pc.subtract(dividends.cast(pa.decimal256(_ARROW_DIGITS - 1, 0)), _multiply_wide(quotient, divisors))
+    return fit_decimal(_rescale(remainders.cast(pa.decimal256(_ARROW_DIGITS, 0)), _ARROW_DIGITS, 0, scale), result)
 
 
-def _times(left: Any, right: Any) -> Any:
+def _multiply_wide(left: Any, right: Any) -> Any:
+    """The product of decimals without a fraction, with as many digits as a difference of them may have in Arrow."""
     return pc.multiply(left, right).cast(pa.decimal256(_ARROW_DIGITS - 1, 0))
 
 
 def _divide_integers(arguments: list[Any], result: DataType) -> Any:
     """The whole part of the quotient. Raises for a divisor 0, and if the lowest long is divided by -1."""
     dividend, divisor = arguments
-    _refuse_zero("div", dividend, divisor)
-    top, bottom = _filled(dividend), _filled(divisor)
+    _raise_for_zero("div", dividend, divisor)
+    dividends, divisors = _to_numpy(dividend), _to_numpy(divisor)
     lowest = INTEGRAL_RANGE[LONG][0]
-    with_overflow = pa.array(np.atleast_1d((top == lowest) & (bottom == -1)))
-    if with_validity_of_all(with_overflow, arguments).true_count:
+    overflows = pa.array(np.atleast_1d((dividends == lowest) & (divisors == -1)))
+    if with_validity_of_all(overflows, arguments).true_count:
         raise overflow(_NAMES["div"])
-    divisors = np.where(bottom == 0, 1, bottom)
-    divisors = np.where((top == lowest) & (divisors == -1), 1, divisors)
+    safe_divisors = np.where(divisors == 0, 1, divisors)
+    safe_divisors = np.where((dividends == lowest) & (safe_divisors == -1), 1, safe_divisors)
     # The difference is a multiple of the divisor, so // does not round down here.
-    quotient = (top - np.fmod(top, divisors)) // divisors
+    quotient = (dividends - np.fmod(dividends, safe_divisors)) // safe_divisors
     return with_validity_of_all(pa.array(np.atleast_1d(quotient)), arguments)
 
 
-def _filled(values: Any) -> Any:
-    """numpy values with arbitrary values for null; the caller masks them."""
+def _to_numpy(values: Any) -> Any:
+    """An array of numpy, or a number for a Scalar, with 0 for null: the caller must make these results null."""
     zero = zero_of(values.type)
     if isinstance(values, pa.Array):
         return values.fill_null(zero).to_numpy()
@@ -334,22 +344,25 @@ def _to_whole(name: str, values: Any, result: DataType, on_doubles: Any, on_deci
         return values
     rounded = on_doubles(values.fill_null(0.0).to_numpy())
     with np.errstate(invalid="ignore"):
-        outside = (rounded >= 2.0**63) | (rounded < -(2.0**63))
-        raise_first(pa.array(outside), values, lambda value: overflow(f"{name} of {value}"))
-        numbers = np.where(np.isnan(rounded) | outside, 0.0, rounded).astype(np.int64)  # NaN becomes 0, as in Java
+        is_outside = (rounded >= 2.0**63) | (rounded < -(2.0**63))
+        raise_first(pa.array(is_outside), values, lambda value: overflow(f"{name} of {value}"))
+        numbers = np.where(np.isnan(rounded) | is_outside, 0.0, rounded).astype(np.int64)  # NaN becomes 0, as in Java
     return with_validity_of(pa.array(numbers), values)
 
 
 def _round(arguments: list[Any], result: DataType) -> Any:
-    return _rounded(arguments, result, "half_towards_infinity")
+    return _round_numbers(arguments, result, "half_towards_infinity")
 
 
 def _bround(arguments: list[Any], result: DataType) -> Any:
-    return _rounded(arguments, result, "half_to_even")
+    return _round_numbers(arguments, result, "half_to_even")
 
 
-def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
-    """tie: half_towards_infinity (half up, that is away from zero) or half_to_even."""
+def _round_numbers(arguments: list[Any], result: DataType, tie: str) -> Any:
+    """round and bround: the numbers rounded to a number of digits after the point (the second argument, 0 without it).
+
+    tie: how a half is rounded: half_towards_infinity (half up, that is away from zero) or half_to_even.
+    """
     values = arguments[0]
     digits = arguments[1] if len(arguments) == 2 else 0
     if digits is None:
@@ -358,12 +371,12 @@ def _rounded(arguments: list[Any], result: DataType, tie: str) -> Any:
         return _round_decimals(values, digits, result, tie)
     if is_fractional(result):
         return _round_doubles(values.cast(pa.float64()), digits, tie).cast(to_arrow_type(result), safe=False)
-    if digits >= 0:
+    if digits >= 0:  # an integer has no digits after the point
         return values
     rounded = _round_decimals(values, digits, DecimalType(MAX_PRECISION, 0), tie)
     low, high = pa.array(INTEGRAL_RANGE[result], pa.int64()).cast(rounded.type)
-    outside = pc.or_(pc.less(rounded, low), pc.greater(rounded, high))
-    raise_first(outside, values, lambda value: overflow(f"round of {value}"))
+    is_outside = pc.or_(pc.less(rounded, low), pc.greater(rounded, high))
+    raise_first(is_outside, values, lambda value: overflow(f"round of {value}"))
     return rounded.cast(to_arrow_type(result))
 
 
@@ -384,15 +397,15 @@ def _round_doubles(values: Any, digits: int, tie: str) -> Any:
     """Round the shortest text of each double, as java.math.BigDecimal does, so that 2.675 becomes 2.68."""
     if not -_ROUND_DIGITS <= digits <= _ROUND_DIGITS:
         raise not_supported(f"round to {digits} digits on a double")
-    size = pc.abs(values)
+    magnitude = pc.abs(values)
     # Infinities, NaN, and doubles from 1e18 on, which have no fraction, do not change.
-    exact = pc.or_(pc.invert(pc.is_finite(values)), pc.greater_equal(size, 1e18))
-    if digits < 0 and pc.any(pc.and_(exact, pc.is_finite(values))).as_py():
+    is_unchanged = pc.or_(pc.invert(pc.is_finite(values)), pc.greater_equal(magnitude, 1e18))
+    if digits < 0 and pc.any(pc.and_(is_unchanged, pc.is_finite(values))).as_py():
         raise not_supported("round to tens of a double of 1e18 or more")
-    tiny = pc.less(size, 1e-40)  # rounds to 0 at every number of digits that is allowed
-    text = pc.if_else(pc.or_(exact, tiny), 0.0, values).cast(pa.string())
+    is_tiny = pc.less(magnitude, 1e-40)  # rounds to 0 at every number of digits that is allowed
+    text = pc.if_else(pc.or_(is_unchanged, is_tiny), 0.0, values).cast(pa.string())
     rounded = pc.round(text.cast(pa.decimal256(_ARROW_DIGITS, 57)), digits, tie)
-    return pc.if_else(exact, values, rounded.cast(pa.string()).cast(pa.float64()))
+    return pc.if_else(is_unchanged, values, rounded.cast(pa.string()).cast(pa.float64()))
 
 
 def _is_nan(arguments: list[Any], result: DataType) -> Any:
@@ -411,14 +424,14 @@ def _is_nan_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 NUMBERS: dict[str, Function] = {
-    "+": Function(_arithmetic, _add, can_fail=True),
-    "-": Function(_arithmetic, _subtract, can_fail=True),
-    "*": Function(_arithmetic, _multiply, can_fail=True),
-    "/": Function(_division, _divide, can_fail=True),
-    "%": Function(_arithmetic, _remainder, can_fail=True),
-    "div": Function(_integral_division, _divide_integers, can_fail=True),
-    "positive": Function(_one_number, lambda arguments, result: arguments[0], increasing=True),
-    "abs": Function(_one_number, _abs, can_fail=True),
+    "+": Function(_arithmetic_signature, _add, can_fail=True),
+    "-": Function(_arithmetic_signature, _subtract, can_fail=True),
+    "*": Function(_arithmetic_signature, _multiply, can_fail=True),
+    "/": Function(_division_signature, _divide, can_fail=True),
+    "%": Function(_arithmetic_signature, _remainder, can_fail=True),
+    "div": Function(_integral_division_signature, _divide_integers, can_fail=True),
+    "positive": Function(_one_number_signature, lambda arguments, result: arguments[0], increasing=True),
+    "abs": Function(_one_number_signature, _abs, can_fail=True),
     "round": Function(_round_signature, _round, constants=frozenset({1}), can_fail=True, increasing=True),
     "bround": Function(_round_signature, _bround, constants=frozenset({1}), can_fail=True, increasing=True),
     "floor": Function(_integral_signature, _floor, can_fail=True, increasing=True),

@@ -1,4 +1,9 @@
-"""Functions that search in a text: regular expressions, parts between separators, positions."""
+"""Functions that search in a text: regular expressions, parts between separators, positions.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +26,11 @@ _TEXTS = ArrayType(STRING)
 # If a replacement can produce at most so many bytes, its matches are not counted.
 _SURELY_LITTLE = 1 << 20
 # regexp_replace is so many times slower than functions without a pattern, so each of its bytes counts as so many.
-_SLOWER = 8
+_SLOWNESS = 8
 
 
-def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
+def _all_null(values: Any, result: pa.DataType | None = None) -> Any:
+    """As many nulls as there are values: the result of a function with a null as a constant. result: None for text."""
     return pa.nulls(len(values), result or pa.string())
 
 
@@ -33,10 +39,10 @@ def _nulls(values: Any, result: pa.DataType | None = None) -> Any:
 
 def _regex_signature(result: DataType, *more: DataType, optional: int = 0) -> Callable[[str, Sequence[Operand]], Signature]:
     """(text, pattern, ...): an unsupported pattern is refused when the expression is resolved."""
-    checked = fixed(result, STRING, STRING, *more, optional=optional)
+    fixed_signature = fixed(result, STRING, STRING, *more, optional=optional)
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
-        resolved = checked(name, operands)
+        resolved = fixed_signature(name, operands)
         pattern = operands[1].value
         if isinstance(pattern, str):
             to_re2(pattern, only_tests=name == "rlike")
@@ -49,13 +55,15 @@ def _regex_signature(result: DataType, *more: DataType, optional: int = 0) -> Ca
 
 def _rlike(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments
-    return _nulls(values, pa.bool_()) if pattern is None else pc.match_substring_regex(values, to_re2(pattern, only_tests=True))
+    if pattern is None:
+        return _all_null(values, pa.bool_())
+    return pc.match_substring_regex(values, to_re2(pattern, only_tests=True))
 
 
 def _regexp_replace(arguments: list[Any], result: DataType) -> Any:
     values, pattern, replacement = arguments
     if pattern is None or replacement is None:
-        return _nulls(values)
+        return _all_null(values)
     regex, re2_replacement = to_re2(pattern), _re2_replacement(replacement)
     _spend_replaced(values, regex, replacement)
     return pc.replace_substring_regex(values, regex, re2_replacement)
@@ -69,25 +77,26 @@ def _spend_replaced(values: Any, regex: str, replacement: str) -> None:
     if input_bytes * replacement_bytes > _SURELY_LITTLE:
         most_matches = pc.sum(pc.count_substring_regex(values, regex)).as_py() or 0
     output_bytes = most_matches * max(replacement_bytes - 1, 0) + input_bytes * max(replacement.count("$") - 1, 0)
-    spend("regexp_replace", output_bytes * _SLOWER)
+    spend("regexp_replace", output_bytes * _SLOWNESS)
 
 
 def _re2_replacement(text: str) -> str:
     """Java's `$1` as RE2's `\\1`. Raises ExpressionError for group names and for numbers of two digits."""
-    result, place = [], 0
-    while place < len(text):
-        character, following = text[place], text[place + 1 : place + 2]
-        if character == "\\" and following:
-            result.append("\\\\" if following == "\\" else following)
-            place += 2
-        elif character == "$" and following.isascii() and following.isdigit() and not text[place + 2 : place + 3].isdigit():
-            result.append("\\" + following)
-            place += 2
+    result, position = [], 0
+    while position < len(text):
+        character, next_character = text[position], text[position + 1 : position + 2]
+        is_digit = next_character.isascii() and next_character.isdigit()
+        if character == "\\" and next_character:
+            result.append("\\\\" if next_character == "\\" else next_character)
+            position += 2
+        elif character == "$" and is_digit and not text[position + 2 : position + 3].isdigit():
+            result.append("\\" + next_character)
+            position += 2
         elif character in "$\\":
             raise not_supported(f"The replacement {text[:60]!r}", "Only $0 to $9 can be meant by a dollar sign.")
         else:
             result.append(character)
-            place += 1
+            position += 1
     return "".join(result)
 
 
@@ -96,12 +105,12 @@ def _regexp_extract(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments[:2]
     group = arguments[2] if len(arguments) == 3 else 1
     if pattern is None or group is None:
-        return _nulls(values)
-    groups = _group(values, pattern, group)
+        return _all_null(values)
+    groups = _group_texts(values, pattern, group)
     return pc.if_else(pc.is_valid(values), groups.fill_null(""), None)
 
 
-def _group(values: Any, pattern: str, group: int) -> Any:
+def _group_texts(values: Any, pattern: str, group: int) -> Any:
     """The text of the pattern's group of this number."""
     parts = pc.extract_regex(values, to_re2(pattern, named=True))
     if not 0 <= group < parts.type.num_fields:
@@ -115,13 +124,13 @@ def _group(values: Any, pattern: str, group: int) -> Any:
 
 def _regexp_substr(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments
-    return _nulls(values) if pattern is None else _group(values, pattern, 0)
+    return _all_null(values) if pattern is None else _group_texts(values, pattern, 0)
 
 
 def _regexp_count(arguments: list[Any], result: DataType) -> Any:
     values, pattern = arguments
     if pattern is None:
-        return _nulls(values, pa.int32())
+        return _all_null(values, pa.int32())
     return pc.count_substring_regex(values, to_re2(pattern)).cast(pa.int32())
 
 
@@ -133,16 +142,16 @@ def _split_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def _split(arguments: list[Any], result: DataType) -> Any:
-    """A positive limit is the greatest number of parts; other limits return all."""
+    """The parts between matches of the pattern. A positive limit is the greatest number of parts; other limits return all."""
     values, pattern = arguments[:2]
     limit = arguments[2] if len(arguments) == 3 else -1
     if pattern is None or limit is None:
         return pa.nulls(len(values), pa.list_(pa.string()))
     splits = {"max_splits": limit - 1} if limit > 0 else {}
-    return pc.split_pattern_regex(values, to_re2(pattern), **splits) if limit != 1 else _wrapped(values)
+    return pc.split_pattern_regex(values, to_re2(pattern), **splits) if limit != 1 else _single_element_lists(values)
 
 
-def _wrapped(values: Any) -> Any:
+def _single_element_lists(values: Any) -> Any:
     """A list with each text as its only element; null for null."""
     offsets = pa.array(range(len(values) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, values, mask=values.is_null() if values.null_count else None)
@@ -155,7 +164,7 @@ def _ilike(arguments: list[Any], result: DataType) -> Any:
     """LIKE of the lower-case texts and pattern."""
     values, pattern = arguments
     if pattern is None:
-        return _nulls(values, pa.bool_())
+        return _all_null(values, pa.bool_())
     lower = TEXTS["lower"].run
     assert lower is not None
     return match_like(lower([values], STRING), lower([pa.array([pattern])], STRING)[0].as_py())
@@ -168,20 +177,20 @@ def _split_part(arguments: list[Any], result: DataType) -> Any:
     """The n-th part, counted from 1 or from the end with a negative n; '' if there are fewer."""
     values, separator, part = arguments
     if separator is None or part is None:
-        return _nulls(values)
+        return _all_null(values)
     if part == 0:
         raise ExpressionError(
             "The part 0 is not valid: split_part counts from 1, or from the end with a negative number.",
             error_class="INVALID_INDEX_OF_ZERO",
             sql_state="22003",
         )
-    parts = pc.split_pattern(values, separator) if separator else _wrapped(values)
+    parts = pc.split_pattern(values, separator) if separator else _single_element_lists(values)
     lengths = pc.list_value_length(parts)
     # The position of the part in its list, from 0.
-    place = pc.add(lengths, part) if part < 0 else pc.if_else(pc.is_valid(lengths), pa.scalar(part - 1, pa.int32()), None)
-    inside = pc.and_(pc.greater_equal(place, 0), pc.less(place, lengths))
+    position = pc.add(lengths, part) if part < 0 else pc.if_else(pc.is_valid(lengths), pa.scalar(part - 1, pa.int32()), None)
+    is_inside = pc.and_(pc.greater_equal(position, 0), pc.less(position, lengths))
     starts = parts.offsets.slice(0, len(parts)).cast(pa.int64())
-    texts = parts.values.take(pc.if_else(inside, pc.add(starts, place.cast(pa.int64())), None))
+    texts = parts.values.take(pc.if_else(is_inside, pc.add(starts, position.cast(pa.int64())), None))
     return pc.if_else(pc.is_valid(values), texts.fill_null(""), None)
 
 
@@ -195,31 +204,33 @@ def _substring_index(arguments: list[Any], result: DataType) -> Any:
     """The text before the n-th separator, or with a negative n after the n-th from the end; the whole text if there are fewer."""
     values, separator, count = arguments
     if separator is None or count is None:
-        return _nulls(values)
+        return _all_null(values)
     if not separator or count == 0:
         return pc.if_else(pc.is_valid(values), "", None)
     if count > 0:
         parts = pc.list_slice(pc.split_pattern(values, separator), 0, count)
         return pc.binary_join(parts, separator)
-    tail = pc.split_pattern(values, separator, max_splits=-count, reverse=True)
-    longer = pc.greater(pc.list_value_length(tail), -count)
-    return pc.if_else(longer, pc.binary_join(pc.list_slice(tail, 1, None, return_fixed_size_list=False), separator), values)
+    last_parts = pc.split_pattern(values, separator, max_splits=-count, reverse=True)
+    has_more_parts = pc.greater(pc.list_value_length(last_parts), -count)
+    all_but_first = pc.list_slice(last_parts, 1, None, return_fixed_size_list=False)
+    return pc.if_else(has_more_parts, pc.binary_join(all_but_first, separator), values)
 
 
 def _locate(arguments: list[Any], result: DataType) -> Any:
     """locate(wanted, text): the position of the first character, from 1; 0 if the text does not contain it."""
-    needles, values = arguments[:2]
-    if needles is None:
-        return _nulls(values, pa.int32())
-    if not needles:
+    wanted_text, values = arguments[:2]
+    if wanted_text is None:
+        return _all_null(values, pa.int32())
+    if not wanted_text:
         return pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int32()), None)
-    parts = pc.split_pattern(values, needles, max_splits=1)
+    parts = pc.split_pattern(values, wanted_text, max_splits=1)
     text_before = pc.list_element(parts, 0)
-    place = pc.add(pc.utf8_length(text_before), 1).cast(pa.int32())
-    return pc.if_else(pc.greater(pc.list_value_length(parts), 1), place, pa.scalar(0, pa.int32()))
+    position = pc.add(pc.utf8_length(text_before), 1).cast(pa.int32())
+    return pc.if_else(pc.greater(pc.list_value_length(parts), 1), position, pa.scalar(0, pa.int32()))
 
 
 def _instr(arguments: list[Any], result: DataType) -> Any:
+    """instr(text, wanted) is locate(wanted, text)."""
     return _locate(arguments[::-1], result)
 
 
@@ -234,32 +245,34 @@ def _initcap(arguments: list[Any], result: DataType) -> Any:
     if pc.all(pc.string_is_ascii(values)).as_py() is False:
         raise not_supported("initcap on text beyond ASCII")
     words = pc.split_pattern(lower([values], STRING), " ")
-    every = words.flatten()
-    titled = pc.binary_join_element_wise(
-        upper([pc.utf8_slice_codeunits(every, 0, 1)], STRING), pc.utf8_slice_codeunits(every, 1), ""
+    all_words = words.flatten()
+    capitalized_words = pc.binary_join_element_wise(
+        upper([pc.utf8_slice_codeunits(all_words, 0, 1)], STRING), pc.utf8_slice_codeunits(all_words, 1), ""
     )
     # The changed words go back to the lists that they came from.
     lengths = pc.list_value_length(words).fill_null(0)
     ends = pc.cumulative_sum(lengths)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     mask = values.is_null() if values.null_count else None
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, titled, mask=mask), " ")
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, capitalized_words, mask=mask), " ")
 
 
-_SECOND = frozenset({1})
-_REST = frozenset({1, 2})
+_SECOND_ARGUMENT = frozenset({1})
+_ALL_BUT_FIRST = frozenset({1, 2})
 
 PATTERNS: dict[str, Function] = {
-    "rlike": Function(_regex_signature(BOOLEAN), _rlike, constants=_SECOND),
-    "ilike": Function(fixed(BOOLEAN, STRING, STRING), _ilike, constants=_SECOND),
-    "regexp_replace": Function(_regex_signature(STRING, STRING), _regexp_replace, constants=_REST),
-    "regexp_extract": Function(_regex_signature(STRING, INTEGER, optional=1), _regexp_extract, constants=_REST, can_fail=True),
-    "regexp_substr": Function(_regex_signature(STRING), _regexp_substr, constants=_SECOND),
-    "regexp_count": Function(_regex_signature(INTEGER), _regexp_count, constants=_SECOND),
-    "split": Function(_split_signature, _split, constants=_REST),
-    "split_part": Function(_split_part_signature, _split_part, constants=_REST, can_fail=True),
-    "substring_index": Function(_split_part_signature, _substring_index, constants=_REST),
+    "rlike": Function(_regex_signature(BOOLEAN), _rlike, constants=_SECOND_ARGUMENT),
+    "ilike": Function(fixed(BOOLEAN, STRING, STRING), _ilike, constants=_SECOND_ARGUMENT),
+    "regexp_replace": Function(_regex_signature(STRING, STRING), _regexp_replace, constants=_ALL_BUT_FIRST),
+    "regexp_extract": Function(
+        _regex_signature(STRING, INTEGER, optional=1), _regexp_extract, constants=_ALL_BUT_FIRST, can_fail=True
+    ),
+    "regexp_substr": Function(_regex_signature(STRING), _regexp_substr, constants=_SECOND_ARGUMENT),
+    "regexp_count": Function(_regex_signature(INTEGER), _regexp_count, constants=_SECOND_ARGUMENT),
+    "split": Function(_split_signature, _split, constants=_ALL_BUT_FIRST),
+    "split_part": Function(_split_part_signature, _split_part, constants=_ALL_BUT_FIRST, can_fail=True),
+    "substring_index": Function(_split_part_signature, _substring_index, constants=_ALL_BUT_FIRST),
     "locate": Function(fixed(INTEGER, STRING, STRING), _locate, constants=frozenset({0})),
-    "instr": Function(fixed(INTEGER, STRING, STRING), _instr, constants=_SECOND),
+    "instr": Function(fixed(INTEGER, STRING, STRING), _instr, constants=_SECOND_ARGUMENT),
     "initcap": Function(fixed(STRING, STRING), _initcap),
 }

@@ -26,124 +26,125 @@ def to_re2(pattern: str, *, only_tests: bool = False, named: bool = False) -> st
     Raises ExpressionError with the name of unsupported syntax.
     """
     result: list[str] = []
-    place = depth = groups = 0
-    while place < len(pattern):
-        character = pattern[place]
+    position = depth = groups = 0
+    while position < len(pattern):
+        character = pattern[position]
         if character == "\\":
-            translated, place = _escape(pattern, place)
+            translated, position = _translate_escape(pattern, position)
         elif character == "[":
-            translated, place = _class(pattern, place)
+            translated, position = _translate_class(pattern, position)
         elif character == "(":
-            translated, place = _group(pattern, place)
+            translated, position = _translate_group_start(pattern, position)
             depth += 1
             if named and translated == "(":
                 groups += 1
                 translated = f"(?P<g{groups}>"
         else:
-            translated, place = _plain(pattern, place, only_tests), place + 1
+            translated, position = _translate_character(pattern, position, only_tests), position + 1
             depth -= character == ")"
-        place = _quantified(pattern, place, result, translated, character)
+        position = _append_with_repetition(pattern, position, result, translated, character)
     if depth:
-        raise _refused(pattern, "a parenthesis that is not closed")
+        raise _unsupported_syntax(pattern, "a parenthesis that is not closed")
     return f"(?P<g0>{''.join(result)})" if named else "".join(result)
 
 
 def matches_empty(pattern: str) -> bool:
     """Whether a pattern (that to_re2 accepts) matches the empty text: its matches are then counted differently."""
-    # Python's re has another name for the end, and does not know these two line ends, which an empty text has not.
+    # Python's re has another name for the end, and does not know these two line ends, which an empty text does not contain.
     try:
         return re.search(pattern.replace("\\z", "\\Z").replace("\\x{85}", "").replace("\\x{2028}", ""), "") is not None
     except re.error:
         return True
 
 
-def _refused(pattern: str, what: str) -> Exception:
+def _unsupported_syntax(pattern: str, what: str) -> Exception:
     return not_supported(f"The regular expression {shown(pattern)} with {what}", "Write it in simpler terms.")
 
 
-def _plain(pattern: str, place: int, only_tests: bool) -> str:
+def _translate_character(pattern: str, position: int, only_tests: bool) -> str:
     """Translate one ordinary character."""
-    character = pattern[place]
+    character = pattern[position]
     if character == ".":
         return f"[^{_LINE_END}]"
     if character == "$":
-        if not only_tests or place != len(pattern) - 1:
-            raise _refused(pattern, "$ inside of it, or where its match is cut out or replaced")
+        if not only_tests or position != len(pattern) - 1:
+            raise _unsupported_syntax(pattern, "$ inside of it, or where its match is cut out or replaced")
         return _BEFORE_FINAL_LINE_END
-    if character == "^" and place:
-        raise _refused(pattern, "^ inside of it")
+    if character == "^" and position:
+        raise _unsupported_syntax(pattern, "^ inside of it")
     if character in "*+?{":
-        raise _refused(pattern, f"{character!r} that repeats nothing")
+        raise _unsupported_syntax(pattern, f"{character!r} that repeats nothing")
     return "\\" + character if character in "]}" else character
 
 
-def _quantified(pattern: str, place: int, result: list[str], translated: str, character: str) -> int:
+def _append_with_repetition(pattern: str, position: int, result: list[str], translated: str, character: str) -> int:
     """Appends an item and its repetition to the result. The repetition of a group comes after its closing parenthesis.
 
-    place: the position after the item in the pattern. translated: the item for RE2. character: the first one of the item in the
-    pattern. Returns the position after the repetition.
+    position: the position after the item in the pattern. translated: the item for RE2. character: the first one of the item in
+    the pattern. Returns the position after the repetition.
     """
     result.append(translated)
-    quantifier = _QUANTIFIER.match(pattern, place)
+    quantifier = _QUANTIFIER.match(pattern, position)
     if quantifier is None:
-        return place
+        return position
     if character in "(|^$" and not translated.startswith("["):
-        raise _refused(pattern, f"{quantifier.group()!r} that repeats nothing")
-    place = quantifier.end()
+        raise _unsupported_syntax(pattern, f"{quantifier.group()!r} that repeats nothing")
+    position = quantifier.end()
     result.append(quantifier.group())
-    if pattern[place : place + 1] == "?":
+    if pattern[position : position + 1] == "?":
         result.append("?")
-        place += 1
-    if pattern[place : place + 1] in ("+", "*", "{") and place < len(pattern):
-        raise _refused(pattern, "a repetition of a repetition")
-    return place
+        position += 1
+    if pattern[position : position + 1] in ("+", "*", "{") and position < len(pattern):
+        raise _unsupported_syntax(pattern, "a repetition of a repetition")
+    return position
 
 
-def _escape(pattern: str, place: int) -> tuple[str, int]:
+def _translate_escape(pattern: str, position: int) -> tuple[str, int]:
     """Translate the escape at a position; also returns the position after it."""
-    following = pattern[place + 1 : place + 2]  # empty at the end of the pattern
-    if following.lower() in _CLASSES and following:
-        inside = _CLASSES[following.lower()]
-        return (f"[^{inside}]" if following.isupper() else f"[{inside}]"), place + 2
-    if (following in _CONTROLS and following) or (following in _ORDINARY_ESCAPES and following):
-        return "\\" + following if following != " " else " ", place + 2
-    raise _refused(pattern, f"\\{following}")
+    next_character = pattern[position + 1 : position + 2]  # empty at the end of the pattern
+    if next_character.lower() in _CLASSES and next_character:
+        members = _CLASSES[next_character.lower()]
+        return (f"[^{members}]" if next_character.isupper() else f"[{members}]"), position + 2
+    if (next_character in _CONTROLS and next_character) or (next_character in _ORDINARY_ESCAPES and next_character):
+        return "\\" + next_character if next_character != " " else " ", position + 2
+    raise _unsupported_syntax(pattern, f"\\{next_character}")
 
 
-def _group(pattern: str, place: int) -> tuple[str, int]:
+def _translate_group_start(pattern: str, position: int) -> tuple[str, int]:
     """Translate the beginning of a group; also returns the position after it."""
-    if pattern.startswith("(?:", place):
-        return "(?:", place + 3
-    if pattern.startswith("(?", place) or pattern.startswith("(*", place):
-        raise _refused(pattern, pattern[place : place + 4])
-    return "(", place + 1
+    if pattern.startswith("(?:", position):
+        return "(?:", position + 3
+    if pattern.startswith("(?", position) or pattern.startswith("(*", position):
+        raise _unsupported_syntax(pattern, pattern[position : position + 4])
+    return "(", position + 1
 
 
-def _class(pattern: str, place: int) -> tuple[str, int]:
+def _translate_class(pattern: str, position: int) -> tuple[str, int]:
     """Translate the character class at a position; also returns the position after it."""
-    start = place
-    place += 1
+    start = position
+    position += 1
     parts = ["["]
-    if pattern[place : place + 1] == "^":
+    if pattern[position : position + 1] == "^":
         parts.append("^")
-        place += 1
-    first = place  # a ] at this position is refused
-    while pattern[place : place + 1] != "]" or place == first:
-        character = pattern[place : place + 1]
-        if not character or character == "[" or pattern.startswith("&&", place) or (character == "]" and place == first):
-            raise _refused(pattern, f"the class {pattern[start : start + 20]}")
+        position += 1
+    first_position = position  # a ] at this position is refused
+    while pattern[position : position + 1] != "]" or position == first_position:
+        character = pattern[position : position + 1]
+        is_closing_first = character == "]" and position == first_position
+        if not character or character == "[" or pattern.startswith("&&", position) or is_closing_first:
+            raise _unsupported_syntax(pattern, f"the class {pattern[start : start + 20]}")
         if character == "\\":
-            following = pattern[place + 1 : place + 2]
-            if following in _CLASSES and following:
-                if pattern[place + 2 : place + 3] == "-" and pattern[place + 3 : place + 4] != "]":
-                    raise _refused(pattern, f"\\{following}- in a class")
-                parts.append(_CLASSES[following])
-            elif following in _CONTROLS | _ORDINARY_ESCAPES and following:
-                parts.append(" " if following == " " else "\\" + following)
+            next_character = pattern[position + 1 : position + 2]
+            if next_character in _CLASSES and next_character:
+                if pattern[position + 2 : position + 3] == "-" and pattern[position + 3 : position + 4] != "]":
+                    raise _unsupported_syntax(pattern, f"\\{next_character}- in a class")
+                parts.append(_CLASSES[next_character])
+            elif next_character in _CONTROLS | _ORDINARY_ESCAPES and next_character:
+                parts.append(" " if next_character == " " else "\\" + next_character)
             else:
-                raise _refused(pattern, f"\\{following} in a class")
-            place += 2
+                raise _unsupported_syntax(pattern, f"\\{next_character} in a class")
+            position += 2
             continue
         parts.append("\\^" if character == "^" else character)
-        place += 1
-    return "".join(parts) + "]", place + 1
+        position += 1
+    return "".join(parts) + "]", position + 1

@@ -1,4 +1,9 @@
-"""Functions on text: characters are Unicode code points, order and equality are by bytes."""
+"""Functions on text: characters are Unicode code points, order and equality are by bytes.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +22,25 @@ from delta_py.expressions.functions.function_types import Function, Operand, Sig
 from delta_py.expressions.functions.text_growth import spend, text_bytes
 from delta_py.types.schema import BINARY, BOOLEAN, INTEGER, STRING, VOID, DataType
 
-_FINAL_SIGMA = "\u03a3"
+_CAPITAL_SIGMA = "\u03a3"  # its lower case depends on its place: at the end of a word it is another letter
 
 # ---------------------------------------------------------------- upper and lower
 
 
 @lru_cache(maxsize=2)
-def _special_case(upper: bool) -> dict[str, str]:
+def _special_characters(upper: bool) -> dict[str, str]:
     """Characters whose full case mapping differs from the simple one that Arrow applies -> the text that they become."""
     characters = [c for c in map(chr, range(0x80, sys.maxunicode + 1)) if not 0xD800 <= ord(c) <= 0xDFFF]
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     simple = kernel(pa.array(characters)).to_pylist()
     full = [c.upper() if upper else c.lower() for c in characters]
-    return {c: to for c, to, by in zip(characters, full, simple, strict=True) if to != by}
+    return {c: full_case for c, full_case, simple_case in zip(characters, full, simple, strict=True) if full_case != simple_case}
 
 
 @lru_cache(maxsize=2)
 def _special_pattern(upper: bool) -> str:
-    return "[" + "".join(re.escape(c) for c in _special_case(upper)) + _FINAL_SIGMA * (not upper) + "]"
+    """A regular expression for the characters whose case Arrow does not change as Spark does."""
+    return "[" + "".join(re.escape(c) for c in _special_characters(upper)) + _CAPITAL_SIGMA * (not upper) + "]"
 
 
 def _change_case(values: Any, *, upper: bool) -> Any:
@@ -44,14 +50,14 @@ def _change_case(values: Any, *, upper: bool) -> Any:
     kernel = pc.utf8_upper if upper else pc.utf8_lower
     if pc.all(pc.string_is_ascii(values)).as_py() in (True, None):
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
-    special = pc.match_substring_regex(values, _special_pattern(upper))
-    if not pc.any(special).as_py():
+    is_special = pc.match_substring_regex(values, _special_pattern(upper))
+    if not pc.any(is_special).as_py():
         return kernel(values)
     # Few columns contain such characters, and those have few distinct texts: Python applies Unicode's full rules to each text.
-    encoded = values.filter(special).dictionary_encode()
-    changed = [text.upper() if upper else text.lower() for text in encoded.dictionary.to_pylist()]
-    replaced = pa.array(changed, pa.string()).take(encoded.indices)
-    return pc.replace_with_mask(kernel(values), special.fill_null(False), replaced)
+    encoded = values.filter(is_special).dictionary_encode()
+    changed_texts = [text.upper() if upper else text.lower() for text in encoded.dictionary.to_pylist()]
+    special_texts = pa.array(changed_texts, pa.string()).take(encoded.indices)
+    return pc.replace_with_mask(kernel(values), is_special.fill_null(False), special_texts)
 
 
 def _upper(arguments: list[Any], result: DataType) -> Any:
@@ -97,7 +103,7 @@ def _substring(arguments: list[Any], result: DataType) -> Any:
     if position is None or length is None:
         return pa.nulls(len(values), pa.string())
     if length <= 0:
-        return _emptied(values)
+        return _empty_texts(values)
     if position >= 0:
         start = max(position - 1, 0)
         return _slice(values, start, min(start + length, 2**31 - 1))
@@ -107,10 +113,12 @@ def _substring(arguments: list[Any], result: DataType) -> Any:
 
 
 def _slice(values: Any, start: int, stop: int | None) -> Any:
+    """The characters from start to stop (exclusive); negative positions count from the end. stop: None for the end."""
     return pc.utf8_slice_codeunits(values, start, stop)
 
 
-def _emptied(values: Any) -> Any:
+def _empty_texts(values: Any) -> Any:
+    """An empty text for each value, null for null."""
     return pc.if_else(pc.is_valid(values), "", None)
 
 
@@ -119,16 +127,17 @@ def _left(arguments: list[Any], result: DataType) -> Any:
 
 
 def _right(arguments: list[Any], result: DataType) -> Any:
+    """The last characters of each text."""
     values, length = arguments
     if length is None:
         return pa.nulls(len(values), pa.string())
-    return _emptied(values) if length <= 0 else _slice(values, -length, None)
+    return _empty_texts(values) if length <= 0 else _slice(values, -length, None)
 
 
 # ---------------------------------------------------------------- trimming, joining, replacing
 
 
-def _trimmer(kernel: Any) -> Callable[[list[Any], DataType], Any]:
+def _trim(kernel: Any) -> Callable[[list[Any], DataType], Any]:
     """trim(text) or, as the parser orders them, trim(text, characters)."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
@@ -152,7 +161,8 @@ def _concat_signature(name: str, operands: Sequence[Operand]) -> Signature:
 
 
 def spend_joined(name: str, arguments: Sequence[Any]) -> None:
-    """The joined text exceeds the largest argument by at most the size of the other arguments."""
+    """Record the bytes that joining texts produces: the joined text is longer than the largest argument by at most the size of
+    the other arguments. Raises as spend."""
     row_count = next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), 1)
     sizes = [text_bytes(argument, row_count) for argument in arguments]
     spend(name, sum(sizes) - max(sizes, default=0))
@@ -172,13 +182,15 @@ def _replace(arguments: list[Any], result: DataType) -> Any:
         return pa.nulls(len(values), pa.string())
     if not old:
         return values
-    longer = len(new.encode()) - len(old.encode())
-    if longer > 0:
-        spend("replace", longer * (pc.sum(pc.count_substring(values, old)).as_py() or 0))
+    added_bytes = len(new.encode()) - len(old.encode())
+    if added_bytes > 0:
+        spend("replace", added_bytes * (pc.sum(pc.count_substring(values, old)).as_py() or 0))
     return pc.replace_substring(values, old, new)
 
 
-def _matcher(kernel: Any) -> Callable[[list[Any], DataType], Any]:
+def _match(kernel: Any) -> Callable[[list[Any], DataType], Any]:
+    """startswith, endswith and contains. kernel: (texts, constant text) -> booleans."""
+
     def run(arguments: list[Any], result: DataType) -> Any:
         if arguments[1] is None:
             return pa.nulls(len(arguments[0]), pa.bool_())
@@ -197,7 +209,7 @@ def _pad_signature(name: str, operands: Sequence[Operand]) -> Signature:
     constant_integer(name, operands[1])
     fixed(STRING, STRING, INTEGER, STRING, optional=1)(name, operands)  # only checks the arguments
     # The length is a constant already, so it keeps its type.
-    types = tuple(STRING if place != 1 else operand.data_type for place, operand in enumerate(operands))
+    types = tuple(STRING if position != 1 else operand.data_type for position, operand in enumerate(operands))
     return Signature(types, STRING)
 
 
@@ -210,17 +222,17 @@ def _pad(side: str) -> Callable[[list[Any], DataType], Any]:
         if length is None or filling is None:
             return pa.nulls(len(values), pa.string())
         if length <= 0:
-            return _emptied(values)
-        cut = _slice(values, 0, length)
+            return _empty_texts(values)
+        cut_texts = _slice(values, 0, length)
         if not filling:
-            return cut
-        missing = pc.subtract(length, pc.utf8_length(cut))
-        spend("lpad" if side == "left" else "rpad", (pc.sum(missing).as_py() or 0) * max(len(c.encode()) for c in filling))
+            return cut_texts
+        missing_counts = pc.subtract(length, pc.utf8_length(cut_texts))
+        spend("lpad" if side == "left" else "rpad", (pc.sum(missing_counts).as_py() or 0) * max(len(c.encode()) for c in filling))
         # Fillings, made once for each missing length.
-        distinct = missing.dictionary_encode()
-        fillings = [(filling * (count // len(filling) + 1))[:count] for count in distinct.dictionary.to_pylist()]
-        padding = pa.array(fillings, pa.string()).take(distinct.indices)
-        parts = (padding, cut) if side == "left" else (cut, padding)
+        distinct_counts = missing_counts.dictionary_encode()
+        fillings = [(filling * (count // len(filling) + 1))[:count] for count in distinct_counts.dictionary.to_pylist()]
+        padding = pa.array(fillings, pa.string()).take(distinct_counts.indices)
+        parts = (padding, cut_texts) if side == "left" else (cut_texts, padding)
         return pc.binary_join_element_wise(*parts, "")
 
     return run
@@ -246,18 +258,18 @@ def _translate(arguments: list[Any], result: DataType) -> Any:
     values, old, new = arguments
     if old is None or new is None:
         return pa.nulls(len(values), pa.string())
-    # Backwards, so that the first place of a repeated character decides.
-    table = {character: new[place] if place < len(new) else "" for place, character in reversed(list(enumerate(old)))}
-    # Replaces by way of characters that the texts do not contain, so that no replacement is replaced again.
-    marks = _unused(values, len(table))
-    for mark, character in zip(marks, table, strict=True):
-        values = pc.replace_substring(values, character, mark)
-    for mark, replacement in zip(marks, table.values(), strict=True):
-        values = pc.replace_substring(values, mark, replacement)
+    # Backwards, so that the first position of a repeated character decides.
+    table = {character: new[position] if position < len(new) else "" for position, character in reversed(list(enumerate(old)))}
+    # First replaces by temporary characters that the texts do not contain, so that no replacement is replaced again.
+    temporary_characters = _unused_characters(values, len(table))
+    for temporary_character, character in zip(temporary_characters, table, strict=True):
+        values = pc.replace_substring(values, character, temporary_character)
+    for temporary_character, replacement in zip(temporary_characters, table.values(), strict=True):
+        values = pc.replace_substring(values, temporary_character, replacement)
     return values
 
 
-def _unused(values: Any, count: int) -> list[str]:
+def _unused_characters(values: Any, count: int) -> list[str]:
     """Characters of the private use area that no value contains."""
     characters: list[str] = []
     for code in range(0xF0000, 0x10FFFE):
@@ -283,11 +295,11 @@ def _concat_ws(arguments: list[Any], result: DataType) -> Any:
         return pa.nulls(len(texts[0]) if texts else 1, pa.string())
     if not texts:
         return pa.array([""])
-    # Arrow returns no row at all if every text is null and ignored, so the first is empty then.
     spend("concat_ws", text_bytes(pa.scalar(separator), len(texts[0]) if isinstance(texts[0], pa.Array) else 1) * len(texts))
     spend_joined("concat_ws", texts)
-    nothing = reduce(pc.and_, [pc.is_null(text) for text in texts])
-    return pc.binary_join_element_wise(pc.if_else(nothing, "", texts[0]), *texts[1:], separator, null_handling="skip")
+    # Arrow returns no row at all if every text is null and ignored, so the first is empty then.
+    are_all_null = reduce(pc.and_, [pc.is_null(text) for text in texts])
+    return pc.binary_join_element_wise(pc.if_else(are_all_null, "", texts[0]), *texts[1:], separator, null_handling="skip")
 
 
 def _space(arguments: list[Any], result: DataType) -> Any:
@@ -296,8 +308,8 @@ def _space(arguments: list[Any], result: DataType) -> Any:
     return pc.binary_repeat(" ", counts)
 
 
-def _octets(factor: int) -> Function:
-    """factor: the units in a byte, 1 for bytes and 8 for bits."""
+def _byte_length_function(factor: int) -> Function:
+    """A function that returns the length of a text in bytes or bits. factor: the units in a byte, 1 for bytes and 8 for bits."""
 
     def signature(name: str, operands: Sequence[Operand]) -> Signature:
         return _length_signature(name, operands)
@@ -308,31 +320,31 @@ def _octets(factor: int) -> Function:
     return Function(signature, run)
 
 
-_SECOND = frozenset({1})
+_SECOND_ARGUMENT = frozenset({1})
 
 TEXTS: dict[str, Function] = {
     "upper": Function(fixed(STRING, STRING), _upper),
     "lower": Function(fixed(STRING, STRING), _lower),
     "length": Function(_length_signature, _length),
     "substring": Function(_part_signature, _substring, constants=frozenset({1, 2})),
-    "left": Function(_part_signature, _left, constants=_SECOND, increasing=True),
-    "right": Function(_part_signature, _right, constants=_SECOND),
-    "trim": Function(fixed(STRING, STRING, STRING, optional=1), _trimmer(pc.utf8_trim), constants=_SECOND),
-    "ltrim": Function(fixed(STRING, STRING, STRING, optional=1), _trimmer(pc.utf8_ltrim), constants=_SECOND),
-    "rtrim": Function(fixed(STRING, STRING, STRING, optional=1), _trimmer(pc.utf8_rtrim), constants=_SECOND),
+    "left": Function(_part_signature, _left, constants=_SECOND_ARGUMENT, increasing=True),
+    "right": Function(_part_signature, _right, constants=_SECOND_ARGUMENT),
+    "trim": Function(fixed(STRING, STRING, STRING, optional=1), _trim(pc.utf8_trim), constants=_SECOND_ARGUMENT),
+    "ltrim": Function(fixed(STRING, STRING, STRING, optional=1), _trim(pc.utf8_ltrim), constants=_SECOND_ARGUMENT),
+    "rtrim": Function(fixed(STRING, STRING, STRING, optional=1), _trim(pc.utf8_rtrim), constants=_SECOND_ARGUMENT),
     "concat": Function(_concat_signature, _concat),
     "replace": Function(fixed(STRING, STRING, STRING, STRING, optional=1), _replace, constants=frozenset({1, 2})),
-    "startswith": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.starts_with), constants=_SECOND),
-    "endswith": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.ends_with), constants=_SECOND),
-    "contains": Function(fixed(BOOLEAN, STRING, STRING), _matcher(pc.match_substring), constants=_SECOND),
-    "btrim": Function(fixed(STRING, STRING, STRING, optional=1), _trimmer(pc.utf8_trim), constants=_SECOND),
+    "startswith": Function(fixed(BOOLEAN, STRING, STRING), _match(pc.starts_with), constants=_SECOND_ARGUMENT),
+    "endswith": Function(fixed(BOOLEAN, STRING, STRING), _match(pc.ends_with), constants=_SECOND_ARGUMENT),
+    "contains": Function(fixed(BOOLEAN, STRING, STRING), _match(pc.match_substring), constants=_SECOND_ARGUMENT),
+    "btrim": Function(fixed(STRING, STRING, STRING, optional=1), _trim(pc.utf8_trim), constants=_SECOND_ARGUMENT),
     "lpad": Function(_pad_signature, _pad("left"), constants=frozenset({1, 2})),
     "rpad": Function(_pad_signature, _pad("right"), constants=frozenset({1, 2})),
-    "repeat": Function(_repeat_signature, _repeat, constants=_SECOND),
+    "repeat": Function(_repeat_signature, _repeat, constants=_SECOND_ARGUMENT),
     "reverse": Function(fixed(STRING, STRING), lambda arguments, result: pc.utf8_reverse(arguments[0])),
     "translate": Function(fixed(STRING, STRING, STRING, STRING), _translate, constants=frozenset({1, 2})),
     "concat_ws": Function(_concat_ws_signature, _concat_ws, constants=frozenset({0})),
     "space": Function(fixed(STRING, INTEGER), _space),
-    "octet_length": _octets(1),
-    "bit_length": _octets(8),
+    "octet_length": _byte_length_function(1),
+    "bit_length": _byte_length_function(8),
 }

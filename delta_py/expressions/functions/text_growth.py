@@ -23,23 +23,24 @@ MOST_BYTES = 1 << 30
 """The limit of one evaluation, which covers one batch of rows."""
 
 _TOO_LARGE = "COLLECTION_SIZE_LIMIT_EXCEEDED.FUNCTION"
-_left: ContextVar[list[int]] = ContextVar("bytes that may still be made")
+# A list with one number, which `spend` reduces: nested functions share it.
+_remaining_bytes: ContextVar[list[int]] = ContextVar("bytes that may still be made")
 
 
 @contextmanager
 def growth_limit(size_bytes: int) -> Iterator[None]:
     """Inside the block, spend allows this many bytes in total."""
-    token = _left.set([size_bytes])
+    token = _remaining_bytes.set([size_bytes])
     try:
         yield
     finally:
-        _left.reset(token)
+        _remaining_bytes.reset(token)
 
 
 def spend(name: str, size_bytes: int) -> None:
     """Record that a function is about to produce this many bytes in addition to its input. Raises ExpressionError."""
     # Outside of growth_limit each call has the whole limit.
-    budget = _left.get(None) or [MOST_BYTES]
+    budget = _remaining_bytes.get(None) or [MOST_BYTES]
     budget[0] -= size_bytes
     if budget[0] < 0:
         raise ExpressionError(

@@ -2,6 +2,10 @@
 
 Wall clocks in a zone are stored as timestamps whose UTC fields are the zone's fields, like the result of Spark's
 from_utc_timestamp.
+
+A function here with the parameters (arguments, result) computes one SQL function, as `Function.run` requires. arguments: Arrow
+values, and Python values where SQL requires a constant (None for null). result: the type of the result. A function with (name,
+operands) decides the types, as `Function.signature` requires.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from delta_py.expressions.value_casts import with_validity_of
 from delta_py.types.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
 from delta_py.types.zones import INSTANT, WALL_CLOCK, check_zone, to_instants, to_wall_clock
 
-# Arrow's calendar kernels store years in 16 bits.
+# Days since 1970-01-01, well within the years -32768 to 32767: Arrow's calendar kernels store years in 16 bits.
 _FIRST_DAY, _LAST_DAY = -12_000_000 + 719_468, 11_000_000 - 719_468
 
 _UNITS = {
@@ -45,7 +49,7 @@ def unit_of(text: str | None) -> str | None:
 
 
 def _within_calendar(values: Any) -> Any:
-    """The values, if all of them are near enough to now for Arrow's calendar functions."""
+    """The values, unchanged. Raises ExpressionError if one of them is too far from now for Arrow's calendar functions."""
     days = values.cast(pa.date32(), safe=False) if pa.types.is_timestamp(values.type) else values
     ends = pc.min_max(days.cast(pa.int32()))
     if ends["min"].is_valid and (ends["min"].as_py() < _FIRST_DAY or ends["max"].as_py() > _LAST_DAY):
@@ -53,7 +57,7 @@ def _within_calendar(values: Any) -> Any:
     return values
 
 
-def _field(kernel: Callable[[Any], Any], increasing: bool = False) -> Function:
+def _date_field(kernel: Callable[[Any], Any], increasing: bool = False) -> Function:
     """A calendar field of a date."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
@@ -88,10 +92,12 @@ def _trunc(arguments: list[Any], result: DataType) -> Any:
 
 
 def _last_day(arguments: list[Any], result: DataType) -> Any:
-    first = pc.floor_temporal(_within_calendar(arguments[0]), unit="month").cast(pa.int32())
+    """The last day of each date's month."""
+    first_days = pc.floor_temporal(_within_calendar(arguments[0]), unit="month").cast(pa.int32())
     # 31 days after the first day is some day of the next month.
-    later = pc.floor_temporal(pc.add(first, pa.scalar(31, pa.int32())).cast(pa.date32()), unit="month").cast(pa.int32())
-    return pc.subtract(later, pa.scalar(1, pa.int32())).cast(pa.date32())
+    days_of_next_month = pc.add(first_days, pa.scalar(31, pa.int32())).cast(pa.date32())
+    next_first_days = pc.floor_temporal(days_of_next_month, unit="month").cast(pa.int32())
+    return pc.subtract(next_first_days, pa.scalar(1, pa.int32())).cast(pa.date32())
 
 
 # ---------------------------------------------------------------- days
@@ -136,29 +142,34 @@ def _zone_signature(name: str, operands: Sequence[Operand]) -> Signature:
     return signature
 
 
-def _from_utc(arguments: list[Any], result: DataType) -> Any:
+def _from_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """The wall clocks of instants in a zone."""
     values, zone = arguments
     if zone is None:
         return pa.nulls(len(values), INSTANT)
     return to_wall_clock(values, zone).cast(pa.int64()).cast(INSTANT)
 
 
-def _to_utc(arguments: list[Any], result: DataType) -> Any:
+def _to_utc_timestamp(arguments: list[Any], result: DataType) -> Any:
+    """The instants of wall clocks in a zone."""
     values, zone = arguments
     if zone is None:
         return pa.nulls(len(values), INSTANT)
     return to_instants(values.cast(pa.int64()).cast(WALL_CLOCK), zone).cast(INSTANT)
 
 
-def _text_in_zone(arguments: list[Any], result: DataType) -> Any:
+def _timestamp_in_zone(arguments: list[Any], result: DataType) -> Any:
+    """The instants in texts. A text without a zone of its own is read in the zone of the second argument."""
     return text_casts.to_timestamp(arguments[0], arguments[1])
 
 
-def _weekday(values: Any) -> Any:
+def _day_of_week_from_monday(values: Any) -> Any:
+    """0 for Monday to 6 for Sunday."""
     return pc.day_of_week(values, count_from_zero=True, week_start=1)
 
 
-def _sunday_first(values: Any) -> Any:
+def _day_of_week_from_sunday(values: Any) -> Any:
+    """1 for Sunday to 7 for Saturday."""
     return pc.day_of_week(values, count_from_zero=False, week_start=7)
 
 
@@ -176,7 +187,7 @@ def _unix_timestamp(arguments: list[Any], result: DataType) -> Any:
     return pc.divide(micros, pa.scalar(1_000_000, pa.int64()))
 
 
-def _whole_part(divisor: int) -> Callable[[list[Any], DataType], Any]:
+def _micros_divided_by(divisor: int) -> Callable[[list[Any], DataType], Any]:
     """The microseconds since 1970-01-01 divided by `divisor`, rounded down."""
 
     def run(arguments: list[Any], result: DataType) -> Any:
@@ -186,23 +197,23 @@ def _whole_part(divisor: int) -> Callable[[list[Any], DataType], Any]:
     return run
 
 
-_SECOND = frozenset({1})
+_SECOND_ARGUMENT = frozenset({1})
 
 TIMES: dict[str, Function] = {
-    "year": _field(pc.year, increasing=True),
-    "quarter": _field(pc.quarter),
-    "month": _field(pc.month),
-    "day": _field(pc.day),
-    "dayofmonth": _field(pc.day),
-    "dayofweek": _field(_sunday_first),
-    "weekday": _field(_weekday),
-    "dayofyear": _field(pc.day_of_year),
-    "weekofyear": _field(pc.iso_week),
+    "year": _date_field(pc.year, increasing=True),
+    "quarter": _date_field(pc.quarter),
+    "month": _date_field(pc.month),
+    "day": _date_field(pc.day),
+    "dayofmonth": _date_field(pc.day),
+    "dayofweek": _date_field(_day_of_week_from_sunday),
+    "weekday": _date_field(_day_of_week_from_monday),
+    "dayofyear": _date_field(pc.day_of_year),
+    "weekofyear": _date_field(pc.iso_week),
     "hour": _clock_field(pc.hour),
     "minute": _clock_field(pc.minute),
     "second": _clock_field(pc.second),
     "date_trunc": Function(fixed(TIMESTAMP, STRING, TIMESTAMP), _date_trunc, constants=frozenset({0}), increasing=True),
-    "trunc": Function(fixed(DATE, DATE, STRING), _trunc, constants=_SECOND, increasing=True),
+    "trunc": Function(fixed(DATE, DATE, STRING), _trunc, constants=_SECOND_ARGUMENT, increasing=True),
     "last_day": Function(fixed(DATE, DATE), _last_day, increasing=True),
     "date_add": Function(_add_days_signature, _date_add),
     "date_sub": Function(_add_days_signature, _date_sub),
@@ -210,9 +221,9 @@ TIMES: dict[str, Function] = {
     "unix_timestamp": Function(fixed(LONG, TIMESTAMP), _unix_timestamp, increasing=True),
     "unix_date": Function(fixed(INTEGER, DATE), _unix_date, increasing=True),
     "unix_micros": Function(fixed(LONG, TIMESTAMP), _unix_micros, increasing=True),
-    "unix_millis": Function(fixed(LONG, TIMESTAMP), _whole_part(1_000), increasing=True),
-    "unix_seconds": Function(fixed(LONG, TIMESTAMP), _whole_part(1_000_000), increasing=True),
-    "from_utc_timestamp": Function(_zone_signature, _from_utc, constants=_SECOND),
-    "to_utc_timestamp": Function(_zone_signature, _to_utc, constants=_SECOND),
-    "timestamp_in_zone": Function(_zone_signature, _text_in_zone, constants=_SECOND, can_fail=True),
+    "unix_millis": Function(fixed(LONG, TIMESTAMP), _micros_divided_by(1_000), increasing=True),
+    "unix_seconds": Function(fixed(LONG, TIMESTAMP), _micros_divided_by(1_000_000), increasing=True),
+    "from_utc_timestamp": Function(_zone_signature, _from_utc_timestamp, constants=_SECOND_ARGUMENT),
+    "to_utc_timestamp": Function(_zone_signature, _to_utc_timestamp, constants=_SECOND_ARGUMENT),
+    "timestamp_in_zone": Function(_zone_signature, _timestamp_in_zone, constants=_SECOND_ARGUMENT, can_fail=True),
 }

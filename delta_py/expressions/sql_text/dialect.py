@@ -50,7 +50,7 @@ _SYMBOLS = {
 }
 # A word directly before a text that makes it a value of another type.
 _LITERAL_PREFIXES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
-_MOST_CACHED_CHARACTERS = 100_000
+_MAX_CACHED_CHARACTERS = 100_000
 # Tokens after which an operand begins; None: the start of the text.
 _BEFORE_ITEMS = frozenset({None, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA})
 _NUMBER_STARTS = frozenset("0123456789.")
@@ -73,37 +73,37 @@ def syntax_tree(sql: str) -> exp.Expression:
 
     Raises ExpressionError: PARSE_SYNTAX_ERROR with the position, or the name of what is not supported.
     """
-    return _cached_tree(sql) if len(sql) <= _MOST_CACHED_CHARACTERS else _parsed(sql)
+    return _cached_tree(sql) if len(sql) <= _MAX_CACHED_CHARACTERS else _parse_tree(sql)
 
 
 @lru_cache(maxsize=16)
 def _cached_tree(sql: str) -> exp.Expression:
-    return _parsed(sql)
+    return _parse_tree(sql)
 
 
-def _parsed(sql: str) -> exp.Expression:
+def _parse_tree(sql: str) -> exp.Expression:
     """The syntax tree of the text. Raises ExpressionError unless it is exactly one expression."""
     dialect = SparkExpressions()
     try:
-        tokens = _mended(sql, dialect.tokenize(sql))
+        tokens = _as_spark_tokens(sql, dialect.tokenize(sql))
         trees = dialect.parser(error_message_context=len(sql)).parse_into(exp.Condition, tokens, sql)
     except TokenError as error:
-        raise not_an_expression(sql, _why(error)) from error
+        raise not_an_expression(sql, _reason_of(error)) from error
     except ParseError as error:
-        raise _unexpected(sql, error) from error
+        raise _parse_error(sql, error) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise not_an_expression(sql, "it holds no expression" if not trees or trees[0] is None else "it holds several")
     return trees[0]
 
 
-def _unexpected(sql: str, error: ParseError) -> ExpressionError:
+def _parse_error(sql: str, error: ParseError) -> ExpressionError:
     """The error for a parser's error, which names the word and its position if the parser knows them."""
     details = error.errors[0] if error.errors else {}
     # The parser returns all text before the word as its context, because error_message_context is the length of the text.
-    word, place = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
-    if not word or place > len(sql) or details.get("description", "").startswith("Required argument"):
+    word, position = str(details.get("highlight") or ""), len(str(details.get("start_context") or "")) + 1
+    if not word or position > len(sql) or details.get("description", "").startswith("Required argument"):
         return not_an_expression(sql, "it ends too early, or an operand is missing")
-    return not_an_expression(sql, f"{word[:40]!r} at character {place} is not expected")
+    return not_an_expression(sql, f"{word[:40]!r} at character {position} is not expected")
 
 
 # ---------------------------------------------------------------- tokens
@@ -116,22 +116,23 @@ def tokens(sql: str) -> list[Token]:
     closed.
     """
     try:
-        return _mended(sql, SparkExpressions().tokenize(sql), of_expression=False)
+        return _as_spark_tokens(sql, SparkExpressions().tokenize(sql), of_expression=False)
     except TokenError as error:
-        raise not_an_expression(sql, _why(error)) from error
+        raise not_an_expression(sql, _reason_of(error)) from error
 
 
-def _why(error: TokenError) -> str:
+def _reason_of(error: TokenError) -> str:
+    """What sqlglot says after the position of the error."""
     return str(error).rpartition(": ")[2][:200] or "a text or comment is not closed"
 
 
-def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
+def _as_spark_tokens(sql: str, tokens: list[Token], *, of_expression: bool = True) -> list[Token]:
     """The tokens with literals as Spark reads them: escapes in texts are resolved, adjacent texts of an expression joined,
     numbers keep their suffixes as written. Raises ExpressionError for errors that sqlglot ignores and Spark does not."""
     result: list[Token] = []
     end = 0  # of the text before the next token
     for token in tokens:
-        if token.start < end:
+        if token.start < end:  # a part of the literal before, which sqlglot reads as more than one token
             if token.end >= end:
                 raise not_an_expression(sql, f"it cannot be read from character {token.start + 1} on")
             continue
@@ -139,44 +140,45 @@ def _mended(sql: str, tokens: list[Token], *, of_expression: bool = True) -> lis
             _check_gap(sql, sql[end : token.start], of_expression=of_expression)
         end = token.end + 1
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
-            token, end = _text(sql, token)
+            token, end = _text_token(sql, token)
             if of_expression and result and result[-1].token_type == TokenType.STRING:
                 previous = result.pop()
-                token = _replaced(previous, TokenType.STRING, previous.text + token.text, end)
+                token = _token_like(previous, TokenType.STRING, previous.text + token.text, end)
         elif (number := _number_at(sql, token.start)) and not (sql[token.start] == "." and _ends_operand(result)):
             end = number.end()
             if end <= token.end:  # sqlglot reads 1.5k as one word
                 text = sql[token.start : token.end + 1][:40]
                 raise not_an_expression(sql, f"{text!r} at character {token.start + 1} is no number")
-            token = _replaced(token, TokenType.NUMBER, number.group(), end)
+            token = _token_like(token, TokenType.NUMBER, number.group(), end)
         if of_expression:
-            _check(sql, token, result[-1] if result else None)
+            _check_token(sql, token, result[-1] if result else None)
         result.append(token)
     _check_gap(sql, sql[end:], of_expression=of_expression)
     return result
 
 
-def _text(sql: str, token: Token) -> tuple[Token, int]:
+def _text_token(sql: str, token: Token) -> tuple[Token, int]:
     """The token of a quoted text with the text's value, and the position after it."""
     literal = literals.TEXT.match(sql, token.start)
     if literal is None:
         raise not_an_expression(sql, f"the text at character {token.start + 1} cannot be read")
-    return _replaced(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
+    return _token_like(token, TokenType.STRING, literals.text(sql, literal.group()), literal.end()), literal.end()
 
 
-def _number_at(sql: str, place: int) -> re.Match[str] | None:
-    return literals.NUMBER.match(sql, place) if sql[place] in _NUMBER_STARTS else None
+def _number_at(sql: str, position: int) -> re.Match[str] | None:
+    """The number that begins at the position, in Spark's syntax; None if there is none."""
+    return literals.NUMBER.match(sql, position) if sql[position] in _NUMBER_STARTS else None
 
 
-def _replaced(token: Token, token_type: TokenType, text: str, end: int) -> Token:
+def _token_like(token: Token, token_type: TokenType, text: str, end: int) -> Token:
     """The token with another type and text. end: the position after the token in the SQL text."""
     return Token(token_type, text, token.line, token.col, token.start, end - 1)
 
 
 def _ends_operand(tokens: list[Token]) -> bool:
     """Whether a dot after these tokens means a field (`a.1`) and not the beginning of a number (`.1`)."""
-    ends = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
-    return bool(tokens) and tokens[-1].token_type in ends
+    last_tokens = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
+    return bool(tokens) and tokens[-1].token_type in last_tokens
 
 
 def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
@@ -187,7 +189,7 @@ def _check_gap(sql: str, gap: str, *, of_expression: bool) -> None:
         raise not_an_expression(sql, "a comment goes on after a backslash at the end of its line")
 
 
-def _check(sql: str, token: Token, previous: Token | None) -> None:
+def _check_token(sql: str, token: Token, previous: Token | None) -> None:
     """Refuses subqueries, empty places in lists (`f(a, )`), semicolons and N'...', which sqlglot accepts. An empty list `()` is
     allowed."""
     kind, kind_before = token.token_type, None if previous is None else previous.token_type
@@ -203,7 +205,7 @@ def _check(sql: str, token: Token, previous: Token | None) -> None:
 
 
 _KEYWORDS = {**_TYPES, **_WORDS, **_SYMBOLS}
-_NONE: dict[Any, Any] = {}
+_NOTHING: dict[Any, Any] = {}
 _FUNCTION_PARSERS = {
     **{name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")},
     "SUBSTR": SparkParser.FUNCTION_PARSERS["SUBSTRING"],
@@ -212,12 +214,12 @@ _COLUMN_OPERATORS = {kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (Token
 _LITERALS = (TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR)
 _PRIMARIES = {kind: SparkParser.PRIMARY_PARSERS[kind] for kind in _LITERALS}
 # Words that may also name a column in the place of an operand.
-_NAMES = {
+_NAME_TOKENS = {
     *(TokenType.VAR, *_TYPES.values(), TokenType.ALIAS, TokenType.ESCAPE, TokenType.DIV, TokenType.FOR, TokenType.END),
     *(TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.IS, TokenType.BETWEEN, TokenType.RLIKE),
     *(TokenType.LIKE, TokenType.ILIKE),
 }
-_FUNCTION_NAMES = {*_NAMES, TokenType.IDENTIFIER, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE}
+_FUNCTION_NAME_TOKENS = {*_NAME_TOKENS, TokenType.IDENTIFIER, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE}
 _BRACKETS = frozenset({TokenType.L_BRACKET})
 _SMALL_UNITS = ("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", *_SMALL_UNITS)
@@ -226,18 +228,21 @@ _CASE: dict[str, Callable[[Any], Any]] = {"CASE": lambda self: self._case()}
 
 
 class _Parser(SparkParser):
+    """sqlglot's parser for Spark with the grammar that the module describes. Methods named `_parse_...` replace methods of
+    sqlglot, which calls them. Empty tables remove what Spark's expressions do not have."""
+
     STRICT_CAST = True
-    FUNCTIONS = _NONE
-    NO_PAREN_FUNCTIONS = _NONE
+    FUNCTIONS = _NOTHING
+    NO_PAREN_FUNCTIONS = _NOTHING
     NO_PAREN_FUNCTION_PARSERS = _CASE
     FUNCTION_PARSERS = _FUNCTION_PARSERS
     COLUMN_OPERATORS = _COLUMN_OPERATORS
     BRACKETS = _BRACKETS
-    ARRAY_CONSTRUCTORS = _NONE
+    ARRAY_CONSTRUCTORS = _NOTHING
     PRIMARY_PARSERS = _PRIMARIES
-    PLACEHOLDER_PARSERS = _NONE
-    ID_VAR_TOKENS = _NAMES
-    FUNC_TOKENS = _FUNCTION_NAMES
+    PLACEHOLDER_PARSERS = _NOTHING
+    ID_VAR_TOKENS = _NAME_TOKENS
+    FUNC_TOKENS = _FUNCTION_NAME_TOKENS
 
     # ---------------------------------------------------------------- logic and predicates
 
@@ -252,6 +257,7 @@ class _Parser(SparkParser):
         return left
 
     def _negation(self) -> Any:
+        """NOT, any number of times, before a predicate or comparison."""
         if self._match(TokenType.NOT):
             return self.expression(exp.Not(this=self._negation()))
         return self._parse_range()
@@ -280,6 +286,7 @@ class _Parser(SparkParser):
         return self.expression(exp.Not(this=predicate)) if negated else predicate
 
     def _parse_in(self, this: Any, alias: bool = False) -> Any:
+        """The rest after IN. this: the operand. alias has no effect: it belongs to the method of sqlglot that this replaces."""
         self._match(TokenType.L_PAREN)
         options = self._parse_csv(self._option)
         if not self._match(TokenType.R_PAREN):
@@ -309,6 +316,7 @@ class _Parser(SparkParser):
         return self.expression(exp.Not(this=predicate)) if negated else predicate
 
     def _between(self, operand: Any) -> Any:
+        """The rest after BETWEEN."""
         low = self._parse_comparison()
         if not self._match(TokenType.AND):
             self.raise_error("Expecting AND")
@@ -357,8 +365,9 @@ class _Parser(SparkParser):
         return left
 
     def _is_shift(self) -> bool:
-        same = self._curr.token_type in (TokenType.LT, TokenType.GT) and self._next.token_type == self._curr.token_type
-        return bool(same and self._curr.end + 1 == self._next.start)
+        """Whether the next two tokens are `<<` or `>>`, without a blank between them."""
+        are_equal = self._curr.token_type in (TokenType.LT, TokenType.GT) and self._next.token_type == self._curr.token_type
+        return bool(are_equal and self._curr.end + 1 == self._next.start)
 
     def _parse_term(self, parse_mod: bool = True) -> Any:
         return self._chain(self._parse_factor, _SUMS)
@@ -380,12 +389,12 @@ class _Parser(SparkParser):
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> Any:
         """A text with a type before it (`DATE '2024-01-01'`), an INTERVAL, or another operand such as a column or a call."""
-        word, following = self._curr.text.upper(), self._next.token_type
-        if self._curr.token_type in _WORD_TOKENS and following == TokenType.STRING and word in _LITERAL_PREFIXES:
+        word, next_token_type = self._curr.text.upper(), self._next.token_type
+        if self._curr.token_type in _WORD_TOKENS and next_token_type == TokenType.STRING and word in _LITERAL_PREFIXES:
             self._advance(2)
             literal = exp.Introducer(this=exp.Var(this=word), expression=exp.Literal.string(self._prev.text))
             return self._parse_column_ops(literal)
-        if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
+        if word == "INTERVAL" and next_token_type in (TokenType.STRING, TokenType.NUMBER, TokenType.DASH):
             self._advance()
             return self.expression(exp.Interval(this=exp.Var(this=self._interval_parts())))
         return self._parse_column()
@@ -430,5 +439,5 @@ class SparkExpressions(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         KEYWORDS = _KEYWORDS
-        NUMERIC_LITERALS = _NONE
+        NUMERIC_LITERALS = _NOTHING
         HEX_STRINGS = ()  # type: ignore[assignment]

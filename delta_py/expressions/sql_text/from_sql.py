@@ -42,7 +42,7 @@ _CASTING_FUNCTIONS: dict[str, DataType] = {
     "decimal": DecimalType(10, 0),
 }
 # Words before a text, as in `DATE '2024-01-01'`, and the type of the constant.
-_PREFIXES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
+_PREFIX_TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 _COMPARISONS: dict[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
 }
@@ -52,7 +52,7 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     **{exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.Neg: "-", exp.RegexpLike: "rlike"},
 }
 # The fields of EXTRACT, and the function that returns each.
-_FIELDS = {
+_EXTRACT_FUNCTIONS = {
     **{name: name.lower() for name in ("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFWEEK", "HOUR", "MINUTE")},
     **{"Y": "year", "YEARS": "year", "YR": "year", "YRS": "year", "QTR": "quarter", "MON": "month", "MONS": "month"},
     **{"MONTHS": "month", "D": "day", "DAYS": "day", "DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear"},
@@ -71,6 +71,9 @@ def tree_of(sql: str, schema: StructType, fold: Callable[[Expression], Expressio
 
 
 class _Converter:
+    """Converts the syntax tree of one text. sql: the text, for errors. schema: its columns come before functions without
+    parentheses. fold: as for tree_of."""
+
     def __init__(self, sql: str, schema: StructType, fold: Callable[[Expression], Expression]) -> None:
         self._sql = sql
         self._schema = schema
@@ -78,20 +81,21 @@ class _Converter:
         self._trees_of_nodes: dict[int, Expression] = {}  # a node that occurs in several places is converted once
 
     def tree(self, node: exp.Expression) -> Expression:
+        """The tree of a node. Raises ExpressionError for nodes that are not supported."""
         if isinstance(node, exp.Literal):
             return Literal(node.this, STRING) if node.is_string else literals.number(self._sql, node.this)
         converted = self._trees_of_nodes.get(id(node))
         if converted is None:
-            converted = self._trees_of_nodes[id(node)] = self._read(node)
+            converted = self._trees_of_nodes[id(node)] = self._convert(node)
         return converted
 
-    def _read(self, node: exp.Expression) -> Expression:
+    def _convert(self, node: exp.Expression) -> Expression:
         """The tree of a node that is not a literal. Raises ExpressionError for nodes that are not supported."""
         match node:
             case exp.Paren():
                 return self.tree(node.this)
             case exp.Column() | exp.Dot():
-                return self._named(node)
+                return self._convert_name(node)
             case exp.And() | exp.Or():
                 operands = tuple(map(self.tree, _operands(node)))
                 return And(operands) if isinstance(node, exp.And) else Or(operands)
@@ -102,16 +106,16 @@ class _Converter:
             case exp.Bracket():
                 return self._element(node)
         # Each of these returns None for nodes that it does not know.
-        for read in (self._constant_of_words, self._comparison, self._predicate, self._grammar):
-            expression = read(node)
+        for convert in (self._constant_of_words, self._comparison, self._predicate, self._operator_or_function):
+            expression = convert(node)
             if expression is not None:
                 return expression
-        raise self._refused(node)
+        raise self._unsupported_node(node)
 
     def _trees(self, nodes: Iterable[exp.Expression]) -> tuple[Expression, ...]:
         return tuple(self.tree(node) for node in nodes)
 
-    def _refused(self, node: exp.Expression) -> Exception:
+    def _unsupported_node(self, node: exp.Expression) -> Exception:
         """The error for a node that has no conversion. It names the part of Spark's grammar."""
         match node:
             case exp.Star() | exp.Distinct():
@@ -131,48 +135,51 @@ class _Converter:
     # ------------------------------------------------------------ literals and columns
 
     def _constant_of_words(self, node: exp.Expression) -> Expression | None:
+        """NULL, TRUE, FALSE, or a text with a word before it; None for other nodes."""
         match node:
             case exp.Null():
                 return Literal(None, VOID)
             case exp.Boolean():
                 return Literal(bool(node.this), BOOLEAN)
             case exp.Introducer():
-                return self._prefixed(node.this.name, node.expression.this)
+                return self._prefixed_literal(node.this.name, node.expression.this)
         return None
 
-    def _prefixed(self, prefix: str, text: str) -> Literal:
+    def _prefixed_literal(self, prefix: str, text: str) -> Literal:
         """The constant of a text with a word before it: X'1F', DATE '2024-01-01', ..."""
         if prefix == "X":
             try:
                 return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY)
             except ValueError as error:
                 raise not_an_expression(self._sql, f"{text[:40]!r} is not hexadecimal") from error
-        literal = self._fold(Cast(Literal(text, STRING), _PREFIXES[prefix]))
+        literal = self._fold(Cast(Literal(text, STRING), _PREFIX_TYPES[prefix]))
         if not isinstance(literal, Literal):  # still a cast: there is no such value, or Python cannot hold it
             raise not_an_expression(self._sql, f"{text[:40]!r} is no {prefix.lower()} between the years 1 and 9999")
         return literal
 
-    def _named(self, node: exp.Expression) -> Expression:
+    def _convert_name(self, node: exp.Expression) -> Expression:
         """A column by its path, or a field of another expression's result."""
         if isinstance(node, exp.Dot):
-            inner = self.tree(node.this)
+            struct = self.tree(node.this)
             name = self._name(node.expression)
-            if isinstance(inner, Column):
-                return Column((*inner.path, name))
-            return Call("get_field", (inner, Literal(name, STRING)))
+            if isinstance(struct, Column):
+                return Column((*struct.path, name))
+            return Call("get_field", (struct, Literal(name, STRING)))
         path = tuple(self._name(part) for part in node.parts)  # type: ignore[attr-defined]
         # A word such as current_date is a function without parentheses, unless a column has this name.
-        bare = path[0].lower()
-        if len(path) == 1 and bare in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(bare) is None:
-            return Call(bare, ())
+        lower_name = path[0].lower()
+        if len(path) == 1 and lower_name in CLOCK_FUNCTIONS and not node.this.quoted and self._schema.find(lower_name) is None:
+            return Call(lower_name, ())
         return Column(path)
 
     def _name(self, node: exp.Expression) -> str:
+        """The text of a name, without backticks."""
         if not isinstance(node, exp.Identifier):
             raise not_an_expression(self._sql, f"{node.sql('spark')[:40]!r} is no name of a column or field")
         return str(node.this)
 
     def _element(self, node: exp.Bracket) -> Expression:
+        """container[index] or container[key]."""
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
             raise not_an_expression(self._sql, "between [ and ] there must be one index or key")
         return Call("element", (self.tree(node.this), self.tree(node.expressions[0])))
@@ -180,6 +187,7 @@ class _Converter:
     # ------------------------------------------------------------ comparisons and predicates
 
     def _comparison(self, node: exp.Expression) -> Expression | None:
+        """A comparison of two operands; None for other nodes."""
         if isinstance(node, exp.NEQ):
             return Not(Comparison("=", self.tree(node.this), self.tree(node.expression)))
         op = _COMPARISONS.get(type(node))
@@ -197,7 +205,7 @@ class _Converter:
             case exp.Is():
                 return self._is(node.this, node.expression.name)
             case exp.Escape():
-                return self._like(node.this, _escape(self._sql, node.expression))
+                return self._like(node.this, _escape_character(self._sql, node.expression))
             case exp.Like() | exp.ILike():
                 return self._like(node, "\\")
         return None
@@ -214,7 +222,7 @@ class _Converter:
         if not node.expressions:
             raise not_an_expression(self._sql, "IN needs a list of values in parentheses")
         operand, options = self.tree(node.this), self._trees(node.expressions)
-        constants = tuple(o for o in map(self._constant, options) if o is not None)
+        constants = tuple(constant for constant in map(self._constant, options) if constant is not None)
         return In(operand, constants) if len(constants) == len(options) else Call("in", (operand, *options))
 
     def _constant(self, option: Expression) -> Literal | None:
@@ -231,15 +239,14 @@ class _Converter:
             return Literal(None, BOOLEAN)
         if not isinstance(pattern.value, str):
             raise not_supported("LIKE with a pattern that is not text", "Put the pattern in quotes.")
-        kind = "ilike" if isinstance(node, exp.ILike) else "like"
-        with_escape = with_backslashes(pattern.value, escape)
-        return (
-            StringMatch("like", operand, with_escape) if kind == "like" else Call(kind, (operand, Literal(with_escape, STRING)))
-        )
+        spark_pattern = with_backslashes(pattern.value, escape)
+        if isinstance(node, exp.ILike):
+            return Call("ilike", (operand, Literal(spark_pattern, STRING)))
+        return StringMatch("like", operand, spark_pattern)
 
     # ------------------------------------------------------------ operators and functions
 
-    def _grammar(self, node: exp.Expression) -> Expression | None:
+    def _operator_or_function(self, node: exp.Expression) -> Expression | None:
         """Expressions with their own grammar: operators, CASE, CAST, EXTRACT, TRIM, SUBSTRING, POSITION."""
         operator = _OPERATORS.get(type(node))
         if operator is not None:
@@ -251,9 +258,9 @@ class _Converter:
                 return self._cast(node)
             case exp.Extract():
                 field = node.this.name.upper()
-                if field not in _FIELDS:
+                if field not in _EXTRACT_FUNCTIONS:
                     raise not_supported(f"EXTRACT({field} FROM ...)")
-                return Call(_FIELDS[field], (self.tree(node.expression),))
+                return Call(_EXTRACT_FUNCTIONS[field], (self.tree(node.expression),))
             case exp.Trim():
                 name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
                 return Call(name, self._trees(filter(None, [node.this, node.args.get("expression")])))
@@ -276,6 +283,7 @@ class _Converter:
         return Call("case", (*parts, *([] if default is None else [self.tree(default)])))
 
     def _cast(self, node: exp.Cast) -> Expression:
+        """CAST and TRY_CAST. sqlglot also reads forms that Spark does not have: these are refused."""
         if any(node.args.get(extra) for extra in ("format", "action", "default")):
             raise not_an_expression(self._sql, "CAST takes an expression and a type")
         operand, target = self.tree(node.this), data_type_of(self._sql, node.args["to"])
@@ -284,6 +292,7 @@ class _Converter:
         return Cast(operand, target)
 
     def _call(self, node: exp.Anonymous) -> Expression:
+        """A call of a function by its name."""
         name, arguments = str(node.this if isinstance(node.this, str) else node.name).lower(), self._trees(node.expressions)
         if name in _CASTING_FUNCTIONS and len(arguments) == 1:
             return Cast(arguments[0], _CASTING_FUNCTIONS[name])
@@ -301,7 +310,8 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
     return [node, *reversed(operands)]
 
 
-def _escape(sql: str, node: exp.Expression) -> str:
+def _escape_character(sql: str, node: exp.Expression) -> str:
+    """The character after ESCAPE."""
     if not (isinstance(node, exp.Literal) and node.is_string and len(node.this) == 1):
         raise not_an_expression(sql, "ESCAPE needs one character in quotes")
     return str(node.this)

@@ -18,7 +18,7 @@ NUMBER = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[
 TEXT = re.compile(r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | [rR]'[^']*' | [rR]"[^"]*\"""", re.VERBOSE | re.DOTALL)
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
-_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_ESCAPED_CHARACTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _INTEGRAL_SUFFIX: dict[str, DataType] = {"L": LONG, "S": SHORT, "Y": BYTE}
 # quantize raises if a number has more digits than its context: 28 by default.
 _WIDE = decimal.Context(prec=100)
@@ -30,26 +30,26 @@ _WIDE = decimal.Context(prec=100)
 def text(sql: str, quoted: str) -> str:
     """The value of a text written with its quotes (single or double, with or without the `r` of raw text) in `sql`."""
     if quoted[0] in "rR":
-        return _encodable(sql, quoted[2:-1])
-    quote, body = quoted[0], quoted[1:-1]
-    undoubled = re.sub(r"(\\.)|" + quote * 2, lambda escape: escape.group(1) or quote, body, flags=re.DOTALL)
-    return _encodable(sql, _ESCAPE.sub(lambda escape: _character(sql, escape), undoubled))
+        return _join_surrogates(sql, quoted[2:-1])
+    quote, content = quoted[0], quoted[1:-1]
+    with_single_quotes = re.sub(r"(\\.)|" + quote * 2, lambda escape: escape.group(1) or quote, content, flags=re.DOTALL)
+    return _join_surrogates(sql, _ESCAPE.sub(lambda escape: _character(sql, escape), with_single_quotes))
 
 
 def _character(sql: str, escape: re.Match[str]) -> str:
     """The character that an escape in a text means."""
-    short, long, octal, other = escape.groups()
+    hex_4, hex_8, octal, plain_character = escape.groups()
     if octal is not None:
         return chr(int(octal, 8))
-    if other is not None:
-        return _ESCAPED.get(other, other)
-    code = int(short or long, 16)
+    if plain_character is not None:
+        return _ESCAPED_CHARACTERS.get(plain_character, plain_character)
+    code = int(hex_4 or hex_8, 16)
     if code > 0x10FFFF:
         raise not_an_expression(sql, f"there is no character {escape.group()}")
     return chr(code)
 
 
-def _encodable(sql: str, value: str) -> str:
+def _join_surrogates(sql: str, value: str) -> str:
     """Replaces pairs of surrogates by the character that they encode; raises for a surrogate without its pair."""
     try:
         return value.encode("utf-16", "surrogatepass").decode("utf-16")
@@ -67,18 +67,18 @@ def number(sql: str, number_text: str) -> Literal:
     if suffix in _INTEGRAL_SUFFIX:
         if not digits.lstrip("-").isdigit():
             raise not_an_expression(sql, f"{number_text} has a fraction and the suffix {suffix}")
-        return _integral(sql, digits, _INTEGRAL_SUFFIX[suffix])
+        return _integral_literal(sql, digits, _INTEGRAL_SUFFIX[suffix])
     if suffix in ("F", "D") or (not suffix and "e" in digits.lower()):
-        return _floating(sql, digits, FLOAT if suffix == "F" else DOUBLE)
+        return _floating_literal(sql, digits, FLOAT if suffix == "F" else DOUBLE)
     if not suffix and digits.lstrip("-").isdigit() and len(digits) <= 20:
         integer = int(digits)
         for data_type in (INTEGER, LONG):
             if INTEGRAL_RANGE[data_type][0] <= integer <= INTEGRAL_RANGE[data_type][1]:
                 return Literal(integer, data_type)
-    return _decimal(sql, digits)
+    return _decimal_literal(sql, digits)
 
 
-def _integral(sql: str, digits: str, data_type: DataType) -> Literal:
+def _integral_literal(sql: str, digits: str, data_type: DataType) -> Literal:
     low, high = INTEGRAL_RANGE[data_type]
     # int() refuses very long text.
     if len(digits) > 40 or not low <= int(digits) <= high:
@@ -86,7 +86,7 @@ def _integral(sql: str, digits: str, data_type: DataType) -> Literal:
     return Literal(int(digits), data_type)
 
 
-def _floating(sql: str, digits: str, data_type: DataType) -> Literal:
+def _floating_literal(sql: str, digits: str, data_type: DataType) -> Literal:
     value = float(digits)
     if data_type == FLOAT:
         import numpy as np
@@ -99,7 +99,7 @@ def _floating(sql: str, digits: str, data_type: DataType) -> Literal:
     return Literal(value, data_type)
 
 
-def _decimal(sql: str, digits: str) -> Literal:
+def _decimal_literal(sql: str, digits: str) -> Literal:
     try:
         value: Any = decimal.Decimal(digits)
         data_type = decimal_of_number(value)

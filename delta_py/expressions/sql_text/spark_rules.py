@@ -37,7 +37,7 @@ from delta_py.types.schema import TIMESTAMP, ArrayType, DataType, MapType, Path,
 
 _MAX_DEPTH = 100
 _MAX_CHARACTERS = 100_000
-_VARIABLE = "__pydelta_x"
+_VARIABLE_PREFIX = "__pydelta_x"
 
 # Built-ins of Spark 4.2 and later whose value depends only on their arguments (and on the session's settings, such as its time
 # zone). No function that runs code by its name, reads a file or its name, the clock, the user, a key, a random number, or XML.
@@ -73,13 +73,13 @@ _FUNCTION_NAMES = """
 """
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 # Without arguments they read the clock.
-_OF_THE_CLOCK = frozenset({"unix_timestamp", "to_unix_timestamp"})
+_CLOCK_IF_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 # For defaults, which are computed once per statement: functions that read the clock or the session.
-_USERS = frozenset({"current_user", "session_user", "user"})
+_USER_FUNCTIONS = frozenset({"current_user", "session_user", "user"})
 _STATEMENT_FUNCTIONS = frozenset(
-    {*CLOCK_FUNCTIONS, "now", "curdate", *_USERS, "current_catalog", "current_database", "current_schema", "version"}
+    {*CLOCK_FUNCTIONS, "now", "curdate", *_USER_FUNCTIONS, "current_catalog", "current_database", "current_schema", "version"}
 )
-_BARE_WORDS = CLOCK_FUNCTIONS | _USERS  # they are functions without parentheses too
+_FUNCTIONS_WITHOUT_PARENTHESES = CLOCK_FUNCTIONS | _USER_FUNCTIONS  # functions that may be called without them
 
 _INFIX: Mapping[type[exp.Expression], str] = {
     **{exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
@@ -96,9 +96,9 @@ _LITERAL_PREFIXES = {
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:/+%-]*", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]*", re.ASCII)
 _TIME = re.compile(r"[+-]?[0-9][A-Za-z0-9_:.+/ -]*", re.ASCII)  # excludes `now` and similar words, which read the clock
-_FIELD = re.compile(r"[A-Z_]+", re.ASCII)
-_LENGTH = r"-?(?:[0-9]+(?:\.[0-9]+)?|'[A-Za-z0-9.: +-]*')(?: [A-Z]+(?: TO [A-Z]+)?)?"
-_INTERVAL = re.compile(f"{_LENGTH}(?: {_LENGTH})*", re.ASCII)
+_EXTRACT_FIELD = re.compile(r"[A-Z_]+", re.ASCII)
+_INTERVAL_PART = r"-?(?:[0-9]+(?:\.[0-9]+)?|'[A-Za-z0-9.: +-]*')(?: [A-Z]+(?: TO [A-Z]+)?)?"
+_INTERVAL = re.compile(f"{_INTERVAL_PART}(?: {_INTERVAL_PART})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def checked_sql(text: str, schema: StructType) -> CheckedSql:
     (DELTA_COLUMN_NOT_FOUND_IN_SCHEMA) for an unknown column.
     """
     printer = _Printer(text, schema)
-    return CheckedSql(_printed(printer, text), tuple(sorted(printer.columns)))
+    return CheckedSql(_print_text(printer, text), tuple(sorted(printer.columns)))
 
 
 def checked_default(text: str) -> str:
@@ -126,18 +126,19 @@ def checked_default(text: str) -> str:
 
     Raises as checked_sql.
     """
-    return _printed(_Printer(text, StructType(()), asks_session=True), text)
+    return _print_text(_Printer(text, StructType(()), asks_session=True), text)
 
 
-def _printed(printer: _Printer, text: str) -> str:
+def _print_text(printer: _Printer, text: str) -> str:
+    """The text for Spark. Raises ExpressionError if the text, or the one for Spark, is too long or nested too deeply."""
     if len(text) > _MAX_CHARACTERS:
-        raise _too_large()
+        raise _too_large_error()
     try:
         printed = printer.print(syntax_tree(text))
     except RecursionError as error:
-        raise _too_large() from error
+        raise _too_large_error() from error
     if len(printed) > _MAX_CHARACTERS:
-        raise _too_large()
+        raise _too_large_error()
     return printed
 
 
@@ -150,7 +151,7 @@ def spark_type_name(data_type: DataType) -> str:
 
 
 def type_text(data_type: DataType) -> str:
-    """As spark_type_name, for nested types too."""
+    """The name of any type in Spark's SQL, independent of the session's meaning of TIMESTAMP."""
     match data_type:
         case StructType(fields):
             return f"STRUCT<{', '.join(f'{_quoted(f.name)}: {type_text(f.data_type)}' for f in fields)}>"
@@ -168,7 +169,11 @@ def null_if_empty(column: str) -> str:
 
 
 class _Printer:
-    """asks_session: functions of the clock and of the session are allowed."""
+    """Prints the syntax tree of one text for Spark, and refuses everything that is not allowed.
+
+    sql: the text, for errors. schema: of the rows; only its columns are allowed. asks_session: functions of the clock and of the
+    session are allowed. columns: the paths of the columns that were printed so far.
+    """
 
     def __init__(self, sql: str, schema: StructType, *, asks_session: bool = False) -> None:
         self._sql, self._schema, self._asks_session = sql, schema, asks_session
@@ -181,38 +186,39 @@ class _Printer:
         self._depth += 1
         self._node_count += 1
         if self._depth > _MAX_DEPTH or self._node_count > _MAX_CHARACTERS:
-            raise _too_large()
-        printed = self._printed(node)
+            raise _too_large_error()
+        printed = self._print_node(node)
         self._depth -= 1
         return printed
 
-    def _printed(self, node: exp.Expression) -> str:
-        kind = type(node)
-        if kind in _INFIX:
-            return self._infix(node)
-        if kind in _PREFIX:
-            return f"({_PREFIX[kind]} {self.print(node.this)})"
-        if kind in _SHIFTS:
-            return self._function(_SHIFTS[kind], [node.this, node.expression])
-        for part in (self._value, self._predicate, self._grammar):
-            printed = part(node)
+    def _print_node(self, node: exp.Expression) -> str:
+        """The work of `print`, without its limits. Raises ExpressionError for a node of a kind that is not allowed."""
+        node_type = type(node)
+        if node_type in _INFIX:
+            return self._print_infix(node)
+        if node_type in _PREFIX:
+            return f"({_PREFIX[node_type]} {self.print(node.this)})"
+        if node_type in _SHIFTS:
+            return self._function(_SHIFTS[node_type], [node.this, node.expression])
+        for print_part in (self._value, self._predicate, self._grammar):
+            printed = print_part(node)
             if printed is not None:
                 return printed
-        raise self._refused(node)
+        raise self._refusal(node)
 
     def _list(self, nodes: Iterable[exp.Expression]) -> str:
         return ", ".join(self.print(node) for node in nodes)
 
-    def _refused(self, node: exp.Expression) -> ExpressionError:
+    def _refusal(self, node: exp.Expression) -> ExpressionError:
         return not_supported(f"{node.key.upper()} in a rule", "It is not among what Spark may compute for a table's rule.")
 
-    def _infix(self, node: exp.Expression) -> str:
+    def _print_infix(self, node: exp.Expression) -> str:
         """A chain of one operator, which may be long, without recursion: all operators bind from the left, as in Spark."""
-        kind, operands = type(node), []
-        while type(node) is kind:
+        node_type, operands = type(node), []
+        while type(node) is node_type:
             operands.append(node.expression)
             node = node.this
-        return f"({f' {_INFIX[kind]} '.join(self.print(operand) for operand in (node, *reversed(operands)))})"
+        return f"({f' {_INFIX[node_type]} '.join(self.print(operand) for operand in (node, *reversed(operands)))})"
 
     # ------------------------------------------------------------ literals and names
 
@@ -226,15 +232,15 @@ class _Printer:
             case exp.Literal():
                 return _text(node.this) if node.is_string else self._number(node.this)
             case exp.Introducer():
-                return self._prefixed(node.this.name.upper(), node.expression.this)
+                return self._print_prefixed_literal(node.this.name.upper(), node.expression.this)
             case exp.Interval():
                 if not _INTERVAL.fullmatch(node.this.name):
                     raise not_an_expression(self._sql, "an INTERVAL cannot be read")
                 return f"(INTERVAL {node.this.name})"
             case exp.Column():
-                return self._named(node.parts)
+                return self._print_name(node.parts)
             case exp.Identifier():
-                return self._named([node])
+                return self._print_name([node])
             case exp.Dot():
                 return self._field(node)
         return None
@@ -246,7 +252,7 @@ class _Printer:
             raise not_an_expression(self._sql, f"{number_text[:40]!r} is no number")
         return f"({number_text})" if number_text.startswith("-") else number_text
 
-    def _prefixed(self, prefix: str, text: str) -> str:
+    def _print_prefixed_literal(self, prefix: str, text: str) -> str:
         """A text with a word before it: X'1F', DATE '2024-01-01', ..."""
         if prefix == "X" and _HEXADECIMAL.fullmatch(text):
             return f"X'{text}'"
@@ -254,10 +260,10 @@ class _Printer:
             raise not_an_expression(self._sql, f"{text[:40]!r} is no constant of {prefix}")
         return f"{_LITERAL_PREFIXES[prefix]}'{text}'"
 
-    def _named(self, parts: Iterable[exp.Expr]) -> str:
+    def _print_name(self, parts: Iterable[exp.Expr]) -> str:
         """A lambda variable, or else a column, and fields in it."""
         names = tuple(self._name(part) for part in parts)
-        if self._asks_session and len(names) == 1 and names[0].lower() in _BARE_WORDS:
+        if self._asks_session and len(names) == 1 and names[0].lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
             return self._function(names[0], [])
         variable = self._variables.get(names[0].lower())
         if variable is not None:
@@ -272,16 +278,17 @@ class _Printer:
     def _field(self, node: exp.Dot) -> str:
         """A field of another expression's result; for a column, the field is part of the column's path."""
         parts: list[exp.Expression] = []
-        inner: exp.Expression = node
-        while isinstance(inner, exp.Dot):
-            parts.append(inner.expression)
-            inner = inner.this
-        if isinstance(inner, exp.Column | exp.Identifier):
-            first = inner.parts if isinstance(inner, exp.Column) else [inner]
-            return self._named([*first, *reversed(parts)])
-        return ".".join([f"({self.print(inner)})", *(_quoted(self._name(part)) for part in reversed(parts))])
+        container: exp.Expression = node
+        while isinstance(container, exp.Dot):
+            parts.append(container.expression)
+            container = container.this
+        if isinstance(container, exp.Column | exp.Identifier):
+            column_parts = container.parts if isinstance(container, exp.Column) else [container]
+            return self._print_name([*column_parts, *reversed(parts)])
+        return ".".join([f"({self.print(container)})", *(_quoted(self._name(part)) for part in reversed(parts))])
 
     def _name(self, node: exp.Expr) -> str:
+        """The text of a name, without backticks."""
         if not isinstance(node, exp.Identifier):
             raise not_supported(f"{node.key.upper()} in the place of a name", "A rule names columns, fields and built-ins.")
         return str(node.this)
@@ -299,7 +306,7 @@ class _Printer:
                 return f"({self.print(node.this)} IN ({self._list(node.expressions)}))"
             case exp.Is():
                 if node.expression.name not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
-                    raise self._refused(node)
+                    raise self._refusal(node)
                 return f"({self.print(node.this)} IS {node.expression.name})"
             case exp.Escape():
                 escape = node.expression.this if isinstance(node.expression, exp.Literal) else ""
@@ -312,7 +319,7 @@ class _Printer:
 
     def _like(self, node: exp.Expression) -> str:
         if not isinstance(node, exp.Like | exp.ILike):
-            raise self._refused(node)
+            raise self._refusal(node)
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
         return f"{self.print(node.this)} {word} {self.print(node.expression)}"
 
@@ -335,8 +342,9 @@ class _Printer:
         return self._function_with_grammar(node)
 
     def _function_with_grammar(self, node: exp.Expression) -> str | None:
+        """The text of EXTRACT, TRIM, SUBSTRING or POSITION; None for other nodes."""
         match node:
-            case exp.Extract() if _FIELD.fullmatch(node.this.name.upper()):
+            case exp.Extract() if _EXTRACT_FIELD.fullmatch(node.this.name.upper()):
                 return f"system.builtin.`date_part`('{node.this.name.upper()}', {self.print(node.expression)})"
             case exp.Trim():
                 return self._trim(node)
@@ -362,12 +370,12 @@ class _Printer:
 
     def _function(self, name: str, arguments: Iterable[exp.Expression]) -> str:
         """A call of a built-in of Spark. Raises ExpressionError for a function that is not in the list."""
-        lower, argument_list = name.lower(), list(arguments)
-        if self._asks_session and lower in _STATEMENT_FUNCTIONS and not argument_list:
-            return f"system.builtin.`{lower}`()"
-        if lower not in FUNCTIONS or (lower in _OF_THE_CLOCK and not argument_list):
+        lower_name, argument_list = name.lower(), list(arguments)
+        if self._asks_session and lower_name in _STATEMENT_FUNCTIONS and not argument_list:
+            return f"system.builtin.`{lower_name}`()"
+        if lower_name not in FUNCTIONS or (lower_name in _CLOCK_IF_WITHOUT_ARGUMENTS and not argument_list):
             raise not_supported(f"The function {name[:60]}", "It is not among those that Spark may compute for a table's rule.")
-        return f"system.builtin.`{lower}`({self._list(argument_list)})"
+        return f"system.builtin.`{lower_name}`({self._list(argument_list)})"
 
     def _lambda(self, node: exp.Lambda) -> str:
         """`x -> ...` or `(x, y) -> ...`, with names that this module chooses for the variables."""
@@ -378,15 +386,15 @@ class _Printer:
     @contextmanager
     def _scope(self, names: list[str]) -> Iterator[list[str]]:
         """Let a lambda function's variables have names that no column has, inside the block. Yields these names."""
-        outer, lower = self._variables, [name.lower() for name in names]
-        if len(set(lower)) < len(lower):
+        outer_variables, lower_names = self._variables, [name.lower() for name in names]
+        if len(set(lower_names)) < len(lower_names):
             raise not_an_expression(self._sql, "a lambda function has two variables of one name")
-        printed = [f"{_VARIABLE}{self._depth}_{number}" for number in range(len(lower))]
-        if any(self._schema.find(name) is not None for name in printed):
-            raise not_supported(f"A column whose name begins with {_VARIABLE}")
-        self._variables = {**outer, **dict(zip(lower, printed, strict=True))}
-        yield printed
-        self._variables = outer
+        printed_names = [f"{_VARIABLE_PREFIX}{self._depth}_{number}" for number in range(len(lower_names))]
+        if any(self._schema.find(name) is not None for name in printed_names):
+            raise not_supported(f"A column whose name begins with {_VARIABLE_PREFIX}")
+        self._variables = {**outer_variables, **dict(zip(lower_names, printed_names, strict=True))}
+        yield printed_names
+        self._variables = outer_variables
 
 
 def _text(value: str) -> str:
@@ -395,12 +403,13 @@ def _text(value: str) -> str:
 
 
 def _quoted(name: str) -> str:
+    """The name in backticks. Raises ExpressionError for a name in which Spark's parser would replace a part."""
     if "${" in name:
         raise not_supported(f"The name {name[:60]!r} in a rule that Spark computes", "Spark replaces ${...} in it.")
     return quoted(name)
 
 
-def _too_large() -> ExpressionError:
+def _too_large_error() -> ExpressionError:
     return ExpressionError(
         f"The expression is nested more than {_MAX_DEPTH} levels deep, or too long. Split it.",
         error_class="PARSE_SYNTAX_ERROR",

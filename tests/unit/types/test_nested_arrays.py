@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_py.types.nested_arrays import NestedColumns, runs, struct_children, with_elements, with_entries
+from delta_py.types.nested_arrays import NestedColumns, child_offsets, struct_children, with_elements, with_entries
 
 HIDDEN = 300  # does not fit into 8 bits
 MASK = pa.array([False, True, False])
@@ -41,7 +41,7 @@ def test_entries_of_null_maps_are_not_converted() -> None:
 def test_slices_of_lists_have_only_their_elements(start: int, expected: list[Any]) -> None:
     kind = pa.list_(pa.field("item", pa.int64(), nullable=True))
     assert with_elements(LISTS.slice(start), None, kind).to_pylist() == expected
-    assert runs(LISTS.slice(start))[0].to_pylist()[0] == 0
+    assert child_offsets(LISTS.slice(start))[0].to_pylist()[0] == 0
 
 
 def test_fields_of_null_structs_are_null() -> None:
