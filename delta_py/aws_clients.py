@@ -32,13 +32,13 @@ from delta_py.remote_requests import REFUSALS, BeyondTheEnd, NotAnswered, withou
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 30.0
-_CONNECT_SECONDS = 10.0
+_LONGEST_CONNECT_SECONDS = 10.0
 _DEFAULT_REGION = "us-east-1"
 # Names of errors, or the status if the response had no body.
-_NOT_THERE = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
-_TAKEN = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
+_MISSING_CODES = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_EXISTS_CODES = {"PreconditionFailed", "412", "ConditionalCheckFailedException"}
 # Status 400 or 403, although the same request may succeed later.
-_BUSY = {
+_REPEATABLE_CODES = {
     "ExpiredToken",  # boto3 fetches a new one if it can
     "ExpiredTokenException",
     "RequestTimeout",
@@ -109,7 +109,7 @@ def aws_client(service: str, access: AwsAccess, **settings: Any) -> Any:
     wrong."""
     config = Config(
         retries={"total_max_attempts": 1, "mode": "standard"},
-        connect_timeout=min(_CONNECT_SECONDS, access.timeout_seconds),
+        connect_timeout=min(_LONGEST_CONNECT_SECONDS, access.timeout_seconds),
         read_timeout=access.timeout_seconds,
         max_pool_connections=64,
         **({"signature_version": UNSIGNED} if access.is_anonymous else {}),
@@ -138,7 +138,7 @@ def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
     try:
         return request()
     except ClientError as error:
-        raise _meaning(where, access, error) from error
+        raise _exception_for(where, access, error) from error
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as error:
         message = access.hide(str(error))
         raise StorageError(f"There are no credentials for {where}: {message}. {access.credentials_cure}") from error
@@ -150,23 +150,23 @@ def call_aws(where: str, access: AwsAccess, request: Callable[[], T]) -> T:
         raise StorageError(f"A request to {where} could not be made: {access.hide(str(error))}.") from error
 
 
-def _meaning(where: str, access: AwsAccess, error: ClientError) -> Exception:
+def _exception_for(where: str, access: AwsAccess, error: ClientError) -> Exception:
     """The exception that an error of boto3 becomes: the object is missing, exists already, the outcome is unknown, or the
     store refuses.
     """
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     message = access.hide(str(error))
-    if code in _NOT_THERE:
+    if code in _MISSING_CODES:
         return FileNotFoundError(2, "No such object", where)
-    if code in _TAKEN:
+    if code in _EXISTS_CODES:
         return FileExistsError(errno.EEXIST, "There is an object of that name", where)
     if code == "TransactionCanceledException":
         reasons = tuple(str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ()))
         return TransactionCancelled(message, reasons)
     if status == 416:
         return BeyondTheEnd()
-    if code in _BUSY or status not in REFUSALS:
+    if code in _REPEATABLE_CODES or status not in REFUSALS:
         return NotAnswered(message, cure=_CURES.get(code))
     cure = _CURES.get(code, "")
     return StorageError(

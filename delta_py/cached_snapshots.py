@@ -36,9 +36,9 @@ from delta_py.storage.cache.content_identity import digest_of, has_change_times,
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path
 
-_Version: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
+_VersionKey: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
 """The last element: the hash of the log's content, if the listing does not identify it."""
-_Contents: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
+_BatchArguments: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 """The arguments of Snapshot.file_batches: stats_leaves, want_whole, want_records."""
 
 
@@ -61,8 +61,8 @@ class SnapshotCache:
     def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
         self.most_versions, self.most_bytes, self.most_bytes_of_one = most_versions, most_bytes, most_bytes_of_one
         self._lock = threading.Lock()
-        self._snapshots: OrderedDict[_Version, CachedSnapshot] = OrderedDict()
-        self._lists: OrderedDict[tuple[_Version, _Contents], _FileList] = OrderedDict()
+        self._snapshots: OrderedDict[_VersionKey, CachedSnapshot] = OrderedDict()
+        self._lists: OrderedDict[tuple[_VersionKey, _BatchArguments], _FileList] = OrderedDict()
         self._bytes = 0  # of the cached lists, and of reservations
 
     @property
@@ -70,49 +70,49 @@ class SnapshotCache:
         """The memory of all lists, including those that are being read."""
         return self._bytes
 
-    def snapshot(self, version: _Version, listed_at: float) -> CachedSnapshot | None:
+    def snapshot(self, version_key: _VersionKey, listed_at: float) -> CachedSnapshot | None:
         """A snapshot that only the caller uses. listed_at: when the caller listed the log."""
         with self._lock:
-            cached = self._snapshots.get(version)
+            cached = self._snapshots.get(version_key)
             if cached is not None:
-                self._snapshots.move_to_end(version)
+                self._snapshots.move_to_end(version_key)
                 cached._listed_at = max(cached._listed_at, listed_at)
         return None if cached is None else cached.for_another_thread()
 
-    def keep_snapshot(self, version: _Version, snapshot: CachedSnapshot) -> None:
+    def keep_snapshot(self, version_key: _VersionKey, snapshot: CachedSnapshot) -> None:
         with self._lock:
-            self._snapshots.setdefault(version, snapshot.for_another_thread())
+            self._snapshots.setdefault(version_key, snapshot.for_another_thread())
             while len(self._snapshots) > self.most_versions:
                 self._snapshots.popitem(last=False)
 
-    def files(self, version: _Version, contents: _Contents) -> _FileList | None:
+    def files(self, version_key: _VersionKey, arguments: _BatchArguments) -> _FileList | None:
         with self._lock:
-            cached = self._lists.get((version, contents))
+            cached = self._lists.get((version_key, arguments))
             if cached is not None:
-                self._lists.move_to_end((version, contents))
+                self._lists.move_to_end((version_key, arguments))
             return cached
 
-    def keep_files(self, version: _Version, contents: _Contents, files: _FileList) -> None:
+    def keep_files(self, version_key: _VersionKey, arguments: _BatchArguments, files: _FileList) -> None:
         """Add a list whose memory was reserved before."""
         with self._lock:
-            previous = self._lists.pop((version, contents), None)
-            self._lists[version, contents] = files
+            previous = self._lists.pop((version_key, arguments), None)
+            self._lists[version_key, arguments] = files
             if previous is not None:
                 self._bytes -= previous.memory_bytes
 
-    def reserve(self, size: int) -> bool:
+    def reserve(self, size_bytes: int) -> bool:
         """Reserve this many bytes of memory for a list that is being read. If necessary, drop the least recently used lists."""
         with self._lock:
-            while self._bytes + size > self.most_bytes and self._lists:
+            while self._bytes + size_bytes > self.most_bytes and self._lists:
                 self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
-            if self._bytes + size > self.most_bytes:
+            if self._bytes + size_bytes > self.most_bytes:
                 return False
-            self._bytes += size
+            self._bytes += size_bytes
             return True
 
-    def release(self, size: int) -> None:
+    def release(self, size_bytes: int) -> None:
         with self._lock:
-            self._bytes -= size
+            self._bytes -= size_bytes
 
     def forget(self) -> None:
         """Drop everything except lists that are being read."""
@@ -131,19 +131,19 @@ class CachedSnapshot(Snapshot):
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
-        version = _version(store, segment)
-        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, segment.listed_at)
+        version_key = _version_key(store, segment)
+        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, segment.listed_at)
         if isinstance(cached, cls):
             return cached
         snapshot = super().of_segment(store, segment)
-        if version is not None and _is_unchanged(version):
-            SNAPSHOT_CACHE.keep_snapshot(version, snapshot)
+        if version_key is not None and _is_unchanged(version_key):
+            SNAPSHOT_CACHE.keep_snapshot(version_key, snapshot)
         return snapshot
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
-        version = _version(snapshot.store, snapshot.segment)
-        cached = None if version is None else SNAPSHOT_CACHE.snapshot(version, snapshot.segment.listed_at)
+        version_key = _version_key(snapshot.store, snapshot.segment)
+        cached = None if version_key is None else SNAPSHOT_CACHE.snapshot(version_key, snapshot.segment.listed_at)
         return cached if isinstance(cached, cls) else cls(snapshot.store, *snapshot.parts)
 
     def file_batches(
@@ -152,60 +152,62 @@ class CachedSnapshot(Snapshot):
         want_whole: bool = False,
         want_records: bool = False,
     ) -> Iterator[FileBatch]:
-        version = _version(self.store, self.segment)
-        if version is None:
+        version_key = _version_key(self.store, self.segment)
+        if version_key is None:
             yield from super().file_batches(stats_leaves, want_whole, want_records)
             return
-        contents = (tuple((stats_leaves or {}).items()), want_whole, want_records)
-        files = SNAPSHOT_CACHE.files(version, contents)
+        arguments = (tuple((stats_leaves or {}).items()), want_whole, want_records)
+        files = SNAPSHOT_CACHE.files(version_key, arguments)
         if files is not None:
             self.check_log()
-            if (
-                self._last_listed != self.segment.last_commit.info
-            ):  # the log was copied: it is the same table, but its files may differ
+            is_log_copied = self._last_listed != self.segment.last_commit.info
+            if is_log_copied:  # it is the same table, but its files may differ
                 files = None
         if files is None:
-            yield from self._cached_while_read(version, contents, super().file_batches(stats_leaves, want_whole, want_records))
+            batches_from_log = super().file_batches(stats_leaves, want_whole, want_records)
+            yield from self._cached_while_read(version_key, arguments, batches_from_log)
         else:
             yield from files.batches
             self._num_files, self._size_bytes = sum(batch.files.num_rows for batch in files.batches), files.size_bytes
 
-    def _cached_while_read(self, version: _Version, contents: _Contents, reading: Iterator[FileBatch]) -> Iterator[FileBatch]:
+    def _cached_while_read(
+        self, version_key: _VersionKey, arguments: _BatchArguments, batches_from_log: Iterator[FileBatch]
+    ) -> Iterator[FileBatch]:
         """The batches. They are cached when the caller has taken all of them."""
         batches: list[FileBatch] | None = []
-        reserved = size_bytes = 0
+        reserved_bytes = size_bytes = 0
         try:
-            for batch in reading:
+            for batch in batches_from_log:
                 memory_bytes = _memory_bytes(batch)
                 if (
                     batches is not None
-                    and reserved + memory_bytes <= SNAPSHOT_CACHE.most_bytes_of_one
+                    and reserved_bytes + memory_bytes <= SNAPSHOT_CACHE.most_bytes_of_one
                     and SNAPSHOT_CACHE.reserve(memory_bytes)
                 ):
-                    reserved += memory_bytes
+                    reserved_bytes += memory_bytes
                     size_bytes += pc.sum(batch.files["size"]).as_py() or 0
                     batches.append(batch)
                 else:  # there is no room: return the batches, but do not cache them
                     batches = None
-                    SNAPSHOT_CACHE.release(reserved)
-                    reserved = 0
+                    SNAPSHOT_CACHE.release(reserved_bytes)
+                    reserved_bytes = 0
                 yield batch
-            if batches is not None and _is_unchanged(version):
-                SNAPSHOT_CACHE.keep_files(version, contents, _FileList(tuple(batches), reserved, size_bytes))
-                reserved = 0
+            if batches is not None and _is_unchanged(version_key):
+                SNAPSHOT_CACHE.keep_files(version_key, arguments, _FileList(tuple(batches), reserved_bytes, size_bytes))
+                reserved_bytes = 0
         finally:
-            SNAPSHOT_CACHE.release(reserved)
+            SNAPSHOT_CACHE.release(reserved_bytes)
 
 
-def _version(store: ObjectStore, segment: LogSegment) -> _Version | None:
+def _version_key(store: ObjectStore, segment: LogSegment) -> _VersionKey | None:
     """The identity of a version; None for a version that is not cached."""
-    infos = [file.info for file in _files_of(segment)]
-    if coordination_of(store) is not None or not all(map(is_settled, infos)):
+    file_infos = [file.info for file in _files_of(segment)]
+    if coordination_of(store) is not None or not all(map(is_settled, file_infos)):
         return None
-    if store.is_remote or has_change_times(infos):
+    if store.is_remote or has_change_times(file_infos):
         return store, segment, None
     try:
-        return store, segment, digest_of(store, infos)
+        return store, segment, digest_of(store, file_infos)
     except (DeltaError, OSError):  # the code that reads the log will get the same error
         return None
 
@@ -217,23 +219,23 @@ def _files_of(segment: LogSegment) -> list[LogFile]:
     return [*files, *filter(None, [segment.checksum])]
 
 
-def _is_unchanged(version: _Version) -> bool:
+def _is_unchanged(version_key: _VersionKey) -> bool:
     """Whether the data that was read since the segment was listed is surely the listed data. Remote stores do not
     move directories."""
-    store, segment, _ = version
+    store, segment, _ = version_key
     if store.is_remote:
         return True
     try:
-        return _version(store, load_segment(store, segment.version)) == version
+        return _version_key(store, load_segment(store, segment.version)) == version_key
     except (DeltaError, OSError):
         return False
 
 
 def _memory_bytes(batch: FileBatch) -> int:
-    arrays = [] if batch.stats is None else _arrays(batch.stats)
+    arrays = [] if batch.stats is None else _stats_arrays(batch.stats)
     return int(batch.files.get_total_buffer_size() + sum(array.get_total_buffer_size() for array in arrays))
 
 
-def _arrays(stats: FileStats) -> list[pa.Array]:
+def _stats_arrays(stats: FileStats) -> list[pa.Array]:
     by_leaf = (stats.minimum, stats.maximum, stats.null_count)
     return [stats.num_records, stats.tight_bounds, *(array for arrays in by_leaf for array in arrays.values())]

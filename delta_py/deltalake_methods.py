@@ -67,10 +67,10 @@ def create_at(
             f"A table cannot be created in the mode {mode!r}. Use error, ignore or overwrite; write_delta appends rows.",
             option="mode",
         )
-    struct = columns_in(schema, "schema")
+    struct_type = columns_in(schema, "schema")
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or ())
     definition = define_table(
-        struct,
+        struct_type,
         partition_by=columns,
         name=name,
         description=description,
@@ -106,9 +106,9 @@ def absolute_paths(scan: Scan, table_root: str) -> list[str]:
 
 def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str | None]]:
     """The partition values of a scan's files, as texts by column, each combination once."""
-    names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
+    logical_names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
     distinct = dict.fromkeys(tuple(values) for values in scan.files["partition_values"].to_pylist())
-    return [{names[key]: text for key, text in values if key in names} for values in distinct]
+    return [{logical_names[key]: text for key, text in values if key in logical_names} for values in distinct]
 
 
 @raises_storage_errors(lambda table: table._snapshot.table_root)
@@ -187,7 +187,7 @@ class DeltalakeMethods:
         """The absolute paths or URLs of this version's data files. partition_filters: as in exchange/partition_filters.py."""
         from delta_py.scan.planning import plan_scan
 
-        scan = plan_scan(self._snapshot, None, self._of_partitions(partition_filters))
+        scan = plan_scan(self._snapshot, None, self._partition_predicate(partition_filters))
         return absolute_paths(scan, self._snapshot.table_root)
 
     def partitions(self, partition_filters: Sequence[Sequence[Any]] | None = None) -> list[dict[str, str | None]]:
@@ -196,7 +196,8 @@ class DeltalakeMethods:
 
         if not self._snapshot.config.partition_columns:
             return []
-        return distinct_partitions(plan_scan(self._snapshot, None, self._of_partitions(partition_filters)), self._snapshot.config)
+        scan = plan_scan(self._snapshot, None, self._partition_predicate(partition_filters))
+        return distinct_partitions(scan, self._snapshot.config)
 
     def to_pyarrow_dataset(self, filter: str | Expression | None = None) -> Any:
         """This version as a pyarrow.dataset.Dataset, which duckdb and polars filter by themselves: partition values and
@@ -271,7 +272,7 @@ class DeltalakeMethods:
 
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
-    def _of_partitions(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
+    def _partition_predicate(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
         from delta_py.exchange.partition_filters import partition_condition
 
         config = self._snapshot.config

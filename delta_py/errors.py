@@ -23,7 +23,7 @@ _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
 # The condition of another error that a message quotes: the error has its own.
 _CONDITION = re.compile(r"(?<!\w)\[[A-Z][A-Z0-9]*(?:[._][A-Z0-9]+)+\] ")
 _LONGEST_MESSAGE = 8_000
-_CUT_WORDS = 60  # more characters than the words that say how much was cut
+_CUT_NOTE_LENGTH = 60  # more characters than the words that say how much was cut
 _LONGEST_VALUE = 200
 
 
@@ -38,9 +38,9 @@ class DeltaError(Exception):
     error_class: str = "DELTA_ERROR"
     sql_state: str = "XXKDS"
 
-    def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **others: Any) -> None:
+    def __init_subclass__(cls, *, error_class: str | None = None, sql_state: str | None = None, **class_arguments: Any) -> None:
         """A subclass gives its condition and SQLSTATE in its first line, unless it has those of its base class."""
-        super().__init_subclass__(**others)
+        super().__init_subclass__(**class_arguments)
         if error_class is not None:
             cls.error_class = error_class
         if sql_state is not None:
@@ -67,15 +67,15 @@ def readable(message: str) -> str:
     and at most 8,000 characters. So no table can write false text into a terminal or a log, or make one error look like another.
     URLs in the message lose user, password and query, and errors that it quotes lose their conditions."""
     message = _CONDITION.sub("", message)
-    message = _QUERY.sub(r"\1...", _USER.sub("://...@", _cut(message)))
-    return _cut(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
+    message = _QUERY.sub(r"\1...", _USER.sub("://...@", _without_middle(message)))
+    return _without_middle(visible(_NO_ITEM.sub(r"\\n", message), line_breaks=True))
 
 
-def _cut(message: str) -> str:
+def _without_middle(message: str) -> str:
     """A long message without its middle."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
-    half = (_LONGEST_MESSAGE - _CUT_WORDS) // 2
+    half = (_LONGEST_MESSAGE - _CUT_NOTE_LENGTH) // 2
     return f"{message[:half]} ... ({len(message) - 2 * half} characters more) ... {message[-half:]}"
 
 

@@ -43,7 +43,7 @@ REFRESH_SECONDS = 0.2
 _BAR_WIDTH = 20
 _MOST_SECONDS_TO_END = 2.0  # how long a finished command waits for the thread that draws its line
 
-_shown = Lock()  # held by the command whose line is shown
+_line_lock = Lock()  # held by the command whose line is shown
 _log = logging.getLogger("delta_py")
 
 
@@ -54,63 +54,63 @@ _log = logging.getLogger("delta_py")
 def progress(what: str, unit: str) -> Iterator[None]:
     """Show the progress of a command. what: its name. unit: of its work: bytes, files or tasks. A command inside another one only
     adds to the work of the outer one."""
-    if _current.get() is not None or not _is_enabled() or not _shown.acquire(blocking=False):
+    if _current.get() is not None or not _is_enabled() or not _line_lock.acquire(blocking=False):
         yield
         return
     try:
         work = _Work(what, unit)
-        with _entered(_Part(work, None)), _Line(work):
+        with _current_set_to(_Part(work, None)), _Line(work):
             yield
             work.finish()
     finally:
-        _shown.release()
+        _line_lock.release()
 
 
 @contextmanager
 def part(amount: float, unit: str) -> Iterator[None]:
     """Add work to the command; the steps inside are fractions of it, and at the end all of it is done. Does nothing if the
     command counts in another unit, or if this is already inside a part."""
-    whole = _current.get()
-    if whole is None or not whole.counts_in(unit) or amount <= 0:
+    command_part = _current.get()
+    if command_part is None or not command_part.counts_in(unit) or amount <= 0:
         yield
         return
-    inner = whole.added(amount)
-    with _entered(inner):
+    inner_part = command_part.new_part(amount)
+    with _current_set_to(inner_part):
         yield
-        inner.fill(1)
+        inner_part.fill(1)
 
 
 @contextmanager
 def share(fraction: float) -> Iterator[None]:
     """The steps inside are a fraction of the current part."""
-    outer = _current.get()
-    if outer is None or outer.amount is None:
+    outer_part = _current.get()
+    if outer_part is None or outer_part.amount is None:
         yield
         return
-    inner = _Part(outer.work, outer.amount * fraction, outer)
-    with _entered(inner):
+    inner_part = _Part(outer_part.work, outer_part.amount * fraction, outer_part)
+    with _current_set_to(inner_part):
         yield
-        inner.fill(1)
+        inner_part.fill(1)
 
 
 @contextmanager
 def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
     """Yield a function that counts finished steps. total: their number, at least about."""
-    outer = _current.get()
-    if outer is None or total <= 0 or not (outer.amount is not None or outer.counts_in(unit)):
-        yield _pass_over
+    outer_part = _current.get()
+    if outer_part is None or total <= 0 or not (outer_part.amount is not None or outer_part.counts_in(unit)):
+        yield _count_nothing
         return
-    counted = outer if outer.amount is not None else outer.added(total)
+    counted_part = outer_part if outer_part.amount is not None else outer_part.new_part(total)
     done, lock = 0.0, Lock()
 
     def count(finished: float) -> None:
         nonlocal done
         with lock:
             done += finished
-        counted.fill(done / total)
+        counted_part.fill(done / total)
 
     yield count
-    counted.fill(1)
+    counted_part.fill(1)
 
 
 def note_listed(files: int) -> None:
@@ -125,14 +125,14 @@ def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
     """Ask again and again how much is done, in a thread of its own. sample: returns the finished tasks and all known ones."""
     current = _current.get()
     assert current is not None, "nobody sees the samples"
-    take = current.follow(sample)
-    current.work.samples.append(take)
+    take_sample = current.sampler(sample)
+    current.work.samplers.append(take_sample)
     current.is_sampled = True
     try:
         yield
     finally:
         current.is_sampled = False
-        current.work.samples.remove(take)
+        current.work.samplers.remove(take_sample)
 
 
 def can_be_sampled() -> bool:
@@ -141,7 +141,7 @@ def can_be_sampled() -> bool:
     return current is not None and not current.is_sampled and (current.amount is not None or current.counts_in("tasks"))
 
 
-def _pass_over(finished: float) -> None:
+def _count_nothing(finished: float) -> None:
     """Counts nothing, because nothing is shown."""
 
 
@@ -169,7 +169,7 @@ class _Work:
         self.done, self.total = 0.0, 0.0
         self.listed = 0
         self.lock = Lock()
-        self.samples: list[Callable[[], None]] = []
+        self.samplers: list[Callable[[], None]] = []
         self._began = time.monotonic()
         self._known_since = self._began  # when the first work became known: the speed is measured from then on
 
@@ -197,17 +197,17 @@ class _Work:
 
     def status(self) -> str:
         """The text of the line after the bar."""
-        elapsed = _clock(self.elapsed_seconds)
+        elapsed = _duration_text(self.elapsed_seconds)
         with self.lock:
             done, total = self.done, self.total
         if not total:
             return f"{self.listed:,} files listed, {elapsed}" if self.listed else elapsed
-        amount = _amounts(done, total, self.unit)
+        amount = _amounts_text(done, total, self.unit)
         if done <= 0:
             return f"{amount}, {elapsed}"
         per_second = done / max(time.monotonic() - self._known_since, 0.001)
-        end = elapsed if done >= total else f"{_clock((total - done) / per_second)} left"
-        return f"{amount}, {_rate(per_second, self.unit)}, {end}"
+        end = elapsed if done >= total else f"{_duration_text((total - done) / per_second)} left"
+        return f"{amount}, {_rate_text(per_second, self.unit)}, {end}"
 
 
 class _Part:
@@ -222,7 +222,7 @@ class _Part:
     def counts_in(self, unit: str) -> bool:
         return self.amount is None and self.work.unit == unit
 
-    def added(self, amount: float) -> _Part:
+    def new_part(self, amount: float) -> _Part:
         self.work.expect(amount)
         return _Part(self.work, amount)
 
@@ -240,10 +240,10 @@ class _Part:
         else:
             self._outer._add(amount)
 
-    def follow(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
+    def sampler(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
         """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
 
-        def take() -> None:
+        def take_sample() -> None:
             """Ask for the numbers, and show them: as they are, or as a share of the amount that this step stands for."""
             done, total = sample()
             if self.amount is None:
@@ -251,15 +251,15 @@ class _Part:
             elif total:
                 self.fill(done / total)
 
-        return take
+        return take_sample
 
 
 _current: ContextVar[_Part | None] = ContextVar("the part of a command that runs", default=None)
 
 
 @contextmanager
-def _entered(inner: _Part) -> Iterator[None]:
-    token = _current.set(inner)
+def _current_set_to(inner_part: _Part) -> Iterator[None]:
+    token = _current.set(inner_part)
     try:
         yield
     finally:
@@ -295,8 +295,8 @@ class _Line:
         drawing: _Terminal | _Notebook | None = None
         try:
             while not self._ended.wait(REFRESH_SECONDS):
-                for take in list(self._work.samples):
-                    take()
+                for take_sample in list(self._work.samplers):
+                    take_sample()
                 if drawing is None and self._work.elapsed_seconds >= _SHOWN_AFTER_SECONDS:
                     drawing = _Notebook(self._work) if _is_notebook() else _Terminal(self._work, self._stream)
                 if drawing is not None:
@@ -359,13 +359,13 @@ def _update(bar: Progress, work: _Work) -> None:
 # ---------------------------------------------------------------- numbers as text
 
 
-def _clock(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _amounts(done: float, total: float, unit: str) -> str:
+def _amounts_text(done: float, total: float, unit: str) -> str:
     """How much is done, and of how much."""
     if unit != "bytes":
         return f"{int(done):,}/{round(total):,} {unit}"
@@ -374,7 +374,7 @@ def _amounts(done: float, total: float, unit: str) -> str:
     return f"{done / scale:,.{digits}f}/{total / scale:,.{digits}f} {name}"
 
 
-def _rate(per_second: float, unit: str) -> str:
+def _rate_text(per_second: float, unit: str) -> str:
     """The speed, per minute if it is less than one per second."""
     if unit == "bytes":
         scale, name = byte_unit(per_second)

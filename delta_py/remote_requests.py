@@ -22,7 +22,7 @@ _log = logging.getLogger("delta_py")
 RETRY_SECONDS = 60.0
 _UNREACHABLE_SECONDS = 10.0  # nothing is at a mistyped address, and nothing will be
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
-_SHORTEST_HIDDEN = 4  # a shorter text may occur anywhere by chance
+_SHORTEST_SECRET_LENGTH = 4  # a shorter text may occur anywhere by chance
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 403, 404, 405, 411, 413, 414})
 """HTTP statuses by which a server says that it did nothing, and never will. All other failures leave it open: a
@@ -54,21 +54,21 @@ def until_answered(
     """One request, repeated until it is answered. what: for messages; setting: the option that sets the seconds, also for
     messages.
     Raises StoreUnavailableError when the time is over, and else what the call raises."""
-    begin, attempt = clock(), 0
+    started_at, attempt = clock(), 0
     while True:
         try:
             return call()
         except NotAnswered as error:
             budget = min(seconds, _UNREACHABLE_SECONDS) if error.is_unreachable else seconds
             wait = _BACKOFF.wait_seconds(attempt)
-            if clock() + wait - begin > budget:
-                raise _gave_up(what, setting, error, clock() - begin) from error
+            if clock() + wait - started_at > budget:
+                raise _unavailable_error(what, setting, error, clock() - started_at) from error
             _log.debug("%s: asked again in %.1f s: %s", what, wait, error)
         sleep(wait)
         attempt += 1
 
 
-def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
+def _unavailable_error(what: str, setting: str, error: NotAnswered, seconds: float) -> StoreUnavailableError:
     waiting = f"If the store throttles, ask less of it at once, or wait longer: {setting} has seconds."
     hint = error.cure or ("Check the endpoint and the network." if error.is_unreachable else waiting)
     reason = str(error).rstrip(".")
@@ -77,6 +77,6 @@ def _gave_up(what: str, setting: str, error: NotAnswered, seconds: float) -> Sto
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
-        if len(secret) >= _SHORTEST_HIDDEN:
+        if len(secret) >= _SHORTEST_SECRET_LENGTH:
             text = text.replace(secret, "...")
     return text

@@ -72,7 +72,7 @@ class Snapshot:
         self.config.require(Operation.READ)
         self._checksum = checksum
         self._log = _Log(store, segment, checksum)
-        self._small: StateWithoutFiles | None = None
+        self._state_without_files_cache: StateWithoutFiles | None = None
         self._timestamp_ms: int | None = None
         self._num_files: int | None = None
         self._size_bytes: int | None = None
@@ -111,10 +111,10 @@ class Snapshot:
         if checksum is not None:
             snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
         else:
-            reading = _Log(store, segment)
-            protocol, metadata = reading.protocol_and_metadata()
+            log_reader = _Log(store, segment)
+            protocol, metadata = log_reader.protocol_and_metadata()
             snapshot = cls(store, segment, protocol, metadata)
-            snapshot._log = reading
+            snapshot._log = log_reader
         return snapshot
 
     @property
@@ -124,10 +124,10 @@ class Snapshot:
 
     def for_another_thread(self) -> Self:
         """The same version for another thread. Each of the two reads the log by itself."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._log = _Log(self.store, self.segment, self._checksum)
-        return other
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._log = _Log(self.store, self.segment, self._checksum)
+        return copy
 
     def through(self, store: ObjectStore) -> Snapshot:
         """The same version, read through a store that was opened with other options."""
@@ -219,21 +219,21 @@ class Snapshot:
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or
         schema; and what `load` raises for a log that is missing or cannot be read.
         """
-        begun = time.monotonic()
-        if (accepts_recent or self.store.is_remote) and begun - self._listed_at < _FRESH_SECONDS:
+        started_at = time.monotonic()
+        if (accepts_recent or self.store.is_remote) and started_at - self._listed_at < _FRESH_SECONDS:
             return
         directory, _, name = self.segment.last_commit.path.rpartition("/")
         log_file = next(self.store.list_from(directory, name), None)
         if log_file != self._last_listed:
-            if not self._is_alike(log_file):
+            if not self._is_same_table(log_file):
                 raise replaced(self.table_root, f"version {self.version} was looked at")
-            if (
-                log_file is not None and log_file.path == self.segment.last_commit.path
-            ):  # the commits that were read may differ, too
-                self._log, self._small, self._timestamp_ms = _Log(self.store, self.segment, self._checksum), None, None
-        self._last_listed, self._listed_at = log_file, begun
+            is_at_same_path = log_file is not None and log_file.path == self.segment.last_commit.path
+            if is_at_same_path:  # the commits that were read may differ, too
+                self._log = _Log(self.store, self.segment, self._checksum)
+                self._state_without_files_cache, self._timestamp_ms = None, None
+        self._last_listed, self._listed_at = log_file, started_at
 
-    def _is_alike(self, log_file: ObjectInfo | None) -> bool:
+    def _is_same_table(self, log_file: ObjectInfo | None) -> bool:
         """Whether the same table exists now, with other times or without the version's commit. log_file: the file at
         that commit's path."""
         metadata, last_commit = self.metadata, self.segment.last_commit
@@ -333,9 +333,9 @@ class Snapshot:
         return self.domain_metadata().get(CLUSTERING_DOMAIN) if self.config.feature("clustering") else None
 
     def _state_without_files(self) -> StateWithoutFiles:
-        if self._small is None:
-            self._small = self._log.transactions_and_domains()
-        return self._small
+        if self._state_without_files_cache is None:
+            self._state_without_files_cache = self._log.transactions_and_domains()
+        return self._state_without_files_cache
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
@@ -362,7 +362,7 @@ class _Log:
         self._commits = CommitReader(store)
         self._segment = segment  # with a checkpoint that is not known to be unreadable
         self._checkpoint: CheckpointReader | None = None
-        self._unusable: frozenset[str] = frozenset()
+        self._unusable_paths: frozenset[str] = frozenset()
 
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         """Raises CorruptTableError (DELTA_STATE_RECOVER_ERROR) if the log contains no protocol or no metadata."""
@@ -405,14 +405,14 @@ class _Log:
             yield from commit_files(segment, self._commits, requested_stats, seen)
             if checkpoint is None:
                 return
-            reading = CheckpointFiles(checkpoint, requested_stats, seen)
+            checkpoint_files = CheckpointFiles(checkpoint, requested_stats, seen)
             try:
-                yield from reading
+                yield from checkpoint_files
                 return
             except CheckpointUnreadableError as error:
                 # The remaining files are those that were live at the checkpoint's version and are not in seen.
-                segment = self._without(segment, error, checkpoint.checkpoint.version)  # raises the error if there is no way
-                seen |= reading.yielded_keys(error)
+                segment = self._segment_without_checkpoint(segment, error, checkpoint.checkpoint.version)
+                seen |= checkpoint_files.yielded_keys(error)
                 segment, checkpoint = self._open(segment)
 
     # ------------------------------------------------------------ checkpoints that cannot be read
@@ -424,7 +424,7 @@ class _Log:
             try:
                 return read(self._segment, checkpoint)
             except CheckpointUnreadableError as error:
-                self._segment = self._without(self._segment, error, self._segment.version)
+                self._segment = self._segment_without_checkpoint(self._segment, error, self._segment.version)
 
     def _open(self, segment: LogSegment) -> tuple[LogSegment, CheckpointReader | None]:
         """The segment with the newest checkpoint that opens, and that checkpoint."""
@@ -433,17 +433,17 @@ class _Log:
                 try:
                     self._checkpoint = open_checkpoint(self._store, segment.checkpoint, self._commits, self._checksum)
                 except CheckpointUnreadableError as error:
-                    segment = self._without(segment, error, segment.version)
+                    segment = self._segment_without_checkpoint(segment, error, segment.version)
                     continue
             return segment, self._checkpoint
         return segment, None
 
-    def _without(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
+    def _segment_without_checkpoint(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
         """A segment of `version` that does not use the checkpoint that failed; raises the checkpoint's error if there is none."""
         assert segment.checkpoint is not None
-        self._unusable |= {file.path for file in segment.checkpoint.files}
+        self._unusable_paths |= {file.path for file in segment.checkpoint.files}
         try:
-            older = load_segment(self._store, version, unusable=self._unusable)
+            older = load_segment(self._store, version, unusable=self._unusable_paths)
         except CorruptTableError:
             raise error from None
         _log.warning(

@@ -94,10 +94,10 @@ def is_region(name: str) -> bool:
 
 def local_time_zone() -> str:
     """The machine's own zone, which is also the JVM's and so Spark's default; UTC if its name cannot be determined."""
-    candidates = [os.environ.get("TZ", "").removeprefix(":"), _linked_zone()]
+    candidates = [os.environ.get("TZ", "").removeprefix(":"), _zone_of_etc_localtime()]
     return next((name for name in candidates if name and is_region(name)), "UTC")
 
 
-def _linked_zone() -> str:
+def _zone_of_etc_localtime() -> str:
     """The name of the zone to whose file /etc/localtime is a link; an empty text if it is none."""
     return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]

@@ -81,7 +81,7 @@ class DeltaTransaction:
         self._is_serializable = isolation.lower() == "serializable"
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
-        self._begun: Begun | None = None
+        self._open_transaction: Begun | None = None
         self._reads: dict[str, list[Transaction]] = {}  # the keys of these three are the tables' roots
         self._read_ids: dict[str, set[str]] = {}
         self._paths: dict[str, list[str]] = {}
@@ -92,13 +92,13 @@ class DeltaTransaction:
 
     def __enter__(self) -> Self:
         """Raises UnsupportedOperationError for a transaction that has begun and not ended: its changes so far would be lost."""
-        if self._begun is not None:
+        if self._open_transaction is not None:
             raise UnsupportedOperationError(
-                f"The transaction {self._begun.identity} has begun and not ended, so it cannot begin again. Use another "
-                "DeltaTransaction for a transaction within its block."
+                f"The transaction {self._open_transaction.identity} has begun and not ended, so it cannot begin again. Use "
+                "another DeltaTransaction for a transaction within its block."
             )
         self._reads, self._read_ids, self._paths, self.versions = {}, {}, {}, {}  # of a previous transaction
-        self._begun = open_ledger(self._coordinator).begin(self._seconds)
+        self._open_transaction = open_ledger(self._coordinator).begin(self._seconds)
         return self
 
     def resume(self, identity: str) -> Self:
@@ -110,13 +110,13 @@ class DeltaTransaction:
                 "read. Use isolation snapshot."
             )
         ledger = open_ledger(self._coordinator)
-        self._begun = ledger.find(identity)
+        self._open_transaction = ledger.find(identity)
         for place in {proposed.commit.table for proposed in ledger.proposed(identity)}:
             self.storage_options(root_of(place))  # adds the table to the transaction
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._begun is None:
+        if self._open_transaction is None:
             return
         if kind is None:
             self.commit()
@@ -126,7 +126,7 @@ class DeltaTransaction:
     @property
     def identity(self) -> str:
         """The ledger's id of the transaction."""
-        return self._open().identity
+        return self._required_transaction().identity
 
     def commit(self, *, token: str | None = None) -> dict[str, int]:
         """Commit all changes, or none; returns the newest version of each changed table, by each path that the caller passed for
@@ -135,36 +135,36 @@ class DeltaTransaction:
         token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
-        begun, ledger = self._open(), open_ledger(self._coordinator)
+        begun, ledger = self._required_transaction(), open_ledger(self._coordinator)
         try:
             held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
-            if strange := held_reads.keys() - self._paths.keys():
-                raise unidentified_tables(begun.identity, "read", strange)
+            if unopened_tables := held_reads.keys() - self._paths.keys():
+                raise unidentified_tables(begun.identity, "read", unopened_tables)
             tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
-            self._begun = None
+            self._open_transaction = None
             raise
         except BaseException:
             self.abort()
             raise
-        self._begun = None
+        self._open_transaction = None
         self.versions = {path: version for place, version in versions.items() for path in self._paths[place]}
         return self.versions
 
     def abort(self) -> None:
         """Leave no trace. VACUUM deletes the data files that were written."""
-        begun, self._begun = self._open(), None
+        begun, self._open_transaction = self._required_transaction(), None
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in self._paths:
                 named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
-    def _open(self) -> Begun:
-        if self._begun is None:
+    def _required_transaction(self) -> Begun:
+        if self._open_transaction is None:
             raise UnsupportedOperationError("The transaction has not begun, or has ended. Use it in a with statement.")
-        return self._begun
+        return self._open_transaction
 
     # ------------------------------------------------------------ tables
 
@@ -172,7 +172,7 @@ class DeltaTransaction:
         """Options to read and write a table as a part of this transaction, in Spark too. The table becomes part of
         the transaction."""
         path = path_text(path)
-        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._open().identity}
+        coordinator_options = {"coordinator": self._coordinator, "coordinator.transaction": self._required_transaction().identity}
         options = {**self._options_of(path), **coordinator_options}
         paths = self._paths.setdefault(named_coordination(open_store(path, StorageOptions.of(options))).place, [])
         if path not in paths:
@@ -266,12 +266,12 @@ class DeltaTransaction:
         reads = [transaction.reads for transaction in self._reads.get(place, [])] if self._is_serializable else []
         if held_reads:
             config = Snapshot.load(store, version=base).config
-            reads += [reads_from_json(each, store, config) for each in held_reads]
+            reads += [reads_from_json(reads_json, store, config) for reads_json in held_reads]
         ids = frozenset(self._read_ids.get(place, ())) if self._is_serializable else frozenset[str]()
-        return GroupTable(store, base, _joined(reads), self._is_serializable, ids)
+        return GroupTable(store, base, _joined_reads(reads), self._is_serializable, ids)
 
 
-def _joined(reads: list[ReadSet]) -> ReadSet | None:
+def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
     """All reads of one table as one; None if there are none."""
     if not reads:
         return None
