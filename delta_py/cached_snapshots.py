@@ -37,14 +37,16 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import DataType, Path
 
 _VersionKey: TypeAlias = "tuple[ObjectStore, LogSegment, bytes | None]"
-"""The last element: the hash of the log's content, if the listing does not identify it."""
+"""What identifies the content of one version: its store, its listed log files, and a hash of their content. The hash is None if
+the listing alone identifies the content."""
 _BatchArguments: TypeAlias = "tuple[tuple[tuple[Path, DataType], ...], bool, bool]"
 """The arguments of Snapshot.file_batches: stats_leaves, want_whole, want_records."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FileList:
-    """A complete list of files. memory_bytes: of its Arrow memory. size_bytes: of the files."""
+    """All live files of a version. memory_bytes: the Arrow memory of the batches. size_bytes: the sum of the sizes of the
+    files."""
 
     batches: tuple[FileBatch, ...]
     memory_bytes: int
@@ -54,8 +56,8 @@ class _FileList:
 class SnapshotCache:
     """The cache of a process. Threads may share it.
 
-    most_versions: the number of versions whose protocol and metadata are cached. most_bytes: memory for all lists of files,
-    including those that are being read. most_bytes_of_one: a larger list is not cached.
+    most_versions: the maximum number of versions whose protocol and metadata are cached. most_bytes: the maximum memory for all
+    lists of files, including those that are being read. most_bytes_of_one: a list that needs more memory is not cached.
     """
 
     def __init__(self, most_versions: int = 32, most_bytes: int = 256 << 20, most_bytes_of_one: int = 128 << 20) -> None:
@@ -71,7 +73,8 @@ class SnapshotCache:
         return self._bytes
 
     def snapshot(self, version_key: _VersionKey, listed_at: float) -> CachedSnapshot | None:
-        """A snapshot that only the caller uses. listed_at: when the caller listed the log."""
+        """A copy of the cached snapshot that only the caller uses; None if the version is not cached. listed_at: when the caller
+        listed the log (time.monotonic). The cached snapshot remembers it, so that it need not list the log again so soon."""
         with self._lock:
             cached = self._snapshots.get(version_key)
             if cached is not None:
@@ -93,7 +96,8 @@ class SnapshotCache:
             return cached
 
     def keep_files(self, version_key: _VersionKey, arguments: _BatchArguments, files: _FileList) -> None:
-        """Add a list whose memory was reserved before."""
+        """Add a list whose memory was reserved before. If another thread has added the same list meanwhile, it is replaced, and
+        its memory is released."""
         with self._lock:
             previous = self._lists.pop((version_key, arguments), None)
             self._lists[version_key, arguments] = files
@@ -101,7 +105,8 @@ class SnapshotCache:
                 self._bytes -= previous.memory_bytes
 
     def reserve(self, size_bytes: int) -> bool:
-        """Reserve this many bytes of memory for a list that is being read. If necessary, drop the least recently used lists."""
+        """Reserve memory for a list that is being read, and return True. If necessary, drop the least recently used lists.
+        Returns False, and reserves nothing, if the lists that are being read leave too little memory."""
         with self._lock:
             while self._bytes + size_bytes > self.most_bytes and self._lists:
                 self._bytes -= self._lists.popitem(last=False)[1].memory_bytes
@@ -127,7 +132,8 @@ SNAPSHOT_CACHE = SnapshotCache()
 
 
 class CachedSnapshot(Snapshot):
-    """A Snapshot with the same guarantees. It pickles as a plain Snapshot."""
+    """A Snapshot that takes protocol, metadata and files from the cache of this process, if they are there. It has the same
+    guarantees as Snapshot, and pickles as a plain Snapshot."""
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
@@ -173,7 +179,8 @@ class CachedSnapshot(Snapshot):
     def _cached_while_read(
         self, version_key: _VersionKey, arguments: _BatchArguments, batches_from_log: Iterator[FileBatch]
     ) -> Iterator[FileBatch]:
-        """The batches. They are cached when the caller has taken all of them."""
+        """The same batches. Their memory is reserved while they are read. When the caller has consumed all of them, they are
+        cached; if the caller stops earlier, the memory is released."""
         batches: list[FileBatch] | None = []
         reserved_bytes = size_bytes = 0
         try:
@@ -200,7 +207,8 @@ class CachedSnapshot(Snapshot):
 
 
 def _version_key(store: ObjectStore, segment: LogSegment) -> _VersionKey | None:
-    """The identity of a version; None for a version that is not cached."""
+    """The key of a version in the cache; None if the version must not be cached: its table has a coordinator, or the listing
+    would not show that a file was changed."""
     file_infos = [file.info for file in _files_of(segment)]
     if coordination_of(store) is not None or not all(map(is_settled, file_infos)):
         return None
@@ -213,6 +221,7 @@ def _version_key(store: ObjectStore, segment: LogSegment) -> _VersionKey | None:
 
 
 def _files_of(segment: LogSegment) -> list[LogFile]:
+    """All log files from which the version can be read. Each may occur more than once."""
     checkpoint = segment.checkpoint
     files = [*segment.commits, *segment.compactions, segment.last_commit]
     files += [] if checkpoint is None else [*checkpoint.files, *filter(None, [checkpoint.checksum])]
@@ -220,8 +229,8 @@ def _files_of(segment: LogSegment) -> list[LogFile]:
 
 
 def _is_unchanged(version_key: _VersionKey) -> bool:
-    """Whether the data that was read since the segment was listed is surely the listed data. Remote stores do not
-    move directories."""
+    """Whether the data that was read is surely the data of the listed files: listing a local log again must give the same
+    key, because its directory may have been moved away and back. Remote stores cannot move directories in one step."""
     store, segment, _ = version_key
     if store.is_remote:
         return True
@@ -232,6 +241,7 @@ def _is_unchanged(version_key: _VersionKey) -> bool:
 
 
 def _memory_bytes(batch: FileBatch) -> int:
+    """The Arrow memory of a batch: the columns of the files, and their statistics."""
     arrays = [] if batch.stats is None else _stats_arrays(batch.stats)
     return int(batch.files.get_total_buffer_size() + sum(array.get_total_buffer_size() for array in arrays))
 

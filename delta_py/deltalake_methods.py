@@ -1,4 +1,4 @@
-"""Methods of DeltaTable by the names that users of deltalake know, on top of the methods that this library has anyway.
+"""Methods of DeltaTable by the names that users of deltalake know, on top of the methods that DeltaTable has by its own names.
 
 docs/from-deltalake.md lists all names of deltalake, and what they are here. delta_py/as_deltalake has a DeltaTable that behaves
 as deltalake's in every detail.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from delta_py.protocol.table_config import TableConfig
     from delta_py.scan.planning import Scan
 
+# The modes of `create`, and the modes of build_table that they become.
 _BUILD_MODES = {"error": "create", "ignore": "createIfNotExists", "overwrite": "createOrReplace"}
 
 
@@ -58,7 +59,8 @@ def create_at(
     rules: NewTableRules = NO_RULES,
 ) -> int:
     """Create a table without rows; returns its version. mode: error, ignore (an existing table stays) or overwrite (an existing
-    table gets this definition, and loses its rows). rules: as open_or_stage returns them. Raises as definition/replace.py."""
+    table gets this definition, and loses its rows). rules: what the catalog of a new table adds to its definition, from
+    open_or_stage. Raises as definition/replace.py."""
     from delta_py.definition.create import define_table
     from delta_py.definition.replace import build_table
 
@@ -81,12 +83,14 @@ def create_at(
 
 
 def columns_in(schema: StructType | pa.Schema | _ArrowSchema, option: str) -> StructType:
-    """The columns of a schema. option: the argument that has it. Raises as arrow_schema_in."""
+    """The columns of a schema. option: the name of the caller's argument, for messages. Raises InvalidOptionError for a value
+    that is no schema."""
     return schema if isinstance(schema, StructType) else from_arrow_schema(arrow_schema_in(schema, option))
 
 
 def arrow_schema_in(schema: Any, option: str) -> pa.Schema:
-    """Raises InvalidOptionError for a value that is no schema, such as a text."""
+    """An Arrow schema from any object with an Arrow schema. option: the name of the caller's argument, for messages. Raises
+    InvalidOptionError for a value that is no schema, such as a text."""
     try:
         return pa.schema(schema)
     except (TypeError, ValueError) as error:
@@ -105,7 +109,8 @@ def absolute_paths(scan: Scan, table_root: str) -> list[str]:
 
 
 def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str | None]]:
-    """The partition values of a scan's files, as texts by column, each combination once."""
+    """The partition values of a scan's files, as texts by column, each combination once. Keys of a file's partition values that
+    are no partition column of the table are left out."""
     logical_names = dict(zip(config.physical_partition_columns, config.partition_columns, strict=True))
     distinct = dict.fromkeys(tuple(values) for values in scan.files["partition_values"].to_pylist())
     return [{logical_names[key]: text for key, text in values if key in logical_names} for values in distinct]
@@ -113,7 +118,7 @@ def distinct_partitions(scan: Scan, config: TableConfig) -> list[dict[str, str |
 
 @raises_storage_errors(lambda table: table._snapshot.table_root)
 class DeltalakeMethods:
-    """What DeltaTable inherits."""
+    """The base class that gives DeltaTable its methods by deltalake's names."""
 
     _snapshot: Snapshot
     _session_timezone: str
@@ -266,6 +271,8 @@ class DeltalakeMethods:
     # ------------------------------------------------------------ helpers
 
     def _predicate(self, filter: str | Expression | None, schema: StructType | None = None) -> Expression | None:
+        """The filter as an expression; None if there is no filter. A text is parsed as SQL over the columns of `schema`, or of
+        the table."""
         if not isinstance(filter, str):
             return filter
         from delta_py.expressions.parse import parse_predicate
@@ -273,6 +280,7 @@ class DeltalakeMethods:
         return parse_predicate(filter, schema or self._snapshot.schema, session_timezone=self._session_timezone)
 
     def _partition_predicate(self, filters: Sequence[Sequence[Any]] | None) -> Expression | None:
+        """The filters of partitions, (column, operator, value) each, as one expression; None if there are none."""
         from delta_py.exchange.partition_filters import partition_condition
 
         config = self._snapshot.config

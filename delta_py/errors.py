@@ -17,13 +17,14 @@ LOGGERS = ("delta_py", "pydelta", "pydelta.pruning")
 """All loggers of delta_py and spark_plugin."""
 
 _NO_ITEM = re.compile(r"\n(?! (?:- |[0-9]))")  # a line break without a list item after it
-# User and password in a URL, and its query, in which signed URLs carry their keys. Azure's have the container before the @.
+# The user and password in a URL, and the query of a URL, in which signed URLs carry their keys. The schemes of Azure are left
+# out, because their URLs have the container before the @.
 _USER = re.compile(r"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://[^/@\s]+@")
 _QUERY = re.compile(r"(?<!file)(://[^\s?'\"]*\?)[^\s'\"]+")
-# The condition of another error that a message quotes: the error has its own.
+# The condition in brackets of another error that a message quotes. It is removed: this error has a condition of its own.
 _CONDITION = re.compile(r"(?<!\w)\[[A-Z][A-Z0-9]*(?:[._][A-Z0-9]+)+\] ")
 _LONGEST_MESSAGE = 8_000
-_CUT_NOTE_LENGTH = 60  # more characters than the words that say how much was cut
+_CUT_NOTE_LENGTH = 60  # an upper bound for the length of the note that replaces the middle of a message
 _LONGEST_VALUE = 200
 
 
@@ -89,19 +90,19 @@ def shown(value: Any) -> str:
 
 
 def rebuilt(cls: type[DeltaError], message: str, error_class: str, sql_state: str, parameters: dict[str, Any]) -> DeltaError:
-    """An error rebuilt from its parts, after it came from another process."""
+    """An error rebuilt from its parts, after it came from another process. Pickles of errors name this function."""
     return cls(message, error_class=error_class, sql_state=sql_state, **parameters)
 
 
 def _with_readable_message(record: logging.LogRecord) -> bool:
-    """A filter that passes every record, and makes its message readable: messages in logs quote names of tables too."""
+    """A filter for loggers that accepts every record, and makes its message readable: log messages quote names of tables too."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError):  # its values do not fit the format; logging reports that itself
         return True
     safe = readable(text)
     if safe != text:
-        record.msg, record.args = safe, ()
+        record.msg, record.args = safe, ()  # the arguments are in the message already
     return True
 
 

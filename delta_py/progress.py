@@ -1,4 +1,4 @@
-"""The progress of a long command: one line on a terminal or in a notebook, from the begin of the command to its end.
+"""The progress of a long command: one line on a terminal or in a notebook, from the start of the command to its end.
 
     with progress("VACUUM", "files"):             # the command; how much work it has becomes known later
         ...
@@ -43,7 +43,7 @@ REFRESH_SECONDS = 0.2
 _BAR_WIDTH = 20
 _MOST_SECONDS_TO_END = 2.0  # how long a finished command waits for the thread that draws its line
 
-_line_lock = Lock()  # held by the command whose line is shown
+_line_lock = Lock()  # held while a command shows its line, so that there is only one line
 _log = logging.getLogger("delta_py")
 
 
@@ -82,7 +82,7 @@ def part(amount: float, unit: str) -> Iterator[None]:
 
 @contextmanager
 def share(fraction: float) -> Iterator[None]:
-    """The steps inside are a fraction of the current part."""
+    """The steps inside are a fraction of the current part. Outside of a part, and if no line is shown, it does nothing."""
     outer_part = _current.get()
     if outer_part is None or outer_part.amount is None:
         yield
@@ -95,7 +95,8 @@ def share(fraction: float) -> Iterator[None]:
 
 @contextmanager
 def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that counts finished steps. total: their number, at least about."""
+    """Yield a function that counts finished steps. total: their number, which may be an estimate. Outside of a part, the steps
+    become work of the command, if they have the command's unit; if not, the function counts nothing."""
     outer_part = _current.get()
     if outer_part is None or total <= 0 or not (outer_part.amount is not None or outer_part.counts_in(unit)):
         yield _count_nothing
@@ -114,7 +115,7 @@ def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
 
 
 def note_listed(files: int) -> None:
-    """Show that so many more files were listed, as long as the command's work is not known."""
+    """Count more listed files. The line shows the number of listed files as long as the command's work is not known."""
     current = _current.get()
     if current is not None:
         current.work.listed += files
@@ -122,7 +123,8 @@ def note_listed(files: int) -> None:
 
 @contextmanager
 def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
-    """Ask again and again how much is done, in a thread of its own. sample: returns the finished tasks and all known ones."""
+    """While the block runs, the thread that draws the line calls `sample` at each refresh, to learn how much is done. sample:
+    returns the number of finished tasks, and the number of all known tasks."""
     current = _current.get()
     assert current is not None, "nobody sees the samples"
     take_sample = current.sampler(sample)
@@ -162,7 +164,9 @@ def _is_notebook() -> bool:
 
 
 class _Work:
-    """What a command has done, and what it has to do as far as this is known. total: 0 if nothing is known."""
+    """How much work a command has done, and how much it has to do as far as this is known. done, total: in the command's unit;
+    total is 0 while nothing is known. listed: the number of listed files. samplers: functions that update the numbers; the
+    thread of the line calls them."""
 
     def __init__(self, what: str, unit: str) -> None:
         self.what, self.unit = what, unit
@@ -180,7 +184,7 @@ class _Work:
             self.total += amount
 
     def set(self, done: float, total: float) -> None:
-        """Replace both numbers; what is done never becomes less."""
+        """Replace both numbers; `done` never becomes less."""
         if not self.total and total:
             self._known_since = time.monotonic()
         with self.lock:
@@ -212,7 +216,7 @@ class _Work:
 
 class _Part:
     """A part of a command's work. amount: in the unit of the command; None for the whole command, whose work becomes known step
-    by step. outer: the part of which it is a share."""
+    by step. outer: the part that contains this one, if this one is a share of it."""
 
     def __init__(self, work: _Work, amount: float | None, outer: _Part | None = None) -> None:
         self.work, self.amount, self._outer = work, amount, outer
@@ -220,20 +224,23 @@ class _Part:
         self._filled = 0.0
 
     def counts_in(self, unit: str) -> bool:
+        """Whether work in this unit can be added to the command here: not inside of a part, whose amount is fixed."""
         return self.amount is None and self.work.unit == unit
 
     def new_part(self, amount: float) -> _Part:
+        """Add work to the command, and return the part that stands for it."""
         self.work.expect(amount)
         return _Part(self.work, amount)
 
     def fill(self, fraction: float) -> None:
-        """Count as done a fraction of the part. It never becomes less."""
+        """Say that this fraction of the part, from 0 to 1, is done. A smaller fraction than before changes nothing."""
         assert self.amount is not None, "the amount of this work is not known"
         with self.work.lock:
             self._add(max(0.0, self.amount * min(fraction, 1) - self._filled))
 
     def _add(self, amount: float) -> None:
-        """Add to the outermost step, which is what is shown."""
+        """Add finished work to this part and to the parts around it. The outermost part adds it to the work of the command, which
+        the line shows."""
         self._filled += amount
         if self._outer is None:
             self.work.done += amount
@@ -241,10 +248,10 @@ class _Part:
             self._outer._add(amount)
 
     def sampler(self, sample: Callable[[], tuple[float, float]]) -> Callable[[], None]:
-        """Return a function that takes a sample and counts it. sample: returns how much is done, and of how much."""
+        """Return a function that calls `sample` and counts the result. sample: returns how much is done, and of how much."""
 
         def take_sample() -> None:
-            """Ask for the numbers, and show them: as they are, or as a share of the amount that this step stands for."""
+            """Show the sampled numbers as they are if this is the whole command, and else as a fraction of this part."""
             done, total = sample()
             if self.amount is None:
                 self.work.set(done, total)
@@ -259,6 +266,7 @@ _current: ContextVar[_Part | None] = ContextVar("the part of a command that runs
 
 @contextmanager
 def _current_set_to(inner_part: _Part) -> Iterator[None]:
+    """Steps and samples in the block belong to this part."""
     token = _current.set(inner_part)
     try:
         yield
@@ -342,6 +350,7 @@ class _Notebook:
 
 
 def _rich_bar(work: _Work, console: Any) -> Progress:
+    """A bar of rich that draws only when it is told to. console: None for rich's own."""
     from rich.progress import BarColumn, Progress, TextColumn  # its import takes too long for a command without a line
 
     columns = (TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), TextColumn("{task.fields[status]}", markup=False))
@@ -360,6 +369,7 @@ def _update(bar: Progress, work: _Work) -> None:
 
 
 def _duration_text(seconds: float) -> str:
+    """`1:02:03`, or `2:03` for less than an hour."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -98,15 +98,16 @@ class Snapshot:
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
         snapshot = cls.of_segment(store, load_segment(store, version))
-        # If the answer of the table's coordinator turns out not to count, the version is looked up again without it.
+        # admit returns True if the table's coordinator forgot the table meanwhile. Then the versions that the coordinator
+        # named do not count, and the version is looked up again without it.
         if admit(store, snapshot.config, snapshot.version, is_newest=version is None):
             snapshot = cls.of_segment(store, load_segment(store, version))
         return snapshot
 
     @classmethod
     def of_segment(cls, store: ObjectStore, segment: LogSegment) -> Self:
-        """The version with these log files. Raises LogFileNotFoundError, CorruptTableError,
-        UnsupportedTableFeatureError."""
+        """The version with these log files. Protocol and metadata come from the version checksum if there is one, which is one
+        small file. Raises LogFileNotFoundError, CorruptTableError, UnsupportedTableFeatureError."""
         checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
         if checksum is not None:
             snapshot = cls(store, segment, checksum.protocol, checksum.metadata, checksum)
@@ -119,11 +120,11 @@ class Snapshot:
 
     @property
     def parts(self) -> tuple[LogSegment, Protocol, Metadata, VersionChecksum | None]:
-        """The values from which it can be built again, together with the store."""
+        """The values from which the snapshot can be built again, together with a store."""
         return self.segment, self.protocol, self.metadata, self._checksum
 
     def for_another_thread(self) -> Self:
-        """The same version for another thread. Each of the two reads the log by itself."""
+        """A copy of the snapshot for another thread, with its own reader of the log: readers of a log must not be shared."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._log = _Log(self.store, self.segment, self._checksum)
@@ -214,8 +215,8 @@ class Snapshot:
         created again at the same path, and its log files have the same names. Called before files of the version are read;
         protocol and metadata are in memory.
 
-        Costs a listing. There is none within a second of the last one for a remote store, or for any store with
-        `accepts_recent`. A log that was copied, so that only its times differ, or that was cleaned up, counts as the same.
+        Lists the log once. A listing is not repeated within a second for a remote store, or for any store with `accepts_recent`.
+        A log that was copied, so that only its times differ, or that was cleaned up, counts as the same.
         Raises SchemaMismatchError (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS) if it belongs to another table, or has another commit or
         schema; and what `load` raises for a log that is missing or cannot be read.
         """
@@ -228,14 +229,14 @@ class Snapshot:
             if not self._is_same_table(log_file):
                 raise replaced(self.table_root, f"version {self.version} was looked at")
             is_at_same_path = log_file is not None and log_file.path == self.segment.last_commit.path
-            if is_at_same_path:  # the commits that were read may differ, too
+            if is_at_same_path:  # the file was written again, so the commits that were read before may differ too
                 self._log = _Log(self.store, self.segment, self._checksum)
                 self._state_without_files_cache, self._timestamp_ms = None, None
         self._last_listed, self._listed_at = log_file, started_at
 
     def _is_same_table(self, log_file: ObjectInfo | None) -> bool:
-        """Whether the same table exists now, with other times or without the version's commit. log_file: the file at
-        that commit's path."""
+        """Whether the log still belongs to the same table, although its listing differs: its files have other times, or the
+        version's commit was cleaned up. log_file: the first listed file from that commit's path on; None if there is none."""
         metadata, last_commit = self.metadata, self.segment.last_commit
         if log_file is None or log_file.path != last_commit.path:
             return Snapshot.load(self.store).metadata.id == metadata.id
@@ -259,7 +260,7 @@ class Snapshot:
             )
 
     def files(self) -> pa.Table:
-        """All live files: FILE_SCHEMA, with all its columns filled."""
+        """All live files: FILE_SCHEMA of log/commit_reader.py, with all its columns filled."""
         return pa.Table.from_batches((batch.files for batch in self.file_batches(want_whole=True)), schema=FILE_SCHEMA)
 
     def tombstones(self) -> pa.Table:
@@ -339,7 +340,8 @@ class Snapshot:
 
 
 def replaced(table_root: str, since: str) -> SchemaMismatchError:
-    """The error for code that read from a table, when another table is now at the same path."""
+    """The error for code that has read from a table, when another table is now at the same path. since: what the code did with
+    the old table, such as `version 3 was looked at`."""
     return SchemaMismatchError(
         f"Since {since}, the table at {table_root} was deleted and created again, or its log was replaced by another. "
         "The current table is not the requested one. Load it again.",
@@ -397,10 +399,11 @@ class _Log:
         return self._read(lambda segment, checkpoint: transactions_and_domains(segment, self._commits, checkpoint))
 
     def files(self, requested_stats: RequestedStats) -> Iterator[FileBatch]:
-        """The live files. If a checkpoint fails in the middle, the remaining files come from an older one."""
+        """The live files. If a checkpoint fails in the middle, the remaining files come from an older checkpoint, or from the
+        commits alone."""
         segment, checkpoint = self._open(self._segment)
         self._segment = segment
-        seen: set[str] = set()
+        seen: set[str] = set()  # keys of the files whose last action is known, live or removed
         while True:
             yield from commit_files(segment, self._commits, requested_stats, seen)
             if checkpoint is None:
@@ -418,7 +421,8 @@ class _Log:
     # ------------------------------------------------------------ checkpoints that cannot be read
 
     def _read(self, read: Callable[[LogSegment, CheckpointReader | None], T]) -> T:
-        """Read from the newest usable checkpoint: if one cannot be read, from the one before it."""
+        """The result of `read`, which gets a segment and its opened checkpoint (None if it has none). If the checkpoint cannot be
+        read, it is called again with an older one."""
         while True:
             self._segment, checkpoint = self._open(self._segment)
             try:
@@ -427,7 +431,8 @@ class _Log:
                 self._segment = self._segment_without_checkpoint(self._segment, error, self._segment.version)
 
     def _open(self, segment: LogSegment) -> tuple[LogSegment, CheckpointReader | None]:
-        """The segment with the newest checkpoint that opens, and that checkpoint."""
+        """The segment with the newest checkpoint that opens, and that checkpoint; None if the commits are read alone. Only
+        the last opened checkpoint is cached."""
         while segment.checkpoint is not None:
             if self._checkpoint is None or self._checkpoint.checkpoint != segment.checkpoint:
                 try:
@@ -439,7 +444,8 @@ class _Log:
         return segment, None
 
     def _segment_without_checkpoint(self, segment: LogSegment, error: CheckpointUnreadableError, version: int) -> LogSegment:
-        """A segment of `version` that does not use the checkpoint that failed; raises the checkpoint's error if there is none."""
+        """A segment of `version` that does not use the segment's checkpoint, which failed with this error. Raises the error if
+        the version cannot be read without the checkpoint."""
         assert segment.checkpoint is not None
         self._unusable_paths |= {file.path for file in segment.checkpoint.files}
         try:

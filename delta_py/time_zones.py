@@ -53,7 +53,8 @@ def is_utc(zone: str) -> bool:
 
 @lru_cache(maxsize=256)
 def offset_seconds(zone: str) -> int | None:
-    """The offset of a zone written as one (`+01:00`, `UTC-2`, `Z`); None for a region or an invalid zone."""
+    """The offset from UTC, in seconds, of a zone that is written as an offset (`+01:00`, `UTC-2`, `Z`); None for a region or an
+    invalid zone."""
     zone = region_name(zone)
     if zone in _UTC_NAMES:
         return 0
@@ -99,5 +100,5 @@ def local_time_zone() -> str:
 
 
 def _zone_of_etc_localtime() -> str:
-    """The name of the zone to whose file /etc/localtime is a link; an empty text if it is none."""
+    """The zone of the machine, by the file that /etc/localtime links to; an empty text if the file is not that of a zone."""
     return str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]

@@ -48,15 +48,18 @@ from delta_py.table import DeltaTable
 if TYPE_CHECKING:
     from delta_py.row_changes.merge import TableMerger
 
-SECONDS = 24 * 3600.0
+SECONDS = 24 * 3600.0  # after this time, the ledger gives up a transaction that has not ended
 _MOST_SECONDS = 1e10  # about 300 years
 
 
 @raises_storage_errors(lambda transaction: transaction._tables_text())
 class DeltaTransaction:
-    """coordinator: the ledger's URL. isolation: with `serializable`, all rows that were read must be unchanged at commit;
-    with `snapshot`, only those read to be written. storage_options: of the tables' stores, or a function that returns them for a
-    table's path. seconds: if the transaction has not ended after this time, it is given up.
+    """A transaction over several tables, for a `with` block.
+
+    coordinator: the URL of the ledger, the database that orders the commits of coordinated tables. isolation: with
+    `serializable`, all rows that were read must be unchanged at commit; with `snapshot`, only those read to be written.
+    storage_options: of the tables' stores, or a function that returns them for a table's path. seconds: if the transaction has
+    not ended after this time, it is given up.
 
     Threads must not share an instance.
     """
@@ -82,9 +85,10 @@ class DeltaTransaction:
         self._coordinator, self._seconds = coordinator, seconds
         self._options_of = storage_options if callable(storage_options) else lambda path: storage_options or {}
         self._open_transaction: Begun | None = None
-        self._reads: dict[str, list[Transaction]] = {}  # the keys of these three are the tables' roots
-        self._read_ids: dict[str, set[str]] = {}
-        self._paths: dict[str, list[str]] = {}
+        # The keys of these three are places: the names by which ledgers know tables (place_of).
+        self._reads: dict[str, list[Transaction]] = {}  # each has recorded the rows that one `note_read` names
+        self._read_ids: dict[str, set[str]] = {}  # the ids in the metadata of the tables that were read
+        self._paths: dict[str, list[str]] = {}  # the spellings of the table's path that the caller has used
         self.versions: dict[str, int] = {}
         """The versions that the transaction committed, by each path that the caller passed for the table, set by the commit."""
 
@@ -102,8 +106,8 @@ class DeltaTransaction:
         return self
 
     def resume(self, identity: str) -> Self:
-        """Continue a transaction that has begun elsewhere, for example in another process. Raises TransactionEndedError, and
-        UnsupportedOperationError for a serializable one: its reads are not known here."""
+        """Continue a transaction that has begun elsewhere, for example in another process. identity: the ledger's id of it.
+        Raises TransactionEndedError; UnsupportedOperationError for a serializable transaction: its reads are not known here."""
         if self._is_serializable:
             raise UnsupportedOperationError(
                 f"The transaction {identity} cannot be resumed as a serializable one: the ledger does not know what it has "
@@ -145,7 +149,7 @@ class DeltaTransaction:
             coordinated = {place: table for place, table in tables.items() if table is not None}
             versions = commit_group(ledger, begun.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
-            self._open_transaction = None
+            self._open_transaction = None  # not aborted: the commits may be versions of their tables already
             raise
         except BaseException:
             self.abort()
@@ -155,13 +159,16 @@ class DeltaTransaction:
         return self.versions
 
     def abort(self) -> None:
-        """Leave no trace. VACUUM deletes the data files that were written."""
+        """End the transaction and change no table. VACUUM deletes the data files that were written."""
         begun, self._open_transaction = self._required_transaction(), None
+        # The staged commits, files in _delta_log/_staged_commits, are not needed any more. They are deleted where the store of
+        # the table is known.
         for proposed in open_ledger(self._coordinator).abort(begun.identity):
             if proposed.commit.table in self._paths:
                 named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
     def _required_transaction(self) -> Begun:
+        """The open transaction. Raises UnsupportedOperationError if none is open."""
         if self._open_transaction is None:
             raise UnsupportedOperationError("The transaction has not begun, or has ended. Use it in a with statement.")
         return self._open_transaction
@@ -199,8 +206,8 @@ class DeltaTransaction:
         return table.to_arrow(columns=columns, filter=filter, verify_checksums=verify_checksums)
 
     def note_read(self, table: DeltaTable, filter: str | None = None, *, time_zone: str = "UTC") -> None:
-        """Check these rows of a table for conflicts with other writers until the transaction commits; None: all rows. time_zone:
-        in which the filter is read."""
+        """Record that rows of a table were read, so that the commit fails if another writer has changed them. filter: SQL that
+        selects the rows; None for all rows. time_zone: of texts in the filter that have no zone."""
         predicate = None if filter is None else parse_predicate(filter, table.snapshot.schema, session_timezone=time_zone)
         transaction = Transaction(table.snapshot)
         transaction.scan(predicate, options=ScanOptions(timezone=time_zone))
@@ -247,18 +254,22 @@ class DeltaTransaction:
     # ------------------------------------------------------------ inside
 
     def _tables_text(self) -> str:
+        """The tables of the transaction, for messages; the ledger's URL if there are none yet."""
         return ", ".join(path for paths in self._paths.values() for path in paths) or self._coordinator
 
     def _store(self, path: PathLike) -> ObjectStore:
+        """The table's store, opened as a part of the transaction."""
         return open_store(path, StorageOptions.of(self.storage_options(path)))
 
     def _plain_store(self, place: str) -> ObjectStore:
+        """The table's store, opened with the coordinator but outside of the transaction."""
         path = self._paths[place][0]
         return open_store(path, StorageOptions.of({**self._options_of(path), "coordinator": self._coordinator}))
 
     def _group_table(self, place: str, begun: Begun, held_reads: Sequence[bytes]) -> GroupTable | None:
-        """None for a table that the ledger does not coordinate: its writers are not checked for conflicts. held_reads: the reads
-        of statements that changed nothing, from the ledger."""
+        """What the commit has to know about a table, with all its reads as one; None for a table that the ledger does not
+        coordinate: its writers are not checked for conflicts. held_reads: the reads of statements that changed nothing, as JSON
+        from the ledger."""
         base = open_ledger(self._coordinator).version_at(place, begun.moment)
         if base is None:
             return None
@@ -289,20 +300,22 @@ def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of `transact`: made by append, delete, update and check."""
+    """One step of `transact`, from append, delete, update or check. run: does the step in a transaction."""
 
     path: str
     run: Callable[[DeltaTransaction], None]
 
 
 def append(path: str, data: Any, *, truncate_nanoseconds: bool = False) -> Step:
-    """data, truncate_nanoseconds: as write_delta takes them. The rows are held in memory: a stream returns them once, and
-    `transact` may try several times. Raises as write_delta."""
+    """A step that appends rows. data, truncate_nanoseconds: as write_delta takes them. The rows are read into memory now: a
+    stream returns its rows only once, and `transact` may run the step several times. Raises as write_delta."""
     rows = arrow_stream(data).read_all()
     return Step(path, lambda tx: tx.append(path, rows, truncate_nanoseconds=truncate_nanoseconds))
 
 
 def delete(path: str, predicate: str | None = None) -> Step:
+    """A step that deletes the rows for which the predicate (SQL) is true; None: all."""
+
     def run(tx: DeltaTransaction) -> None:
         tx.delete(path, predicate)
 
@@ -310,6 +323,8 @@ def delete(path: str, predicate: str | None = None) -> Step:
 
 
 def update(path: str, updates: Mapping[str, str], predicate: str | None = None) -> Step:
+    """A step that sets columns in the rows for which the predicate (SQL) is true; None: all. updates: SQL by column."""
+
     def run(tx: DeltaTransaction) -> None:
         tx.update(path, updates, predicate=predicate)
 
@@ -317,8 +332,8 @@ def update(path: str, updates: Mapping[str, str], predicate: str | None = None) 
 
 
 def check(path: str, predicate: str, *, rows: int | None = None) -> Step:
-    """Check that there are rows for which the predicate (SQL) is true; exactly this many if rows is set. The rows that were read
-    must not change until everything is committed."""
+    """A step that checks that there are rows for which the predicate (SQL) is true: exactly `rows`, or at least one if it is
+    None. Other writers must not change these rows before the commit. The step raises CheckFailedError."""
 
     def run(tx: DeltaTransaction) -> None:
         row_count = tx.read(path, columns=[], filter=predicate).num_rows

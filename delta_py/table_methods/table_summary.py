@@ -22,8 +22,8 @@ from delta_py.types.schema import type_name
 from delta_py.types.sizes import bytes_text
 from delta_py.visible_text import visible
 
-_TEXT_COLUMNS, _HTML_COLUMNS = 20, 200
-_LONGEST_TYPE, _LONGEST_PROBLEM = 80, 600
+_TEXT_COLUMNS, _HTML_COLUMNS = 20, 200  # how many columns are shown at most
+_LONGEST_TYPE, _LONGEST_PROBLEM = 80, 600  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """place: the table's name or path. rows: None if the log does not contain them. problem: why facts are missing; None if all
-    are known. columns: at most as many as are shown. column_count: of all top-level columns."""
+    """What the repr of a table shows. place: the table's name or path. rows: None if the log does not contain them. problem: why
+    facts are missing; None if all are known. columns: at most as many as are shown. column_count: of all top-level columns."""
 
     place: str
     version: int | None = None
@@ -83,15 +83,16 @@ class TableSummary:
 
 def recorded_row_count(snapshot: Snapshot) -> int | None:
     """The number of rows in a version, if the log has it for every file."""
-    return _counted(snapshot).rows_kept
+    return _file_counts(snapshot).rows_kept
 
 
-def _counted(snapshot: Snapshot) -> ScanReport:
+def _file_counts(snapshot: Snapshot) -> ScanReport:
     return plan_scan(snapshot, (), options=ScanOptions(count_rows=True)).report
 
 
 def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
-    """name: of the table in a catalog. If the list of files cannot be read, the problem says why. Opens no data file."""
+    """The summary of a version. name: the table's name in a catalog; None to show its path. If the list of files cannot be read,
+    the summary's problem says why. Opens no data file."""
     place = readable(name or snapshot.table_root)
     fields = snapshot.schema.fields
     columns = tuple(
@@ -101,15 +102,16 @@ def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
     known = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
 
     def with_files() -> TableSummary:
-        report = _counted(snapshot)
+        report = _file_counts(snapshot)
         return replace(known, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
 
     return summary_or_problem(known, with_files)
 
 
 def summary_or_problem(known: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
-    """The step's result; if it fails, what was known before it, with the problem. A repr must not raise, whatever is wrong with a
-    table, its storage or the session: it would hide the error that a person is looking for."""
+    """The summary that `step` makes. If the step fails, the known summary, with the error's message as its problem. A repr must
+    not raise, whatever is wrong with a table, its storage or the session: it would hide the error that a person is looking
+    for."""
     try:
         return step()
     except Exception as error:
