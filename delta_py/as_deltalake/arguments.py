@@ -25,7 +25,7 @@ COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
 
 
-def by_name(method: str, args: Sequence[Any], names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
+def named_arguments(method: str, args: Sequence[Any], names: Sequence[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments, with the positional ones by their names. keywords: None for an argument that the caller left out.
 
     Raises TypeError for too many arguments, and for one that is given twice.
@@ -47,7 +47,7 @@ def by_name(method: str, args: Sequence[Any], names: Sequence[str], keywords: Ma
     return values
 
 
-def moment(version: Any) -> Any:
+def version_or_time(version: Any) -> Any:
     """A version or a time, as delta_py takes them. Raises TypeError; InvalidOptionError for a text without an offset."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return version
@@ -79,20 +79,22 @@ def version_of(store: ObjectStore, version: int | datetime) -> int:
 
 def known_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with known names. Each other one causes a warning."""
-    known = {}
+    recognized = {}
     for name, value in properties.items():
         try:
             known_name(name)
         except InvalidOptionError:
             warnings.warn(f"The property {name} is unknown, and left out.", UserWarning, stacklevel=3)
             continue
-        known[name] = value
-    return known
+        recognized[name] = value
+    return recognized
 
 
-def refuse_generated_columns(present: StructType, columns: StructType) -> None:
+def refuse_generated_columns(table_columns: StructType, new_columns: StructType) -> None:
     """Raises SchemaMismatchError for new columns of a table that would be generated."""
-    generated = [f.name for f in columns.fields if present.find(f.name) is None and GENERATION in f.metadata]
+    generated = [
+        field.name for field in new_columns.fields if table_columns.find(field.name) is None and GENERATION in field.metadata
+    ]
     if generated:
         raise SchemaMismatchError(
             f"The new columns {', '.join(generated)} cannot be generated: existing rows would have no value. Nothing was "

@@ -35,7 +35,7 @@ class BloomFilterProperties:
             raise ValueError("fpp must be between 0 and 1 exclusive")
 
     def __str__(self) -> str:
-        return _shown(self)
+        return _fields_text(self)
 
 
 @dataclass
@@ -54,7 +54,7 @@ class ColumnProperties:
             raise ValueError(f"{self.encoding} is no encoding. Use one of {', '.join(_ENCODINGS)}.")
 
     def __str__(self) -> str:
-        return _shown(self)
+        return _fields_text(self)
 
 
 class WriterProperties:
@@ -80,7 +80,7 @@ class WriterProperties:
         self.data_page_row_count_limit = data_page_row_count_limit
         self.write_batch_size = write_batch_size
         self.max_row_group_size = max_row_group_size
-        self.compression = _with_level(compression, compression_level)
+        self.compression = _codec_with_level(compression, compression_level)
         self.statistics_truncate_length = statistics_truncate_length
         self.default_column_properties = default_column_properties
         self.column_properties = column_properties
@@ -93,8 +93,8 @@ class WriterProperties:
 
     def __str__(self) -> str:
         columns = self.column_properties
-        shown = None if columns is None else ", ".join(f"column '{name}': {value}" for name, value in columns.items())
-        values = {**vars(self), "column_properties": shown}
+        columns_text = None if columns is None else ", ".join(f"column '{name}': {value}" for name, value in columns.items())
+        values = {**vars(self), "column_properties": columns_text}
         return f"WriterProperties({', '.join(f'{name}: {value}' for name, value in values.items())})"
 
     __repr__ = __str__
@@ -105,7 +105,7 @@ class WriterProperties:
         """The settings with which delta_py writes files. columns: the leaves of the files, dotted."""
         codec, _, level = (self.compression or "").rstrip(")").partition("(")
         options = {
-            "compression_level": _level(codec, level),
+            "compression_level": _pyarrow_level(codec, level),
             "data_page_size": self.data_page_size_limit,
             "dictionary_pagesize_limit": self.dictionary_page_size_limit,
             "max_rows_per_page": self.data_page_row_count_limit,
@@ -123,31 +123,35 @@ class WriterProperties:
     def _column_options(self, columns: Sequence[str]) -> dict[str, Any]:
         """The arguments of pyarrow's ParquetWriter for columns; none if no column has properties."""
         default = self.default_column_properties or ColumnProperties()
-        chosen = {name: default for name in columns}
-        chosen |= {name: value for name, value in (self.column_properties or {}).items() if name in chosen}
-        if all(value == ColumnProperties() for value in chosen.values()):
+        column_settings = {name: default for name in columns}
+        column_settings |= {name: value for name, value in (self.column_properties or {}).items() if name in column_settings}
+        if all(value == ColumnProperties() for value in column_settings.values()):
             return {}
-        encodings = {name: value.encoding.upper() for name, value in chosen.items() if value.encoding is not None}
-        in_dictionary = [
-            name for name, value in chosen.items() if value.dictionary_enabled is not False and name not in encodings
+        encodings = {name: value.encoding.upper() for name, value in column_settings.items() if value.encoding is not None}
+        dictionary_columns = [
+            name for name, value in column_settings.items() if value.dictionary_enabled is not False and name not in encodings
         ]
-        with_statistics = [name for name, value in chosen.items() if value.statistics_enabled != "NONE"]
-        filters = {name: value.bloom_filter_properties for name, value in chosen.items()}
-        blooms = {name: _bloom(value) for name, value in filters.items() if value is not None and value.set_bloom_filter_enabled}
-        options: dict[str, Any] = {"use_dictionary": in_dictionary or False, "write_statistics": with_statistics or False}
+        statistics_columns = [name for name, value in column_settings.items() if value.statistics_enabled != "NONE"]
+        bloom_filters = {name: value.bloom_filter_properties for name, value in column_settings.items()}
+        bloom_options = {
+            name: _bloom_filter_options(value)
+            for name, value in bloom_filters.items()
+            if value is not None and value.set_bloom_filter_enabled
+        }
+        options: dict[str, Any] = {"use_dictionary": dictionary_columns or False, "write_statistics": statistics_columns or False}
         if encodings:
             options["column_encoding"] = encodings
-        if blooms:
-            options["bloom_filter_options"] = blooms
+        if bloom_options:
+            options["bloom_filter_options"] = bloom_options
         return options
 
 
-def _bloom(properties: BloomFilterProperties) -> dict[str, int | float]:
+def _bloom_filter_options(properties: BloomFilterProperties) -> dict[str, int | float]:
     options = {"fpp": properties.fpp, "ndv": properties.ndv}
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _with_level(compression: str | None, level: int | None) -> str | None:
+def _codec_with_level(compression: str | None, level: int | None) -> str | None:
     """The compression as a table property writes it, such as `ZSTD(3)`."""
     if compression is None:
         if level is not None:
@@ -164,12 +168,12 @@ def _with_level(compression: str | None, level: int | None) -> str | None:
     return f"{codec}({default if level is None else level})"
 
 
-def _level(codec: str, level: str) -> int | None:
+def _pyarrow_level(codec: str, level: str) -> int | None:
     """The level for pyarrow, whose gzip has the levels 1 to 9."""
     if not level:
         return None
     return min(max(int(level), 1), 9) if codec == "GZIP" else int(level)
 
 
-def _shown(value: Any) -> str:
-    return ", ".join(f"{each.name}: {getattr(value, each.name)}" for each in fields(value))
+def _fields_text(value: Any) -> str:
+    return ", ".join(f"{field.name}: {getattr(value, field.name)}" for field in fields(value))

@@ -20,5 +20,5 @@ def condition_of(snapshot: Snapshot, filters: Any) -> Expression | None:
         return parse_predicate(spark_sql(filters), snapshot.schema)
     config = snapshot.config
     conjunctions = filters if isinstance(filters[0], list) else [filters]
-    parts = [partition_condition(config.schema, config.partition_columns, each) for each in conjunctions]
-    return parse_predicate(" OR ".join(f"({part})" for part in parts), snapshot.schema)
+    conditions = [partition_condition(config.schema, config.partition_columns, conjunction) for conjunction in conjunctions]
+    return parse_predicate(" OR ".join(f"({condition})" for condition in conditions), snapshot.schema)

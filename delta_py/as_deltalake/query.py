@@ -51,13 +51,13 @@ def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
     """The result as DataFusion gives it: texts as views, instants in UTC, and columns of the tables with their NOT NULL and their
     metadata."""
     # If several tables have a column of a name, the table that was registered first decides.
-    known = {field.name: field for schema in reversed(schemas) for field in schema}
+    table_fields = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        source, kind = known.get(field.name, field), _in_utc(field.type)
-        is_same = source.type == kind
-        is_nullable = source.nullable or not is_same or column.null_count > 0
-        fields.append(pa.field(field.name, view_type(kind), is_nullable, source.metadata if is_same else None))
+        table_field, column_type = table_fields.get(field.name, field), _in_utc(field.type)
+        is_same = table_field.type == column_type
+        is_nullable = table_field.nullable or not is_same or column.null_count > 0
+        fields.append(pa.field(field.name, view_type(column_type), is_nullable, table_field.metadata if is_same else None))
     return table.cast(pa.schema(fields))
 
 

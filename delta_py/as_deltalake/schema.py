@@ -157,11 +157,11 @@ class StructType(_Type):
     as_delta: delta.StructType
 
     def __init__(self, fields: Sequence[Field]) -> None:
-        self.as_delta = delta.StructType(tuple(each.as_delta for each in fields))
+        self.as_delta = delta.StructType(tuple(field.as_delta for field in fields))
 
     @property
     def fields(self) -> list[Field]:
-        return [Field._of(each) for each in self.as_delta.fields]
+        return [Field._of(field) for field in self.as_delta.fields]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.fields!r})"
@@ -173,7 +173,7 @@ class Schema(StructType):
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Columns with the old form of constraints, and the SQL of their conditions."""
-        named = ((each.name, each.metadata.get(INVARIANT)) for each in self.as_delta.fields)
+        named = ((field.name, field.metadata.get(INVARIANT)) for field in self.as_delta.fields)
         return [(name, json.loads(text)["expression"]["expression"]) for name, text in named if text is not None]
 
     def json(self) -> dict[str, Any]:
@@ -187,13 +187,13 @@ class Schema(StructType):
     @classmethod
     def from_arrow(cls, data_type: Any) -> Self:
         """Raises TypeError for columns whose types no table has."""
-        return cls([Field.from_arrow(each) for each in schema_in(data_type)])
+        return cls([Field.from_arrow(field) for field in schema_in(data_type)])
 
     def __arrow_c_schema__(self) -> object:
         return self._arrow().__arrow_c_schema__()
 
     def _arrow(self) -> pa.Schema:
-        return pa.schema([each._arrow() for each in self.fields])
+        return pa.schema([field._arrow() for field in self.fields])
 
 
 DataType: TypeAlias = PrimitiveType | MapType | StructType | ArrayType | VariantType

@@ -11,7 +11,7 @@ from delta_py.as_deltalake.arguments import COMMIT_FIRST, HOOKS_FIRST
 from delta_py.as_deltalake.exceptions import raises_deltalake_errors
 from delta_py.as_deltalake.features import TableFeatures
 from delta_py.as_deltalake.operations.sessions import DEFINITIONS, TableSession
-from delta_py.as_deltalake.operations.written_files import note_change
+from delta_py.as_deltalake.operations.written_files import commit_empty
 from delta_py.as_deltalake.schema import Field
 from delta_py.as_deltalake.sql_dialects import spark_sql
 from delta_py.definition.definition_settings import definition_settings
@@ -48,7 +48,7 @@ class TableAlterer:
             properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
             version = self._table.version
             if self._table.alter.set_table_properties(properties_of_features) == version:
-                note_change(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
+                commit_empty(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
 
     def add_columns(
         self,
@@ -78,10 +78,10 @@ class TableAlterer:
         post_commithook_properties: Any = None,
     ) -> None:
         with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
-            present = self._table.metadata.configuration
+            properties = self._table.metadata.configuration
             conditions = {name: spark_sql(sql) for name, sql in constraints.items()}
-            new_ones = {name: sql for name, sql in conditions.items() if present.get(CHECK_PREFIX + name) != sql}
-            self._table.alter.add_constraint(new_ones)
+            new_constraints = {name: sql for name, sql in conditions.items() if properties.get(CHECK_PREFIX + name) != sql}
+            self._table.alter.add_constraint(new_constraints)
 
     def drop_constraint(
         self,
@@ -143,13 +143,13 @@ class TableAlterer:
 
 def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures]) -> None:
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
-        side, least, present = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
-    elif any(FEATURES[each.value].reader for each in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
-        side, least, present = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
+        kind, needed_version, table_version = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
+    elif any(FEATURES[feature.value].reader for feature in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
+        kind, needed_version, table_version = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
     else:
         return
     raise UnsupportedOperationError(
-        f"Table features need {side} version {least}, and the table has {present}. Nothing was changed. Set "
+        f"Table features need {kind} version {needed_version}, and the table has {table_version}. Nothing was changed. Set "
         "allow_protocol_versions_increase=True."
     )
 
@@ -157,12 +157,12 @@ def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures
 def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
     """The column; or the fields that a struct of the table lacks, if the table has the struct already; or nothing, if the table
     has a column of that name and type."""
-    known = schema.find(field.name)
-    if known is not None and known.name == field.name and known.data_type == field.data_type:
+    table_column = schema.find(field.name)
+    if table_column is not None and table_column.name == field.name and table_column.data_type == field.data_type:
         return
-    if known is not None and isinstance(known.data_type, StructType) and isinstance(field.data_type, StructType):
-        for inner in field.data_type.fields:
-            if inner != known.data_type.find(inner.name):
-                yield from _new_columns(known.data_type, (*parents, known.name), inner)
+    if table_column is not None and isinstance(table_column.data_type, StructType) and isinstance(field.data_type, StructType):
+        for nested_field in field.data_type.fields:
+            if nested_field != table_column.data_type.find(nested_field.name):
+                yield from _new_columns(table_column.data_type, (*parents, table_column.name), nested_field)
     else:
         yield NewColumn((*parents, field.name), field.data_type, field.nullable, metadata=field.metadata)

@@ -53,7 +53,7 @@ class TableMerger:
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._by_column(updates), _sql(predicate))
+            self._merger.when_matched_update(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
@@ -61,44 +61,44 @@ class TableMerger:
         change. With merge_schema the table also gets the source's other columns.
         """
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_update(self._all(except_cols), _sql(predicate))
+            self._merger.when_matched_update(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("matched", predicate):
-            self._merger.when_matched_delete(_sql(predicate))
+            self._merger.when_matched_delete(_in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._by_column(updates), _sql(predicate))
+            self._merger.when_not_matched_insert(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
         """Columns that only the table has get their default, or null."""
         if self._can_apply("not matched", predicate):
-            self._merger.when_not_matched_insert(self._all(except_cols), _sql(predicate))
+            self._merger.when_not_matched_insert(self._all_source_columns(except_cols), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_update(self._by_column(updates), _sql(predicate))
+            self._merger.when_not_matched_by_source_update(self._by_column(updates), _in_spark_dialect(predicate))
         return self
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
         if self._can_apply("not matched by source", predicate):
-            self._merger.when_not_matched_by_source_delete(_sql(predicate))
+            self._merger.when_not_matched_by_source_delete(_in_spark_dialect(predicate))
         return self
 
     def execute(self) -> dict[str, Any]:
         """Run the MERGE; returns metrics. A MERGE without a clause changes nothing."""
         with self._block():
-            done = self._merger.execute()
+            merge_metrics = self._merger.execute()
         files = {
             "num_target_files_scanned": self._merger.files_scanned,
             "num_target_files_skipped_during_scan": self._merger.files_skipped,
         }
-        return {**metrics.renamed(done, metrics.MERGE), **files}
+        return {**metrics.by_deltalake_names(merge_metrics, metrics.MERGE), **files}
 
     def _can_apply(self, kind: str, predicate: str | None) -> bool:
         """Whether a clause can ever apply: none of its kind before it takes every row."""
@@ -109,22 +109,22 @@ class TableMerger:
 
     # ------------------------------------------------------------ columns
 
-    def _all(self, except_cols: Sequence[str] | None) -> dict[str, str]:
+    def _all_source_columns(self, except_cols: Sequence[str] | None) -> dict[str, str]:
         """Each column of the source that may be assigned, and its value: SET * and INSERT *."""
         source = self._aliases[1] or "source"
         excluded = set(except_cols or ())
-        names = [field.name for field in self._schema if field.name not in excluded and self._is_assigned(field.name)]
+        names = [field.name for field in self._schema if field.name not in excluded and self._has_target_column(field.name)]
         updates = {quoted(name): f"{quoted(source)}.{quoted(name)}" for name in names}
         return with_lenient_casts(updates, self._lenient_types)
 
-    def _is_assigned(self, name: str) -> bool:
+    def _has_target_column(self, name: str) -> bool:
         """Whether a column of the source has one in the table, or gets one."""
         return self._merge_schema or self._columns.find(name) is not None
 
     def _by_column(self, updates: Mapping[str, str]) -> dict[str, str]:
         """The updates by column, without the alias of the table or of the source before its name."""
-        named = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
-        return with_lenient_casts(named, self._lenient_types)
+        by_column = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
+        return with_lenient_casts(by_column, self._lenient_types)
 
 
 def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
@@ -133,5 +133,5 @@ def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
     return ".".join(map(quoted, rest)) if rest and first in aliases else name
 
 
-def _sql(predicate: str | None) -> str | None:
+def _in_spark_dialect(predicate: str | None) -> str | None:
     return None if predicate is None else spark_sql(predicate)

@@ -28,14 +28,18 @@ _OMITTED = ("num_deleted_rows",)  # unknown if removed files have no statistics
 RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
 
 
-def renamed(metrics: Mapping[str, int], names: Mapping[str, str]) -> dict[str, Any]:
+def by_deltalake_names(metrics: Mapping[str, int], delta_spark_names: Mapping[str, str]) -> dict[str, Any]:
     """The metrics by deltalake's names. names: delta-spark's name of each, by deltalake's. A metric that the operation does not
     have is 0; only the number of deleted rows is left out then."""
-    unknown = {name for name in _OMITTED if names.get(name) not in metrics}
-    return {ours: metrics.get(theirs, 0) for ours, theirs in names.items() if ours not in unknown}
+    omitted = {name for name in _OMITTED if delta_spark_names.get(name) not in metrics}
+    return {
+        deltalake_name: metrics.get(delta_spark_name, 0)
+        for deltalake_name, delta_spark_name in delta_spark_names.items()
+        if deltalake_name not in omitted
+    }
 
 
-def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
+def with_numeric_metrics(info: Mapping[str, Any]) -> dict[str, Any]:
     """commitInfo with the metrics of pydelta's own commits as numbers, as those of deltalake's commits are. Other writers'
     stay."""
     metrics = info.get("operationMetrics")
@@ -45,14 +49,14 @@ def with_numbers(info: Mapping[str, Any]) -> dict[str, Any]:
     return {**info, "operationMetrics": numbers}
 
 
-def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def optimize_metrics(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """kind: preserveLocality or zOrder. Sizes of files are JSON texts, as deltalake has them."""
     is_ordered = kind == "zOrder"
     return {
         "numFilesAdded": metrics["numFilesAdded"],
         "numFilesRemoved": metrics["numFilesRemoved"],
-        "filesAdded": _sizes(metrics["filesAdded"]),
-        "filesRemoved": _sizes(metrics["filesRemoved"]),
+        "filesAdded": _file_sizes_json(metrics["filesAdded"]),
+        "filesRemoved": _file_sizes_json(metrics["filesRemoved"]),
         "partitionsOptimized": metrics["partitionsOptimized"],
         "numBatches": metrics["numBatches"],
         "totalConsideredFiles": metrics["totalConsideredFiles"],
@@ -64,7 +68,7 @@ def of_optimize(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _sizes(sizes: Mapping[str, Any]) -> str:
+def _file_sizes_json(sizes: Mapping[str, Any]) -> str:
     values = {
         "min": sizes["min"] or 0,
         "max": sizes["max"] or 0,

@@ -38,11 +38,13 @@ class TableOptimizer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> dict[str, Any]:
-        target, batch = self._target(target_size), _batch_bytes(min_commit_interval)
+        target_bytes, batch_bytes = self._target_bytes(target_size), _batch_bytes(min_commit_interval)
         with self._block("compact", args, HOOKS_FIRST, commit_properties, post_commithook_properties, writer_properties):
             optimizer = self._table.optimize
-            done = optimizer.compact(self._filter(partition_filters), target_file_bytes=target, batch_bytes=batch)
-            return metrics.of_optimize(done, "preserveLocality")
+            metrics_of_run = optimizer.compact(
+                self._partition_condition(partition_filters), target_file_bytes=target_bytes, batch_bytes=batch_bytes
+            )
+            return metrics.optimize_metrics(metrics_of_run, "preserveLocality")
 
     def z_order(
         self,
@@ -58,21 +60,21 @@ class TableOptimizer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> dict[str, Any]:
-        target, batch = self._target(target_size), _batch_bytes(min_commit_interval)
+        target_bytes, batch_bytes = self._target_bytes(target_size), _batch_bytes(min_commit_interval)
         with self._block("z_order", args, HOOKS_FIRST, commit_properties, post_commithook_properties, writer_properties):
             optimizer = self._table.optimize
-            where = self._filter(partition_filters)
-            done = optimizer.z_order(list(columns), where, target_file_bytes=target, batch_bytes=batch)
-            return metrics.of_optimize(done, "zOrder")
+            where = self._partition_condition(partition_filters)
+            metrics_of_run = optimizer.z_order(list(columns), where, target_file_bytes=target_bytes, batch_bytes=batch_bytes)
+            return metrics.optimize_metrics(metrics_of_run, "zOrder")
 
-    def _target(self, target_size: int | None) -> int:
+    def _target_bytes(self, target_size: int | None) -> int:
         if target_size is None:
             return self._table.snapshot.config.properties.size("delta.targetFileSize", _TARGET_BYTES)
         if not 0 < target_size <= _MOST_BYTES:
             raise ValueError(f"target_file_size must be between 1 and {_MOST_BYTES} bytes.")
         return target_size
 
-    def _filter(self, partition_filters: Any) -> str | None:
+    def _partition_condition(self, partition_filters: Any) -> str | None:
         config = self._table.snapshot.config
         return partition_condition(config.schema, config.partition_columns, partition_filters or ())
 

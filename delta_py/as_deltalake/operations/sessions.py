@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_py.as_deltalake.arguments import by_name
+from delta_py.as_deltalake.arguments import named_arguments
 from delta_py.as_deltalake.exceptions import deltalake_errors
 from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.as_deltalake.transaction import commit_as
@@ -93,5 +93,5 @@ class TableSession:
         """args: commit arguments in deltalake's older positional form, whose names are `order`. operation_name: in the
         history."""
         keywords = {"commit_properties": commit_properties, "post_commithook_properties": post_commithook_properties}
-        properties = {**by_name(method, args, order, keywords), "operation_name": operation_name}
+        properties = {**named_arguments(method, args, order, keywords), "operation_name": operation_name}
         return table_operation(self.as_delta, properties, writer_properties)
