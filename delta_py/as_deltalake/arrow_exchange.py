@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from delta_py.types.arrow_layouts import plain_type
 
+# The functions `..._out` return the same value as an object of arro3's class, or unchanged if arro3 is not installed.
+
 
 def table_out(table: pa.Table) -> Any:
     return _in_arro3(table, "Table")
@@ -36,14 +38,14 @@ def type_out(data_type: pa.DataType) -> Any:
 
 
 def _in_arro3(value: Any, class_name: str) -> Any:
-    """The value as an object of arro3's class of this name, if arro3 is installed."""
+    """The value as an object of arro3's class of this name; the value itself if arro3 is not installed."""
     if importlib.util.find_spec("arro3") is None:
         return value
     return getattr(importlib.import_module("arro3.core"), class_name).from_arrow(value)
 
 
 def type_in(data_type: Any) -> pa.DataType:
-    """An Arrow type of any library."""
+    """pyarrow's type for an Arrow type of any library. Raises TypeError for another value."""
     if isinstance(data_type, pa.DataType):
         return data_type
     if not hasattr(data_type, "__arrow_c_schema__"):
@@ -60,7 +62,8 @@ def schema_in(schema: Any) -> pa.Schema:
 
 
 def reader_in(data: Any) -> pa.RecordBatchReader:
-    """Rows of any library, or a sequence of batches. Raises TypeError for data without an Arrow interface."""
+    """A reader of rows of any library, or of a sequence of batches. Raises TypeError for data without an Arrow interface;
+    ValueError for an empty sequence."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):

@@ -57,7 +57,7 @@ class DeltaProtocolError(DeltaError):
 
 
 def _deltalake_error(error: DeltaError) -> DeltaError | None:
-    """The error that deltalake raises in its place; None if it is the same."""
+    """The error to raise in place of an error of delta_py; None if that error has the right class and words already."""
     if isinstance(error, CommitFailedError | DeltaProtocolError):
         return None
     deltalake_class, first_words = _deltalake_class(error), _first_words(error)
@@ -87,6 +87,7 @@ def _first_words(error: DeltaError) -> str:
 
 @contextmanager
 def deltalake_errors() -> Iterator[None]:
+    """Errors of delta_py in the block become those of deltalake."""
     try:
         yield
     except DeltaError as error:

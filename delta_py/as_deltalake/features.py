@@ -12,7 +12,7 @@ __version__ = "1.6"
 
 
 class TableFeatures(Enum):
-    """The values are the names in the protocol."""
+    """The table features by deltalake's names. The values are the names in the protocol."""
 
     ColumnMapping = "columnMapping"
     DeletionVectors = "deletionVectors"

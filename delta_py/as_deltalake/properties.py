@@ -17,14 +17,14 @@ _CODECS = {
     "ZSTD": "zstd",
     "LZ4_RAW": "lz4",
 }
-# The least, the greatest and the default level.
+# Codecs with levels: the least, the greatest and the default level.
 _LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
 _ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
 
 
 @dataclass
 class BloomFilterProperties:
-    """fpp: the share of false positives. ndv: the number of distinct values."""
+    """Settings of a column's Bloom filter. fpp: the share of false positives. ndv: the number of distinct values."""
 
     set_bloom_filter_enabled: bool | None
     fpp: float | None = None
@@ -40,7 +40,8 @@ class BloomFilterProperties:
 
 @dataclass
 class ColumnProperties:
-    """statistics_enabled: NONE, CHUNK or PAGE. encoding: of values that are not in a dictionary."""
+    """Settings of a column. None leaves a setting to the writer. statistics_enabled: NONE, CHUNK or PAGE. encoding: of values
+    that are not in a dictionary, so it excludes dictionary_enabled=True."""
 
     dictionary_enabled: bool | None = None
     statistics_enabled: str | None = None
@@ -58,9 +59,10 @@ class ColumnProperties:
 
 
 class WriterProperties:
-    """compression: UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or ZSTD; it is stored with its level, such as `ZSTD(3)`.
-    Sizes are bytes; max_row_group_size is a number of rows. statistics_truncate_length has no effect: pyarrow stores bounds of
-    texts whole. Raises ValueError for a codec or a level that does not exist."""
+    """Settings of the Parquet files that a write makes. compression: UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or ZSTD; it
+    is stored with its level, such as `ZSTD(3)`. Sizes are bytes; max_row_group_size is a number of rows.
+    statistics_truncate_length has no effect: pyarrow stores bounds of texts whole. Raises ValueError for a codec or a level that
+    does not exist."""
 
     def __init__(
         self,
@@ -103,6 +105,7 @@ class WriterProperties:
 
     def file_settings(self, columns: Sequence[str]) -> FileSettings:
         """The settings with which delta_py writes files. columns: the leaves of the files, dotted."""
+        # self.compression is such as `ZSTD(3)`, `SNAPPY`, or None.
         codec, _, level = (self.compression or "").rstrip(")").partition("(")
         options = {
             "compression_level": _pyarrow_level(codec, level),
@@ -147,12 +150,14 @@ class WriterProperties:
 
 
 def _bloom_filter_options(properties: BloomFilterProperties) -> dict[str, int | float]:
+    """pyarrow's options for one column's Bloom filter; empty for its defaults."""
     options = {"fpp": properties.fpp, "ndv": properties.ndv}
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _codec_with_level(compression: str | None, level: int | None) -> str | None:
-    """The compression as a table property writes it, such as `ZSTD(3)`."""
+    """The codec and its level, such as `ZSTD(3)`; the codec alone if it has no levels; None without compression. level: None for
+    the codec's default. Raises ValueError for an unknown codec or level."""
     if compression is None:
         if level is not None:
             raise ValueError("A compression level needs a compression: give it too.")
@@ -169,11 +174,12 @@ def _codec_with_level(compression: str | None, level: int | None) -> str | None:
 
 
 def _pyarrow_level(codec: str, level: str) -> int | None:
-    """The level for pyarrow, whose gzip has the levels 1 to 9."""
+    """The level for pyarrow; None for a codec without a level. pyarrow's gzip has the levels 1 to 9, and deltalake's 0 to 10."""
     if not level:
         return None
     return min(max(int(level), 1), 9) if codec == "GZIP" else int(level)
 
 
 def _fields_text(value: Any) -> str:
+    """`name: value, name: value` for the fields of a dataclass."""
     return ", ".join(f"{field.name}: {getattr(value, field.name)}" for field in fields(value))

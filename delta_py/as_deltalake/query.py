@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 class QueryBuilder:
+    """Runs SQL queries over registered tables. Raises UnsupportedOperationError if duckdb is not installed."""
+
     def __init__(self) -> None:
         if importlib.util.find_spec("duckdb") is None:
             raise UnsupportedOperationError(
@@ -48,8 +50,8 @@ class QueryBuilder:
 
 
 def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
-    """The result as DataFusion gives it: texts as views, instants in UTC, and columns of the tables with their NOT NULL and their
-    metadata."""
+    """A result of duckdb with the schema that DataFusion would return: texts as views, instants in UTC, and columns of the
+    registered tables with their NOT NULL and their metadata. schemas: of the registered tables, in the order of registration."""
     # If several tables have a column of a name, the table that was registered first decides.
     table_fields = {field.name: field for schema in reversed(schemas) for field in schema}
     fields = []
@@ -62,6 +64,6 @@ def _as_datafusion(table: pa.Table, schemas: list[pa.Schema]) -> pa.Table:
 
 
 def _in_utc(data_type: pa.DataType) -> pa.DataType:
-    """duckdb gives instants in the zone of the process."""
+    """The type with UTC as its time zone, if it is an instant: duckdb returns instants in the zone of the process."""
     is_instant = pa.types.is_timestamp(data_type) and data_type.tz is not None
     return pa.timestamp(data_type.unit, "UTC") if is_instant else data_type

@@ -2,9 +2,9 @@
 
     spark_sql('"sold items" > int\'10\'') == "`sold items` > CAST('10' AS int)"
 
-Names stand in double quotes or backticks in deltalake; in Spark's dialect a text in double quotes would be a string. A backslash
-in a string is a character, and no escape. Functions that have other results in Spark's dialect are replaced by ones with the same
-results, or refused. The rest of the SQL is not changed.
+deltalake quotes names with double quotes or backticks; in Spark's dialect, double quotes would make a string. In deltalake, a
+backslash in a string is a normal character; in Spark's dialect it begins an escape. Functions that have other results in Spark's
+dialect are replaced by ones with the same results, or refused. The rest of the SQL is not changed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _ITEM_BY_NUMBER = re.compile(r"(?<=[\w\])])\s*\[\s*\d+\s*\]")
 
 
 def spark_sql(sql: str) -> str:
-    """Raises ExpressionError for SQL that would have another result than in deltalake."""
+    """deltalake's SQL in Spark's dialect. Raises ExpressionError for SQL that would have another result than in deltalake."""
     return _TOKEN.sub(_for_spark, _with_same_results(sql))
 
 
 def spark_condition(sql: str, schema: StructType) -> str:
-    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole numbers, which only deltalake
-    rounds to a whole number."""
+    """As spark_sql, for a condition on rows of the schema. It also refuses the division of whole-number columns: its result is a
+    whole number in deltalake, and a fraction here."""
     condition = spark_sql(sql)
     _refuse_division_of_whole_numbers(condition, schema)
     return condition
@@ -66,7 +66,8 @@ def _is_whole(operand: Expression, schema: StructType) -> bool:
 
 def _with_same_results(sql: str) -> str:
     """The SQL with functions that return in Spark's dialect what the written ones return in deltalake."""
-    code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)  # at the same places
+    # The SQL with names, texts and comments masked, so that only code is searched. Positions are the same in both.
+    code = _TOKEN.sub(lambda match: "_" * len(match[0]), sql)
     if _DAY_OF_WEEK.search(code):
         raise _other_result_error(sql, "extract(dow FROM day)", "Sunday is 0 there and 1 here", "dayofweek(day) - 1")
     if _WHOLE_QUOTIENT.search(code):
@@ -86,7 +87,7 @@ def _with_same_results(sql: str) -> str:
             raise _other_result_error(sql, name, "words end at every sign there and at blanks here", "upper and substr")
         elif name in ("substr", "substring") and len(arguments) > 1:
             start_text = arguments[1].strip()
-            if not start_text.lstrip("+0"):
+            if not start_text.lstrip("+0"):  # zero
                 raise _other_result_error(
                     sql, f"{name} from 0", "0 is the place before the first character there", "1 as the begin"
                 )
@@ -123,7 +124,7 @@ def _other_result_error(sql: str, part: str, difference: str, cure: str) -> Expr
 
 
 def _for_spark(match: re.Match[str]) -> str:
-    """A name or constant of the other dialect, as Spark writes it. `DATE '2024-01-31'` becomes a cast."""
+    """A name, text or comment of deltalake's SQL, in Spark's dialect. A type's name before a text makes a cast: `int'10'`."""
     if match["name"] is not None:
         return quoted(_unquoted(match["name"]))
     if match["text"] is None:
@@ -136,7 +137,8 @@ def _for_spark(match: re.Match[str]) -> str:
 
 
 def with_lenient_casts(updates: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """SQL by column, with values that do not fit the column as null. Columns that the schema lacks, and nested ones, stay."""
+    """The updates (SQL by column), changed so that a value that does not fit its column becomes null. Updates of columns that the
+    schema lacks, and of columns that are structs, arrays or maps, do not change."""
     return {name: _lenient_cast(schema, name, sql) for name, sql in updates.items()}
 
 
@@ -149,6 +151,7 @@ def _lenient_cast(schema: StructType, name: str, sql: str) -> str:
 
 
 def duckdb_sql(sql: str) -> str:
+    """deltalake's SQL for duckdb: names in backticks get double quotes."""
     return _TOKEN.sub(_for_duckdb, sql)
 
 
@@ -161,6 +164,6 @@ def _for_duckdb(match: re.Match[str]) -> str:
 
 
 def _unquoted(quoted_text: str) -> str:
-    """A name or string without its quotes, doubled ones as one."""
+    """A name or string without the quotes around it. Doubled quotes inside become single ones."""
     quote = quoted_text[0]
     return quoted_text[1:-1].replace(quote * 2, quote)

@@ -63,8 +63,8 @@ _VACUUM_ORDER = (*HOOKS_FIRST, "full", "keep_versions")
 
 @raises_deltalake_errors
 class DeltaTable:
-    """without_files, skip_stats: calls that need files, or their statistics, fail or give nulls. log_buffer_size has no
-    effect."""
+    """One version of a table, as in deltalake. without_files: methods that need the list of files raise DeltaError. skip_stats:
+    get_add_actions returns nulls for statistics. log_buffer_size has no effect."""
 
     def __init__(
         self,
@@ -456,7 +456,8 @@ class DeltaTable:
 
     @property
     def _block(self) -> Any:
-        """Makes the block of an operation: arguments as in TableSession.block."""
+        """TableSession.block for this table: it makes the `with` block in which a method runs its operation. In the block, the
+        caller's commit properties count, and errors are deltalake's; after it, this object is at the newest version."""
         return TableSession(self.as_delta).block
 
     def _check_files(self) -> None:
@@ -464,12 +465,15 @@ class DeltaTable:
             raise DeltaError("Table is instantiated without files. Open it again without the argument without_files.")
 
     def _condition(self, filters: Any, file_pruning_predicate: Any) -> Any:
+        """The condition of either argument, which are the old and the new name of the same; None for all files. Raises ValueError
+        for both."""
         if filters is not None and file_pruning_predicate is not None:
             raise ValueError("Give file_pruning_predicate alone: the filters of partitions are its older name.")
         return condition_of(self.as_delta.snapshot, filters if file_pruning_predicate is None else file_pruning_predicate)
 
     def _pruned_scan(self, filters: Any, file_pruning_predicate: Any) -> Any:
-        """The scan of the files that may have rows for which the condition is true."""
+        """The scan of the files that may have rows for which the condition is true. Raises DeltaError for a table that was opened
+        without files."""
         from delta_py.scan.planning import plan_scan
 
         self._check_files()
@@ -477,4 +481,5 @@ class DeltaTable:
 
 
 def _in_spark_dialect(predicate: str | None, schema: StructType) -> str | None:
+    """A condition on the columns of the schema, which may be left out."""
     return None if predicate is None else spark_condition(predicate, schema)

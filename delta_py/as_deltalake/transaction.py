@@ -14,6 +14,7 @@ from typing import Any
 from delta_py.commit.commit_settings import CommitSettings, commit_settings
 from delta_py.errors import InvalidOptionError
 
+# Keys of commitInfo whose values must be texts.
 _TEXT_KEYS = ("userId", "userName", "userMetadata")
 
 
@@ -92,6 +93,7 @@ def commit_as(
 
 
 def _checked_metadata(metadata: Any) -> dict[str, Any]:
+    """The custom metadata as JSON has it. Raises InvalidOptionError for values that commitInfo cannot have."""
     if not isinstance(metadata, Mapping):
         raise _metadata_error(f"custom_metadata is {type(metadata).__name__}, and must be a mapping of names to JSON values")
     if not all(isinstance(key, str) for key in metadata):

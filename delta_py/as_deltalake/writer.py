@@ -88,7 +88,8 @@ def write_deltalake(
 
 
 def _move_to_newest(table: DeltaTable, properties: CommitProperties | None) -> None:
-    """Raises CommitFailedError if another writer has recorded one of the commit's transactions since the table was opened."""
+    """Move the object to the newest version of its table. Raises CommitFailedError if another writer has recorded a transaction
+    of one of the commit's applications since the table was opened."""
     recorded = _recorded_versions(table, properties)
     table.update_incremental()
     if _recorded_versions(table, properties) != recorded:
@@ -107,8 +108,8 @@ def _condition(predicate: str, table: DeltaTable, schema_mode: str | None) -> st
 def _schema_flags(
     table: DeltaTable | None, columns: StructType, mode: str, schema_mode: str | None, predicate: str | None
 ) -> dict[str, Any]:
-    """merge_schema, merge_casts and overwrite_schema of the request. Raises InvalidOptionError; SchemaMismatchError as
-    refuse_generated_columns."""
+    """The arguments merge_schema, merge_casts and overwrite_schema of the WriteRequest. columns: of the new rows. Raises
+    InvalidOptionError; SchemaMismatchError for new columns that would be generated."""
     if schema_mode == "overwrite" and mode != "overwrite":
         raise InvalidOptionError(
             f"schema_mode='overwrite' goes with mode='overwrite', and the mode is {mode!r}. Nothing was written.",
@@ -139,12 +140,13 @@ def _write_rows(
     properties: Mapping[str, Any],
     writer_properties: WriterProperties | None,
 ) -> None:
-    """table: None for a new one. properties: as in `operation`."""
+    """Write the rows and commit. table: None for a new one. properties: commit_properties and post_commithook_properties."""
     config = None if writer_properties is None else _written_config(table, request)
     with operation(config, properties, writer_properties):
         version = write_rows(store, arrow_stream(rows), request)
         if table is not None and version == table.version():
-            # The rows were none. deltalake commits all the same, and records the application's transactions.
+            # There were no rows, so nothing was committed. deltalake commits all the same, and records the application's
+            # transactions.
             parameters = {"mode": request.save_mode, "partitionBy": list(request.partition_by or ())}
             commit_empty(table.as_delta.snapshot, "WRITE", parameters)
 
@@ -159,7 +161,7 @@ def _store_of(
 
 
 def _recorded_versions(table: DeltaTable, properties: CommitProperties | None) -> dict[str, int | None]:
-    """The versions that the table records for the applications of a commit."""
+    """The transaction versions that the table records for the applications of a commit; None where it has none."""
     transactions = () if properties is None else properties.app_transactions or ()
     return {transaction.app_id: table.transaction_version(transaction.app_id) for transaction in transactions}
 
@@ -172,13 +174,13 @@ def _existing_table(uri: str | os.PathLike[str], storage_options: Mapping[str, s
 
 
 def _has_columns(table: DeltaTable | None, columns: StructType) -> bool:
-    """Whether the table has these columns: then there is no schema to overwrite next to a predicate."""
+    """Whether the table has columns with these names. Then an overwrite with a predicate need not overwrite the schema."""
     return table is not None and table.as_delta.struct_type.names == columns.names
 
 
 def _written_config(table: DeltaTable | None, request: WriteRequest) -> TableConfig:
-    """The definition of the table that the files are written for: of the existing table, or of one that the write creates or
-    gives other columns."""
+    """The definition for which files are written: the existing table's, or that of the new rows if the write creates the table or
+    overwrites its schema."""
     assert request.columns is not None, "write_deltalake has set them"
     if table is not None and not request.overwrite_schema:
         return table.as_delta.snapshot.config

@@ -25,7 +25,8 @@ from delta_py.types.schema import Path, StructField, StructType
 
 @raises_deltalake_errors
 class TableAlterer:
-    """Each method takes commit_properties and post_commithook_properties, by name or in deltalake's older positional form."""
+    """Changes a table's definition. Each method takes commit_properties and post_commithook_properties, by name or in deltalake's
+    older positional form."""
 
     def __init__(self, session: TableSession) -> None:
         self._table, self._block = session.as_delta, session.block
@@ -48,6 +49,7 @@ class TableAlterer:
             properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
             version = self._table.version
             if self._table.alter.set_table_properties(properties_of_features) == version:
+                # The table has all features, so nothing was committed. The history gets an entry all the same.
                 commit_empty(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
 
     def add_columns(
@@ -80,6 +82,7 @@ class TableAlterer:
         with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
             properties = self._table.metadata.configuration
             conditions = {name: spark_sql(sql) for name, sql in constraints.items()}
+            # A constraint that the table has with the same condition is left out.
             new_constraints = {name: sql for name, sql in conditions.items() if properties.get(CHECK_PREFIX + name) != sql}
             self._table.alter.add_constraint(new_constraints)
 
@@ -142,6 +145,7 @@ class TableAlterer:
 
 
 def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures]) -> None:
+    """Raises UnsupportedOperationError if the features need a higher reader or writer version than the protocol has."""
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
         kind, needed_version, table_version = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
     elif any(FEATURES[feature.value].reader for feature in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
@@ -155,8 +159,9 @@ def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures
 
 
 def _new_columns(schema: StructType, parents: Path, field: StructField) -> Iterator[NewColumn]:
-    """The column; or the fields that a struct of the table lacks, if the table has the struct already; or nothing, if the table
-    has a column of that name and type."""
+    """The columns to add so that the schema has the field. Yields nothing if the schema has a column of that name and type; the
+    missing nested fields if both are structs; and else the field itself. parents: the path of the struct with this schema; empty
+    for the table."""
     table_column = schema.find(field.name)
     if table_column is not None and table_column.name == field.name and table_column.data_type == field.data_type:
         return

@@ -13,6 +13,7 @@ from delta_py.scan.file_groups import CHANGE_FIELDS, COMMIT_TIMESTAMP, COMMIT_VE
 from delta_py.table import DeltaTable
 from delta_py.types.schema import StructType, to_arrow_schema
 
+# Error classes of a start after the newest version.
 _AFTER_NEWEST = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT")
 
 
@@ -27,8 +28,8 @@ def read_changes(
     *,
     allow_out_of_range: bool,
 ) -> pa.RecordBatchReader:
-    """Without a start, from version 0. allow_out_of_range: a start after the newest version gives no rows, instead of an error.
-    Raises as DeltaTable.changes."""
+    """The changes between two versions, or two times. Without a start, they begin with version 0. predicate: in Spark's dialect.
+    allow_out_of_range: a start after the newest version gives no rows, instead of an error. Raises as DeltaTable.changes."""
     try:
         return _with_deltalake_types(
             table.load_cdf(starting_version, ending_version, starting_time, ending_time, columns=columns, predicate=predicate)
@@ -43,7 +44,8 @@ def read_changes(
 
 
 def _with_deltalake_types(changes: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The types of deltalake's feed: times of commits in milliseconds without a zone (UTC), unsigned versions, texts as views."""
+    """The same rows with the types of deltalake's feed: times of commits in milliseconds without a zone (UTC), unsigned versions,
+    texts as views."""
     types = {COMMIT_TIMESTAMP: pa.timestamp("ms"), COMMIT_VERSION: pa.uint64()}
     schema = pa.schema([field.with_type(types.get(field.name, view_type(field.type))) for field in changes.schema])
     return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in changes))

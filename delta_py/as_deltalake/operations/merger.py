@@ -18,8 +18,9 @@ from delta_py.types.schema import StructType
 
 
 class TableMerger:
-    """predicate: SQL, the condition of the MERGE. merge_schema: the table gets columns that only the source has. is_lenient:
-    values that do not fit their column become null. block: makes the block in which the MERGE runs."""
+    """A MERGE: methods add clauses, and `execute` runs it. predicate: SQL, the condition of the MERGE. merge_schema: the table
+    gets columns that only the source has. is_lenient: values that do not fit their column become null. block: makes the block in
+    which the MERGE runs."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class TableMerger:
         reader = reader_in(source)
         self._block, self._schema, self._aliases = block, reader.schema, (target_alias, source_alias)
         self._merge_schema, self._columns = merge_schema, table.struct_type
-        self._complete_kinds: set[str] = set()  # kinds of clauses, one of which takes all remaining rows
+        self._complete_kinds: set[str] = set()  # kinds with a clause that has no condition, and so takes all remaining rows
         self._lenient_types = table.struct_type if is_lenient else StructType()  # without columns no value is cast
         if merge_schema:
             refuse_generated_columns(table.struct_type, columns_of(reader.schema))
@@ -101,7 +102,8 @@ class TableMerger:
         return {**metrics.by_deltalake_names(merge_metrics, metrics.MERGE), **files}
 
     def _can_apply(self, kind: str, predicate: str | None) -> bool:
-        """Whether a clause can ever apply: none of its kind before it takes every row."""
+        """Whether a new clause can apply to any row: no earlier clause of its kind takes all rows. It is not passed on otherwise,
+        and has no effect. kind: matched, not matched, or not matched by source."""
         can_apply = kind not in self._complete_kinds
         if predicate is None:
             self._complete_kinds.add(kind)
@@ -110,7 +112,8 @@ class TableMerger:
     # ------------------------------------------------------------ columns
 
     def _all_source_columns(self, except_cols: Sequence[str] | None) -> dict[str, str]:
-        """Each column of the source that may be assigned, and its value: SET * and INSERT *."""
+        """The assignments of SET * and INSERT *, by column: the source's columns that the table has, or gets with
+        merge_schema."""
         source = self._aliases[1] or "source"
         excluded = set(except_cols or ())
         names = [field.name for field in self._schema if field.name not in excluded and self._has_target_column(field.name)]
@@ -118,11 +121,11 @@ class TableMerger:
         return with_lenient_casts(updates, self._lenient_types)
 
     def _has_target_column(self, name: str) -> bool:
-        """Whether a column of the source has one in the table, or gets one."""
+        """Whether the table has a column of this name, or gets one by merge_schema."""
         return self._merge_schema or self._columns.find(name) is not None
 
     def _by_column(self, updates: Mapping[str, str]) -> dict[str, str]:
-        """The updates by column, without the alias of the table or of the source before its name."""
+        """The updates in Spark's dialect, by column. Aliases of table and source before the columns' names are removed."""
         by_column = {_without_alias(spark_sql(name), self._aliases): spark_sql(value) for name, value in updates.items()}
         return with_lenient_casts(by_column, self._lenient_types)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+# The metrics of each operation: delta-spark's names by deltalake's names.
 _FILES = {"num_added_files": "numAddedFiles", "num_removed_files": "numRemovedFiles"}
 _COPIED = {"num_copied_rows": "numCopiedRows"}
 _TIMES = {"execution_time_ms": "executionTimeMs", "scan_time_ms": "scanTimeMs"}
@@ -24,13 +25,14 @@ MERGE = {
     **_TIMES,
     **_REWRITE,
 }
-_OMITTED = ("num_deleted_rows",)  # unknown if removed files have no statistics
+_OMITTED = ("num_deleted_rows",)  # left out if it is not known, because removed files have no statistics
 RESTORE = {"numRemovedFile": "numRemovedFiles", "numRestoredFile": "numRestoredFiles"}
 
 
 def by_deltalake_names(metrics: Mapping[str, int], delta_spark_names: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics by deltalake's names. names: delta-spark's name of each, by deltalake's. A metric that the operation does not
-    have is 0; only the number of deleted rows is left out then."""
+    """The metrics by deltalake's names. metrics: by delta-spark's names. delta_spark_names: for each metric that deltalake
+    returns, its name in delta-spark. A metric that the operation does not have is 0; only the number of deleted rows is left
+    out."""
     omitted = {name for name in _OMITTED if delta_spark_names.get(name) not in metrics}
     return {
         deltalake_name: metrics.get(delta_spark_name, 0)
@@ -40,8 +42,8 @@ def by_deltalake_names(metrics: Mapping[str, int], delta_spark_names: Mapping[st
 
 
 def with_numeric_metrics(info: Mapping[str, Any]) -> dict[str, Any]:
-    """commitInfo with the metrics of pydelta's own commits as numbers, as those of deltalake's commits are. Other writers'
-    stay."""
+    """commitInfo with its operationMetrics as numbers, as deltalake writes them, if pydelta wrote the commit: it writes texts.
+    The commitInfo of other writers does not change."""
     metrics = info.get("operationMetrics")
     if not isinstance(metrics, dict) or not str(info.get("engineInfo", "")).startswith("pydelta/"):
         return dict(info)
@@ -50,7 +52,8 @@ def with_numeric_metrics(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def optimize_metrics(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """kind: preserveLocality or zOrder. Sizes of files are JSON texts, as deltalake has them."""
+    """The metrics of an OPTIMIZE in deltalake's form. metrics: of TableOptimizer of delta_py. kind: preserveLocality or zOrder.
+    Sizes of files are JSON texts."""
     is_ordered = kind == "zOrder"
     return {
         "numFilesAdded": metrics["numFilesAdded"],
@@ -69,6 +72,7 @@ def optimize_metrics(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _file_sizes_json(sizes: Mapping[str, Any]) -> str:
+    """Minimum, maximum, average, number and sum of the sizes of files (bytes), as JSON with sorted keys. 0 for no files."""
     values = {
         "min": sizes["min"] or 0,
         "max": sizes["max"] or 0,

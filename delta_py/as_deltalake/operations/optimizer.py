@@ -14,13 +14,14 @@ from delta_py.as_deltalake.properties import WriterProperties
 from delta_py.exchange.partition_filters import partition_condition
 
 _MOST_BYTES = 2**63 - 1
-_TARGET_BYTES = 100 * 1024 * 1024
+_TARGET_BYTES = 100 * 1024 * 1024  # of tables without delta.targetFileSize
 
 
 @raises_deltalake_errors
 class TableOptimizer:
-    """max_concurrent_tasks, max_spill_size, max_temp_directory_size have no effect. min_commit_interval: each batch of files is a
-    commit of its own when it is given; otherwise all files are one commit."""
+    """Rewrites small files as larger ones. max_concurrent_tasks, max_spill_size, max_temp_directory_size have no effect.
+    min_commit_interval: if it is given, each group of files that becomes one file is a commit of its own, whatever the interval;
+    otherwise all are one commit."""
 
     def __init__(self, session: TableSession) -> None:
         self._table, self._block = session.as_delta, session.block
@@ -75,10 +76,12 @@ class TableOptimizer:
         return target_size
 
     def _partition_condition(self, partition_filters: Any) -> str | None:
+        """SQL for filters (column, operator, value) of partitions; None if there are none."""
         config = self._table.snapshot.config
         return partition_condition(config.schema, config.partition_columns, partition_filters or ())
 
 
 def _batch_bytes(min_commit_interval: int | timedelta | None) -> int | None:
-    """None for one commit; 1 for a commit of each group of files that become one."""
+    """How many bytes of files one commit rewrites at least: None for one commit of all files; 1 byte so that each group of files
+    that becomes one file is a commit."""
     return None if min_commit_interval is None else 1

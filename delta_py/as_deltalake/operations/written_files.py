@@ -37,8 +37,9 @@ def commit_files(
     partition_by: Sequence[str],
     condition: Expression | None,
 ) -> int:
-    """Commit the files; returns the version. mode: append; or overwrite, which removes the files that may hold rows for which the
-    condition is true. Raises InvalidOptionError, SchemaMismatchError; conflicts as Transaction.commit."""
+    """Commit data files that the caller has written; returns the version. schema, partition_by: of the files, which must be those
+    of the table; an empty partition_by is accepted too. mode: append; or overwrite, which removes the files that may hold rows
+    for which the condition is true. Raises InvalidOptionError, SchemaMismatchError; conflicts as Transaction.commit."""
     config = snapshot.config
     config.require(Operation.WRITE)
     if mode not in ("append", "overwrite"):
@@ -71,7 +72,8 @@ def commit_files(
 
 
 def commit_empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, Any]) -> int:
-    """A commit that changes nothing, for the history; returns the version."""
+    """Make a commit without changes, so that the history has an entry; returns the version. parameters: of the operation, for the
+    history."""
     return Transaction(snapshot).commit(operation, parameters)
 
 
@@ -92,6 +94,7 @@ def _live_row_masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 
 def _is_live_by_row(snapshot: Snapshot, file: ScanFile) -> list[bool]:
+    """For each row of a file with a deletion vector, in the file's order: whether it is live."""
     assert file.deletion_vector is not None
     is_live = np.ones(stored_row_count(snapshot.store, file.path, file.size_bytes), bool)
     is_live[np.asarray(read_deletion_vector(snapshot.store, file.deletion_vector), np.int64)] = False
