@@ -57,7 +57,7 @@ COMMENT = "comment"
 """A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
 # How often a change that must be the next version is tried while other writers are faster.
-_LOST_ROUNDS = 20
+_MAX_ATTEMPTS = 20
 
 
 @dataclass(slots=True)
@@ -106,11 +106,11 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
     conflict_count = 0
     while True:
         try:
-            version = _try_properties(store, properties)
+            version = _set_properties_once(store, properties)
         except ConcurrentWriteException as error:  # a commit that names its own version must be the next one
             conflict_count += 1
             has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # it seems to have rewritten all files
-            if conflict_count == _LOST_ROUNDS or has_rewritten:
+            if conflict_count == _MAX_ATTEMPTS or has_rewritten:
                 raise
             continue
         if version is not None:
@@ -118,14 +118,16 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
         give_row_ids(store)
 
 
-def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
+def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
     """As set_properties; None if only files without row ids prevent the change."""
     snapshot = Snapshot.load(store)
     new_properties, features = split_configuration(properties)
     versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
     refuse_constraints(new_properties)
-    replaced = {name.lower() for name in new_properties}
-    other_properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced}
+    replaced_names = {name.lower() for name in new_properties}
+    other_properties = {
+        name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in replaced_names
+    }
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
     if COORDINATED in features:
@@ -136,10 +138,10 @@ def _try_properties(store: ObjectStore, properties: Mapping[str, str]) -> int | 
     protocol = snapshot.protocol
     if versions:
         reader, writer = (
-            int(versions.get(name, now))
-            for name, now in zip(_VERSIONS, (protocol.min_reader_version, protocol.min_writer_version), strict=True)
+            int(versions.get(name, current_version))
+            for name, current_version in zip(_VERSIONS, (protocol.min_reader_version, protocol.min_writer_version), strict=True)
         )
-        protocol = _upgraded(protocol, reader, writer)
+        protocol = _upgraded_protocol(protocol, reader, writer)
     return _commit(change, protocol, features, "SET TBLPROPERTIES", {"properties": dict(properties)})
 
 
@@ -150,20 +152,20 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
     (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for a property that cannot be removed.
     """
     snapshot = Snapshot.load(store)
-    present = {name.lower(): name for name in snapshot.metadata.configuration}
-    stored_names = [name if name.lower() in present else known_name(name) for name in names]
-    missing = [name for name in stored_names if name.lower() not in present]
+    names_by_lower_case = {name.lower(): name for name in snapshot.metadata.configuration}
+    stored_names = [name if name.lower() in names_by_lower_case else known_name(name) for name in names]
+    missing = [name for name in stored_names if name.lower() not in names_by_lower_case]
     if missing and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no property {', '.join(missing)}; nothing was changed."
-            f"{did_you_mean(missing[0], present.values())} Correct the name, or leave it out.",
+            f"{did_you_mean(missing[0], names_by_lower_case.values())} Correct the name, or leave it out.",
             error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
             sql_state="42616",
             properties=missing,
         )
     removed_names = {name.lower() for name in stored_names}
-    _refuse_internal(removed_names & present.keys())
-    return _unset(snapshot, removed_names, {"properties": list(names), "ifExists": if_exists})
+    _refuse_internal(removed_names & names_by_lower_case.keys())
+    return _commit_unset(snapshot, removed_names, {"properties": list(names), "ifExists": if_exists})
 
 
 def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
@@ -171,10 +173,10 @@ def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
     dropped.
     """
     removed_names = {name.lower() for name in names}
-    return _unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
+    return _commit_unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
 
 
-def _unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
+def _commit_unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
     """removed_names: names in lower case."""
     properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
     version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
@@ -224,7 +226,7 @@ def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: in
     return set_properties(store, dict(zip(_VERSIONS, map(str, versions), strict=True)))
 
 
-def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
+def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
     """The protocol after a user raises its versions."""
     if reader < current.min_reader_version or writer < current.min_writer_version:
         raise InvalidOptionError(
@@ -237,14 +239,14 @@ def _upgraded(current: Protocol, reader: int, writer: int) -> Protocol:
         )
     if (reader, writer) == (current.min_reader_version, current.min_writer_version):
         return current
-    target = protocol_of_versions(reader, writer)  # raises for versions that do not exist
+    target_protocol = protocol_of_versions(reader, writer)  # raises for versions that do not exist
     if current.writer_features is not None:
         return current  # a reader version adds no feature if all are listed, and none of these needs it
-    if target.min_writer_version < WRITER_FEATURES_VERSION:
-        return target
+    if target_protocol.min_writer_version < WRITER_FEATURES_VERSION:
+        return target_protocol
     # The listed features are those that the old versions stand for. The metadata has no effect on this.
-    listed = with_features(target, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
-    return replace(listed, min_reader_version=max(reader, listed.min_reader_version))
+    listed_protocol = with_features(target_protocol, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
+    return replace(listed_protocol, min_reader_version=max(reader, listed_protocol.min_reader_version))
 
 
 # ---------------------------------------------------------------- requirements of each property on an existing table
@@ -256,7 +258,14 @@ def _commit(
     """Check and complete the change by the requirements of each property, and commit it. features: the features that the caller
     requests. Returns the version; None if files lack row ids, which the change requires."""
     snapshot = change.snapshot
-    for rule in (_column_mapping, _iceberg_compat, _row_tracking, _in_commit_timestamps, _change_data_feed, _symlink_manifest):
+    for rule in (
+        _apply_column_mapping,
+        _apply_iceberg_compat,
+        _apply_row_tracking,
+        _apply_in_commit_timestamps,
+        _check_change_data_feed,
+        _check_symlink_manifest,
+    ):
         rule(change)
     metadata = replace(
         snapshot.metadata,
@@ -287,7 +296,7 @@ def _commit(
     return transaction.commit(operation, parameters)
 
 
-def _column_mapping(change: _Change) -> None:
+def _apply_column_mapping(change: _Change) -> None:
     """When column mapping is turned on, the present column names in the files become the physical names. When it is turned off,
     the commit rewrites all files.
     Protocol: Column Mapping; Writer Requirements for Column Mapping.
@@ -318,7 +327,7 @@ def _assign_ids(change: _Change) -> None:
     change.configuration[column_mapping.MAX_ID_PROPERTY] = str(last_id)
 
 
-def _iceberg_compat(change: _Change) -> None:
+def _apply_iceberg_compat(change: _Change) -> None:
     """If a version of IcebergCompat is turned on or off, no other writer may add files in the meantime: they would not meet its
     requirements. Protocol: Iceberg Compatibility V2."""
     change.needs_all_files |= enabled_versions(change.after) != enabled_versions(change.before)
@@ -327,7 +336,7 @@ def _iceberg_compat(change: _Change) -> None:
         _assign_ids(change)
 
 
-def _row_tracking(change: _Change) -> None:
+def _apply_row_tracking(change: _Change) -> None:
     """Existing rows need ids: files get them when they are added, if the protocol supports the feature by then.
     Protocol: Row Tracking; Writer Requirements for Row Tracking.
     """
@@ -343,7 +352,7 @@ def _row_tracking(change: _Change) -> None:
     change.configuration = with_id_columns(change.configuration)
 
 
-def _in_commit_timestamps(change: _Change) -> None:
+def _apply_in_commit_timestamps(change: _Change) -> None:
     """From this commit on, versions carry their timestamps: the table's properties record this version and its timestamp.
     Protocol: In-Commit Timestamps; Writer Requirements for In-Commit Timestamps.
     """
@@ -358,7 +367,7 @@ def _in_commit_timestamps(change: _Change) -> None:
     change.configuration, change.timestamp_ms = timestamped_properties(change.snapshot, change.configuration)
 
 
-def _change_data_feed(change: _Change) -> None:
+def _check_change_data_feed(change: _Change) -> None:
     """The columns that the change data feed adds must not exist in the table."""
     if not change.turns_on("delta.enableChangeDataFeed"):
         return
@@ -373,7 +382,7 @@ def _change_data_feed(change: _Change) -> None:
         )
 
 
-def _symlink_manifest(change: _Change) -> None:
+def _check_symlink_manifest(change: _Change) -> None:
     """Symlink manifests and deletion vectors exclude each other: readers of the manifests do not know deletion vectors."""
     if any(change.turns_on(name) for name in (MANIFESTS, VECTORS)):
         check_manifests(change.after)

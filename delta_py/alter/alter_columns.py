@@ -62,7 +62,8 @@ def add_columns(store: ObjectStore, columns: Sequence[NewColumn]) -> int:
     snapshot = Snapshot.load(store)
     schema = with_new_columns(snapshot.schema, columns)
     described_columns = [
-        {"column": described(column.path, column.as_field()), **_position(column.first, column.after)} for column in columns
+        {"column": described(column.path, column.as_field()), **_position_parameter(column.first, column.after)}
+        for column in columns
     ]
     return commit_schema(snapshot, schema, "ADD COLUMNS", {"columns": described_columns})
 
@@ -77,7 +78,7 @@ def rename_column(store: ObjectStore, name: str | Sequence[str], new_name: str) 
     config = snapshot.config
     path = resolve_path(config.schema, name)
     new_path = (*path[:-1], new_name)
-    _check_mapped(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
+    _check_column_mapping(config, path, "DELTA_UNSUPPORTED_RENAME_COLUMN", "have another name")
     if new_name == path[-1]:
         return snapshot.version
     check_no_rule_names(config, path)
@@ -97,12 +98,12 @@ def drop_columns(store: ObjectStore, names: Sequence[str | Sequence[str]], *, if
     """
     snapshot = Snapshot.load(store)
     config = snapshot.config
-    paths = _paths(config.schema, names, if_exists=if_exists)
+    paths = _outermost_paths(config.schema, names, if_exists=if_exists)
     schema, properties = config.schema, config.metadata.configuration
     for path in paths:
-        _check_mapped(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
-        check_may_go(snapshot, path)
-        schema = edit_fields(schema, path[:-1], partial(_without, path))
+        _check_column_mapping(config, path, "DELTA_UNSUPPORTED_DROP_COLUMN", "be dropped")
+        check_can_be_dropped(snapshot, path)
+        schema = edit_fields(schema, path[:-1], partial(_without_field, path))
         properties = _with_stats_columns(properties, path, None)
     parameters = {"columns": [joined_name(path) for path in paths]}
     return commit_schema(snapshot, schema, "DROP COLUMNS", parameters, properties=properties) if paths else snapshot.version
@@ -120,12 +121,12 @@ def change_columns(store: ObjectStore, changes: Sequence[ColumnChange]) -> int:
         path = resolve_path(schema, change.name)
         schema = with_change(config, schema, change)
         # A rule depends on the column's type, and not on its comment, default or position.
-        if _plain(field_at(schema, path).data_type) != _plain(field_at(config.schema, path).data_type):
+        if _simple_type(field_at(schema, path).data_type) != _simple_type(field_at(config.schema, path).data_type):
             check_no_rule_names(config, path)
     paths = [resolve_path(schema, change.name) for change in changes]
     columns = [described(path, field_at(schema, path)) for path in paths]
-    positions = [_position(change.first, change.after) for change in changes]
-    schema = _recorded(snapshot, schema)
+    positions = [_position_parameter(change.first, change.after) for change in changes]
+    schema = _with_recorded_types(snapshot, schema)
     if len(changes) == 1:
         return commit_schema(snapshot, schema, "CHANGE COLUMN", {"column": columns[0], **positions[0]})
     described_columns = [{**column, **position} for column, position in zip(columns, positions, strict=True)]
@@ -151,11 +152,11 @@ def replace_columns(store: ObjectStore, columns: StructType) -> int:
         )
     schema = with_columns_replaced(config, columns)
     for path in _dropped_paths(config.schema, schema, ()):
-        check_may_go(snapshot, path)
-    for path in _retyped(config.schema, schema, ()):
+        check_can_be_dropped(snapshot, path)
+    for path in _retyped_paths(config.schema, schema, ()):
         check_no_rule_names(config, path)
     parameters = {"columns": [described((f.name,), f) for f in columns.fields]}
-    return commit_schema(snapshot, _recorded(snapshot, schema), "REPLACE COLUMNS", parameters)
+    return commit_schema(snapshot, _with_recorded_types(snapshot, schema), "REPLACE COLUMNS", parameters)
 
 
 # ---------------------------------------------------------------- allowed changes
@@ -187,7 +188,7 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     )
 
 
-def check_may_go(snapshot: Snapshot, path: Path) -> None:
+def check_can_be_dropped(snapshot: Snapshot, path: Path) -> None:
     """Raises UnsupportedOperationError for a column that the table's layout or its rules need."""
     config, name = snapshot.config, joined_name(path)
     if path in [(column,) for column in config.partition_columns]:
@@ -197,9 +198,9 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
             sql_state="0AKDC",
             column=name,
         )
-    physical = _physical(config, path)
-    clustered = clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
-    if any(column[: len(physical)] == physical for column in clustered):
+    physical_path = _physical_path(config, path)
+    clustered_paths = clustering_paths(snapshot.domain_metadata().get(CLUSTERING_DOMAIN))
+    if any(column[: len(physical_path)] == physical_path for column in clustered_paths):
         raise UnsupportedOperationError(
             f"Column {name} cannot be dropped: the table is clustered by it. Nothing was changed. Cluster it by other "
             "columns first.",
@@ -210,7 +211,7 @@ def check_may_go(snapshot: Snapshot, path: Path) -> None:
     check_no_rule_names(config, path, except_invariant=True)
 
 
-def _physical(config: TableConfig, path: Path) -> Path:
+def _physical_path(config: TableConfig, path: Path) -> Path:
     """The path by the names inside data files; the parts of arrays and maps have the same names there."""
     steps = [path[: depth + 1] for depth in range(len(path))]
     fields = [(step, field_at(config.schema, step)) for step in steps]
@@ -218,7 +219,7 @@ def _physical(config: TableConfig, path: Path) -> Path:
     return tuple(column_mapping.physical_name(f, mode) if is_field(config.schema, step) else step[-1] for step, f in fields)
 
 
-def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) -> None:
+def _check_column_mapping(config: TableConfig, path: Path, condition: str, what: str) -> None:
     """Raise unless the table has column mapping, and the path is a field of a struct. condition, what: the error's class and
     its words for the change.
     """
@@ -240,7 +241,7 @@ def _check_mapped(config: TableConfig, path: Path, condition: str, what: str) ->
         )
 
 
-def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+def _without_field(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
     """The fields of a struct without the last one of the path. Raises UnsupportedOperationError if it is the only one."""
     if len(fields) == 1:
         raise UnsupportedOperationError(
@@ -252,7 +253,7 @@ def _without(path: Path, fields: tuple[StructField, ...]) -> tuple[StructField, 
     return tuple(f for f in fields if f.name != path[-1])
 
 
-def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
+def _outermost_paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
     """The paths without duplicates, and without those inside another one."""
     paths = []
     for name in names:
@@ -261,8 +262,12 @@ def _paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exist
         except SchemaMismatchError:
             if not if_exists:
                 raise
-    unique = list(dict.fromkeys(paths))
-    return [path for path in unique if not any(path != other and path[: len(other)] == other for other in unique)]
+    unique_paths = list(dict.fromkeys(paths))
+    return [
+        path
+        for path in unique_paths
+        if not any(path != outer_path and path[: len(outer_path)] == outer_path for outer_path in unique_paths)
+    ]
 
 
 def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
@@ -271,30 +276,41 @@ def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[P
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
             field_pairs = [(f, new_fields.get(f.name.lower())) for f in old_type.fields]
-            inner = [_dropped_paths(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
-            return [*((*path, f.name) for f, new in field_pairs if new is None), *(p for paths in inner for p in paths)]
-        case ArrayType(old, _), ArrayType(new, _):
-            return _dropped_paths(old, new, (*path, "element"))
-        case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_dropped_paths(old_key, key, (*path, "key")), *_dropped_paths(old_value, value, (*path, "value"))]
+            nested_paths = [
+                _dropped_paths(f.data_type, new_field.data_type, (*path, f.name))
+                for f, new_field in field_pairs
+                if new_field is not None
+            ]
+            return [
+                *((*path, f.name) for f, new_field in field_pairs if new_field is None),
+                *(nested_path for paths in nested_paths for nested_path in paths),
+            ]
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _dropped_paths(old_element, new_element, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return [*_dropped_paths(old_key, new_key, (*path, "key")), *_dropped_paths(old_value, new_value, (*path, "value"))]
     return []
 
 
-def _retyped(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
+def _retyped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
     """The paths of the columns and fields that both types have, and whose own types differ."""
     match old_type, new_type:
         case StructType(), StructType():
             field_pairs = [(f, new_type.find(f.name)) for f in old_type.fields]
-            inner = [_retyped(f.data_type, new.data_type, (*path, f.name)) for f, new in field_pairs if new is not None]
-            return [path for paths in inner for path in paths]
-        case ArrayType(old, _), ArrayType(new, _):
-            return _retyped(old, new, (*path, "element"))
-        case MapType(old_key, old_value, _), MapType(key, value, _):
-            return [*_retyped(old_key, key, (*path, "key")), *_retyped(old_value, value, (*path, "value"))]
+            nested_paths = [
+                _retyped_paths(f.data_type, new_field.data_type, (*path, f.name))
+                for f, new_field in field_pairs
+                if new_field is not None
+            ]
+            return [path for paths in nested_paths for path in paths]
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _retyped_paths(old_element, new_element, (*path, "element"))
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return [*_retyped_paths(old_key, new_key, (*path, "key")), *_retyped_paths(old_value, new_value, (*path, "value"))]
     return [] if old_type == new_type else [path]
 
 
-def _plain(data_type: DataType) -> DataType:
+def _simple_type(data_type: DataType) -> DataType:
     """The type itself, without its parts: all structs, arrays and maps count as equal."""
     return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
 
@@ -321,7 +337,7 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 # ---------------------------------------------------------------- the commit
 
 
-def _recorded(snapshot: Snapshot, schema: StructType) -> StructType:
+def _with_recorded_types(snapshot: Snapshot, schema: StructType) -> StructType:
     """The schema with its type changes recorded. Clients of the preview of type widening need the version of each change."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
@@ -359,7 +375,7 @@ def commit_schema(
     return transaction.commit(operation, parameters)
 
 
-def _position(first: bool, previous_column: str | None) -> dict[str, str]:
+def _position_parameter(first: bool, previous_column: str | None) -> dict[str, str]:
     """The position of a new or moved column as the history describes it, such as `AFTER b`; empty if it has none."""
     if previous_column is not None:
         return {"position": f"AFTER {previous_column}"}

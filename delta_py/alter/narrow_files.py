@@ -40,10 +40,10 @@ def _has_types(fields: list[pa.Field], struct: StructType, *, by_id: bool) -> bo
     """
     # A field without an id is matched by its name even with by_id.
     types_by_name: Mapping[Any, DataType] = {f.name.lower(): f.data_type for f in struct.fields}
-    by_number = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
+    types_by_id = {f.metadata.get(ID): f.data_type for f in struct.fields} if by_id else {}
     for field in fields:
-        number = (field.metadata or {}).get(_FIELD_ID)
-        table_type = by_number.get(int(number)) if by_id and number is not None else types_by_name.get(field.name.lower())
+        field_id = (field.metadata or {}).get(_FIELD_ID)
+        table_type = types_by_id.get(int(field_id)) if by_id and field_id is not None else types_by_name.get(field.name.lower())
         if table_type is not None and not _has_type(field.type, table_type, by_id=by_id):
             return False
     return True
@@ -58,9 +58,9 @@ def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> b
             return pa.types.is_list(file_type) and _has_type(file_type.value_type, element, by_id=by_id)
         case MapType(key, value, _):
             parts = ((file_type.key_type, key), (file_type.item_type, value)) if pa.types.is_map(file_type) else ()
-            return bool(parts) and all(_has_type(part, kind, by_id=by_id) for part, kind in parts)
-    arrow = to_arrow_type(table_type)
-    if pa.types.is_timestamp(arrow):
+            return bool(parts) and all(_has_type(part, part_type, by_id=by_id) for part, part_type in parts)
+    arrow_type = to_arrow_type(table_type)
+    if pa.types.is_timestamp(arrow_type):
         return bool(pa.types.is_timestamp(file_type))
     # Texts and bytes, which have several types in Arrow, are never narrowed.
-    return bool(file_type.equals(arrow)) or not (pa.types.is_primitive(file_type) or pa.types.is_decimal(file_type))
+    return bool(file_type.equals(arrow_type)) or not (pa.types.is_primitive(file_type) or pa.types.is_decimal(file_type))

@@ -64,15 +64,15 @@ def _furthest(snapshot: Snapshot, transaction: Transaction, identity: Identity) 
     else:
         furthest_of = pc.max if upwards else pc.min
 
-        def of_group(batches: Iterator[pa.RecordBatch]) -> int | None:
+        def furthest_of_group(batches: Iterator[pa.RecordBatch]) -> int | None:
             values = [furthest_of(batch.column(0)).as_py() for batch in batches]
-            return _last(values, upwards=upwards)
+            return _furthest_value(values, upwards=upwards)
 
-        values_by_group = over_rows(transaction.scan(None, [identity.name]), of_group)
-    return _last(values_by_group, upwards=upwards)
+        values_by_group = over_rows(transaction.scan(None, [identity.name]), furthest_of_group)
+    return _furthest_value(values_by_group, upwards=upwards)
 
 
-def _last(values: Sequence[int | None], *, upwards: bool) -> int | None:
+def _furthest_value(values: Sequence[int | None], *, upwards: bool) -> int | None:
     """The value furthest along the sequence; None if there is none."""
     present_values = [value for value in values if value is not None]
     return (max(present_values) if upwards else min(present_values)) if present_values else None

@@ -62,8 +62,8 @@ class TableAlterer:
         after: str | None = None,
     ) -> int:
         """Change one column, or a nested part of it. Raises as alter_columns.change_columns."""
-        kind = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
-        change = ColumnChange(name, kind, nullable, comment, default, drop_default, first, after)
+        delta_type = from_arrow_type(data_type) if isinstance(data_type, pa.DataType) else data_type
+        change = ColumnChange(name, delta_type, nullable, comment, default, drop_default, first, after)
         return change_columns(self.store, [change])
 
     def change_columns(self, changes: Sequence[ColumnChange]) -> int:

@@ -59,8 +59,8 @@ def add_constraint(
     else:
         transaction.read_rows()
         broken_rows = checked.broken_rows
-    _refuse_broken(snapshot, rule, broken_rows)
-    return _commit(snapshot, transaction, _with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
+    _refuse_broken_rows(snapshot, rule, broken_rows)
+    return _commit(snapshot, transaction, _properties_with_rules(snapshot, [rule]), "ADD CONSTRAINT", {"name": name, "expr": sql})
 
 
 def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_zone: str = "UTC") -> int:
@@ -74,20 +74,20 @@ def add_constraints(store: ObjectStore, constraints: Mapping[str, str], *, time_
     rules, transaction = [RowRule("check", name, sql) for name, sql in constraints.items()], Transaction(snapshot)
     # Each rule is checked against the table with the rules before it, so that two equal names are an error.
     for number, rule in enumerate(rules):
-        metadata = replace(snapshot.metadata, configuration=_with_rules(snapshot, rules[:number]))
+        metadata = replace(snapshot.metadata, configuration=_properties_with_rules(snapshot, rules[:number]))
         check_new_constraint(TableConfig(snapshot.protocol, metadata), rule, time_zone)
     for rule in rules:
-        _refuse_broken(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
+        _refuse_broken_rows(snapshot, rule, _broken_rows(transaction, snapshot.config, rule, time_zone))
     parameters = {"name": ", ".join(constraints), "expr": " AND ".join(f"({rule.sql})" for rule in rules)}
-    return _commit(snapshot, transaction, _with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
+    return _commit(snapshot, transaction, _properties_with_rules(snapshot, rules), "ADD CONSTRAINT", parameters)
 
 
-def _with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict[str, str]:
+def _properties_with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict[str, str]:
     """The table's properties with new constraints."""
     return {**snapshot.metadata.configuration, **{CHECK_PREFIX + rule.name.lower(): rule.sql for rule in rules}}
 
 
-def _refuse_broken(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
+def _refuse_broken_rows(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
     if broken_rows:
         raise InvariantViolationError(
             f"{broken_rows} rows of the table at {snapshot.table_root} violate the new CHECK constraint {rule.name} "
@@ -106,7 +106,7 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
     Raises InvalidOptionError (DELTA_CONSTRAINT_DOES_NOT_EXIST).
     """
     snapshot = Snapshot.load(store)
-    constraint = _constraint(snapshot.config, name)
+    constraint = _find_constraint(snapshot.config, name)
     if constraint is None and not if_exists:
         raise InvalidOptionError(
             f"The table at {store.root} has no CHECK constraint {name}. Nothing was changed. Its constraints are: "
@@ -127,7 +127,7 @@ def constraint_names(config: TableConfig) -> list[str]:
     return sorted(key[len(CHECK_PREFIX) :] for key in config.metadata.configuration if key.lower().startswith(CHECK_PREFIX))
 
 
-def _constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
+def _find_constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
     """The property and condition of a constraint; names of constraints ignore case."""
     property_name = (CHECK_PREFIX + name).lower()
     return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == property_name), None)
@@ -138,7 +138,7 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
 
     A condition that this library cannot evaluate is accepted if its type is boolean and a Spark session may evaluate it.
     """
-    existing_constraint = _constraint(config, rule.name)
+    existing_constraint = _find_constraint(config, rule.name)
     if existing_constraint is not None:
         raise InvalidOptionError(
             f"The table has a constraint {rule.name} already: {existing_constraint[1]}. Nothing was changed. Drop it first, or "
@@ -165,8 +165,8 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
             rule_column(rule, config.schema, config.partition_columns)
             return  # Spark can evaluate it when a session saves rows
     except DeltaError as error:
-        raise _no_condition(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
-    raise _no_condition(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
+        raise _no_condition_error(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
+    raise _no_condition_error(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
 
 
 def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
@@ -178,7 +178,7 @@ def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
         return True
 
 
-def _no_condition(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
+def _no_condition_error(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
     return InvalidOptionError(
         f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
         "on the columns of one row.",

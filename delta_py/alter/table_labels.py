@@ -31,7 +31,7 @@ def set_table_name(store: ObjectStore, name: str) -> int:
         raise InvalidOptionError(
             f"The name of a table has 1 to {_LONGEST_NAME} characters. Nothing was changed. Give another one.", option="name"
         )
-    return _commit(store, {"name": name}, "UPDATE TABLE METADATA")
+    return _commit_metadata(store, {"name": name}, "UPDATE TABLE METADATA")
 
 
 def set_table_description(store: ObjectStore, description: str) -> int:
@@ -41,10 +41,10 @@ def set_table_description(store: ObjectStore, description: str) -> int:
             f"The description of a table has at most {_LONGEST_DESCRIPTION} characters. Nothing was changed. Give a shorter one.",
             option="description",
         )
-    return _commit(store, {"description": description}, "UPDATE TABLE METADATA")
+    return _commit_metadata(store, {"description": description}, "UPDATE TABLE METADATA")
 
 
-def _commit(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
+def _commit_metadata(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
     snapshot = Snapshot.load(store)
     snapshot.config.require(Operation.WRITE)
     metadata = replace(snapshot.metadata, **changes)
