@@ -56,16 +56,17 @@ from delta_py.types.similar_names import did_you_mean
 COMMENT = "comment"
 """A property of this name sets the table's description."""
 _VERSIONS = (READER_VERSION, WRITER_VERSION)
-# How often a change that must be the next version is tried while other writers are faster.
+# How often a commit that must be the next version is tried, if other writers commit first.
 _MAX_ATTEMPTS = 20
 
 
 @dataclass(slots=True)
 class _Change:
-    """A change of a table's configuration. configuration, schema_string: after the change.
-    needs_all_files: the commit fails if another writer adds files. removes_mapping: it rewrites all files.
-    lacks_row_ids: files lack row ids, so it must not be committed yet. timestamp_ms: the commit's time if its metadata names its
-    own time and version, else None.
+    """A change of a table's configuration, completed step by step before it is committed.
+
+    configuration, schema_string, description: after the change. needs_all_files: the commit fails if another writer adds files.
+    removes_mapping: the commit turns column mapping off, and so rewrites all files. lacks_row_ids: some files have no row ids, so
+    the change must not be committed yet. timestamp_ms: the commit's time, if the new properties contain it; else None.
     """
 
     snapshot: Snapshot
@@ -83,13 +84,16 @@ class _Change:
 
     @property
     def before(self) -> Properties:
+        """The table's properties before the change."""
         return self.snapshot.config.properties
 
     @property
     def after(self) -> Properties:
+        """The table's properties after the change."""
         return Properties(self.configuration)
 
     def turns_on(self, name: str) -> bool:
+        """Whether the boolean property becomes true, and was not true before."""
         return self.after.boolean(name) and not self.before.boolean(name)
 
 
@@ -109,17 +113,20 @@ def set_properties(store: ObjectStore, properties: Mapping[str, str]) -> int:
             version = _set_properties_once(store, properties)
         except ConcurrentWriteException as error:  # a commit that names its own version must be the next one
             conflict_count += 1
-            has_rewritten = error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"  # it seems to have rewritten all files
+            has_rewritten = (
+                error.error_class == "DELTA_CONCURRENT_DOMAIN_METADATA"
+            )  # probably it had rewritten all files, which is not repeated
             if conflict_count == _MAX_ATTEMPTS or has_rewritten:
                 raise
             continue
         if version is not None:
             return version
-        give_row_ids(store)
+        give_row_ids(store)  # then the loop tries the change again
 
 
 def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> int | None:
-    """As set_properties; None if only files without row ids prevent the change."""
+    """Try once to make the change of set_properties; returns the version. Returns None, and commits nothing, if files without row
+    ids prevent the change."""
     snapshot = Snapshot.load(store)
     new_properties, features = split_configuration(properties)
     versions = {name: new_properties.pop(name) for name in _VERSIONS if name in new_properties}
@@ -130,7 +137,7 @@ def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> i
     }
     description = new_properties.pop(COMMENT, None)
     change = _Change(snapshot, {**other_properties, **new_properties})
-    if COORDINATED in features:
+    if COORDINATED in features:  # the feature catalogManaged: a coordinator will decide which commits are versions
         metadata = replace(snapshot.metadata, configuration=change.configuration)
         change.configuration = coordinated_by(store, TableConfig(with_features(snapshot.protocol, features), metadata))
     if description is not None:
@@ -146,7 +153,7 @@ def _set_properties_once(store: ObjectStore, properties: Mapping[str, str]) -> i
 
 
 def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: bool = False) -> int:
-    """Remove table properties, so that their defaults hold; returns the version as set_properties.
+    """Remove table properties, so that their defaults hold; returns the new version, or the newest if nothing changes.
 
     if_exists: ignore names that the table does not have. Raises InvalidOptionError
     (DELTA_UNSET_NON_EXISTENT_PROPERTY) otherwise, and UnsupportedOperationError for a property that cannot be removed.
@@ -169,18 +176,18 @@ def unset_properties(store: ObjectStore, names: Sequence[str], *, if_exists: boo
 
 
 def unset_internal(store: ObjectStore, names: Sequence[str]) -> int:
-    """As unset_properties, for those of the names that the table has, including Delta's own bookkeeping: for a feature that is
-    dropped.
+    """Remove those of the properties that the table has; returns the version. DROP FEATURE uses it, because it also removes
+    properties that only writers maintain, which unset_properties refuses.
     """
     removed_names = {name.lower() for name in names}
     return _commit_unset(Snapshot.load(store), removed_names, {"properties": list(names), "ifExists": True})
 
 
 def _commit_unset(snapshot: Snapshot, removed_names: set[str], parameters: Mapping[str, object]) -> int:
-    """removed_names: names in lower case."""
+    """Commit the removal of properties; returns the version. removed_names: in lower case."""
     properties = {name: value for name, value in snapshot.metadata.configuration.items() if name.lower() not in removed_names}
     version = _commit(_Change(snapshot, properties), snapshot.protocol, frozenset(), "UNSET TBLPROPERTIES", parameters)
-    assert version is not None, "nothing was turned on"
+    assert version is not None, "nothing was turned on"  # only row tracking that is turned on returns None
     return version
 
 
@@ -227,7 +234,8 @@ def upgrade_protocol(store: ObjectStore, reader_version: int, writer_version: in
 
 
 def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol after a user raises its versions."""
+    """The protocol after a user sets its versions. reader, writer: the requested versions. Raises InvalidOptionError for a
+    version that is lower than the current one, or does not exist."""
     if reader < current.min_reader_version or writer < current.min_writer_version:
         raise InvalidOptionError(
             f"The table's protocol is ({current.min_reader_version},{current.min_writer_version}) and cannot go down to "
@@ -241,10 +249,11 @@ def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
         return current
     target_protocol = protocol_of_versions(reader, writer)  # raises for versions that do not exist
     if current.writer_features is not None:
-        return current  # a reader version adds no feature if all are listed, and none of these needs it
+        # All features are listed already, so a higher version adds none.
+        return current
     if target_protocol.min_writer_version < WRITER_FEATURES_VERSION:
         return target_protocol
-    # The listed features are those that the old versions stand for. The metadata has no effect on this.
+    # The new protocol lists its features: those that the old versions stand for. The metadata has no effect on this.
     listed_protocol = with_features(target_protocol, TableConfig(current, Metadata("", '{"type":"struct","fields":[]}')).features)
     return replace(listed_protocol, min_reader_version=max(reader, listed_protocol.min_reader_version))
 
@@ -255,8 +264,9 @@ def _upgraded_protocol(current: Protocol, reader: int, writer: int) -> Protocol:
 def _commit(
     change: _Change, protocol: Protocol, features: frozenset[str], operation: str, parameters: Mapping[str, object]
 ) -> int | None:
-    """Check and complete the change by the requirements of each property, and commit it. features: the features that the caller
-    requests. Returns the version; None if files lack row ids, which the change requires."""
+    """Check and complete the change by the rule of each property, and commit it. protocol: with the versions that the caller
+    requests. features: those that the caller requests, in addition to the features that schema and properties need. operation,
+    parameters: for the history. Returns the version; None, without a commit, if the change requires row ids that files lack."""
     snapshot = change.snapshot
     for rule in (
         _apply_column_mapping,
@@ -345,9 +355,9 @@ def _apply_row_tracking(change: _Change) -> None:
     if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
     change.lacks_row_ids = without_ids(change.snapshot) > 0
-    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # another client made this table
+    if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
         raise suspended_row_tracking(change.snapshot.table_root)
-    # Without the feature, files that other writers add in the meantime have no ids.
+    # If the table's protocol lacks the feature, files that other writers add in the meantime get no ids.
     change.needs_all_files |= not change.snapshot.config.feature("rowTracking")
     change.configuration = with_id_columns(change.configuration)
 

@@ -189,7 +189,8 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
 
 
 def check_can_be_dropped(snapshot: Snapshot, path: Path) -> None:
-    """Raises UnsupportedOperationError for a column that the table's layout or its rules need."""
+    """Raises UnsupportedOperationError for a column that cannot be dropped: the table is partitioned or clustered by it, or a
+    rule names it."""
     config, name = snapshot.config, joined_name(path)
     if path in [(column,) for column in config.partition_columns]:
         raise UnsupportedOperationError(
@@ -212,7 +213,8 @@ def check_can_be_dropped(snapshot: Snapshot, path: Path) -> None:
 
 
 def _physical_path(config: TableConfig, path: Path) -> Path:
-    """The path by the names inside data files; the parts of arrays and maps have the same names there."""
+    """The path by the physical names of columns and fields, which data files use. The parts of arrays and maps (`element`, `key`,
+    `value`) have no physical names."""
     steps = [path[: depth + 1] for depth in range(len(path))]
     fields = [(step, field_at(config.schema, step)) for step in steps]
     mode = config.column_mapping_mode
@@ -220,8 +222,8 @@ def _physical_path(config: TableConfig, path: Path) -> Path:
 
 
 def _check_column_mapping(config: TableConfig, path: Path, condition: str, what: str) -> None:
-    """Raise unless the table has column mapping, and the path is a field of a struct. condition, what: the error's class and
-    its words for the change.
+    """Raises UnsupportedOperationError unless the table has column mapping and the path is a column or a field of a struct.
+    condition: the error's class. what: the change, for the message, such as `be dropped`.
     """
     name = joined_name(path)
     if config.column_mapping_mode == "none":
@@ -254,7 +256,8 @@ def _without_field(path: Path, fields: tuple[StructField, ...]) -> tuple[StructF
 
 
 def _outermost_paths(schema: StructType, names: Sequence[str | Sequence[str]], *, if_exists: bool) -> list[Path]:
-    """The paths without duplicates, and without those inside another one."""
+    """The paths of the columns with these names, without duplicates and without paths inside another path of the list. if_exists:
+    leave out names that the schema lacks; else they raise SchemaMismatchError."""
     paths = []
     for name in names:
         try:
@@ -271,7 +274,7 @@ def _outermost_paths(schema: StructType, names: Sequence[str | Sequence[str]], *
 
 
 def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
-    """The paths of the columns and fields that only the old type has."""
+    """The paths of the columns and fields that only the old type has. path: of both types in the schema; empty for the whole."""
     match old_type, new_type:
         case StructType(), StructType():
             new_fields = {f.name.lower(): f for f in new_type.fields}
@@ -293,7 +296,7 @@ def _dropped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[P
 
 
 def _retyped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[Path]:
-    """The paths of the columns and fields that both types have, and whose own types differ."""
+    """The paths of the columns and fields that both types have, with different simple types. path: as in _dropped_paths."""
     match old_type, new_type:
         case StructType(), StructType():
             field_pairs = [(f, new_type.find(f.name)) for f in old_type.fields]
@@ -311,7 +314,7 @@ def _retyped_paths(old_type: DataType, new_type: DataType, path: Path) -> list[P
 
 
 def _simple_type(data_type: DataType) -> DataType:
-    """The type itself, without its parts: all structs, arrays and maps count as equal."""
+    """The type, or an empty struct in place of every struct, array and map. So two types are compared without their parts."""
     return data_type if isinstance(data_type, PrimitiveType | DecimalType) else StructType()
 
 
@@ -319,7 +322,8 @@ def _simple_type(data_type: DataType) -> DataType:
 
 
 def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Path | None) -> Mapping[str, str]:
-    """The properties, with a column renamed in the one that lists the columns with statistics; new_path None: removed from it."""
+    """The properties, where the list of columns with statistics has the new path of a column. new_path: None for a dropped
+    column, which leaves the list with all its fields."""
     column_list = properties.get(STATS_COLUMNS)
     if column_list is None:
         return properties
@@ -338,7 +342,8 @@ def _with_stats_columns(properties: Mapping[str, str], path: Path, new_path: Pat
 
 
 def _with_recorded_types(snapshot: Snapshot, schema: StructType) -> StructType:
-    """The schema with its type changes recorded. Clients of the preview of type widening need the version of each change."""
+    """The schema with a record of its type changes since the snapshot, in the metadata of the fields. Clients that know only the
+    preview of type widening need the version of each change too."""
     preview = "typeWidening-preview" in snapshot.config.features
     return with_recorded_changes(snapshot.schema, schema, snapshot.version + 1 if preview else None)
 

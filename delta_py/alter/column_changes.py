@@ -41,8 +41,8 @@ COMMENT = "comment"
 class NewColumn:
     """A column, or a field of a struct, to add to a table.
 
-    name: dotted for a field (backticks around names with dots), or a sequence of names. first: put it before all others, after:
-    the column that it follows; else it comes last. metadata: the user's own.
+    name: dotted for a field (backticks around names with dots), or a sequence of names. first: put it before all others. after:
+    put it after this column. Without both, it comes last. default: SQL. metadata: more keys of the field's metadata.
     """
 
     name: str | Sequence[str]
@@ -65,9 +65,8 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A change of a column, a field of a struct, or an array's or map's part. name: as in NewColumn. None and False mean
-    unchanged.
-    default: SQL; drop_default: remove the default.
+    """A change of a column, of a field of a struct, or of a part of an array or map (`element`, `key`, `value`). name: as in
+    NewColumn. None and False mean unchanged. default: SQL. drop_default: remove the default. first, after: the new position.
     """
 
     name: str | Sequence[str]
@@ -112,11 +111,13 @@ def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -
 
 
 def _with_char_lengths(schema: StructType, name: str) -> StructType:
-    """The schema with CHAR(n) and VARCHAR(n) in the type of a column, so that its parts can be changed. Inverse: _texts_of."""
+    """The schema with CHAR(n) and VARCHAR(n) as types in a column. The log stores such a type as string, with the length in the
+    column's metadata; with them in the type, its parts can be changed one by one. _with_plain_texts undoes this."""
     return StructType(tuple(with_lengths(f) if f.name == name else f for f in schema.fields))
 
 
 def _with_plain_texts(schema: StructType, name: str) -> StructType:
+    """The schema as the log stores it, after _with_char_lengths: a column's CHAR(n) and VARCHAR(n) as string."""
     return StructType(tuple(with_texts(StructType((f,))).fields[0] if f.name == name else f for f in schema.fields))
 
 
@@ -196,7 +197,8 @@ def _with_field_moved(
 def _changed_field(
     config: TableConfig, path: Path, old_field: StructField, change: ColumnChange, *, is_part: bool
 ) -> StructField:
-    """The field after the change. inside: the field stands for a part of an array or map. Raises as with_change."""
+    """The field after the change. is_part: the field stands for a part of an array or map, which can never become NOT NULL or
+    nullable. Raises as with_change."""
     new_field = old_field
     if change.data_type is not None and change.data_type != old_field.data_type:
         _check_identity(path, old_field)
@@ -221,6 +223,7 @@ def _changed_field(
 
 
 def _check_identity(path: Path, column: StructField) -> None:
+    """Raises UnsupportedOperationError for an identity column."""
     if identity_of(column) is not None:
         raise UnsupportedOperationError(
             f"Column {joined_name(path)} is an identity column: its numbers are bigint, and the table gives them to all rows. "
@@ -277,6 +280,7 @@ def _reads_as(config: TableConfig, old: DataType, new: DataType) -> bool:
 
 
 def widens(config: TableConfig) -> bool:
+    """Whether the table may get wider types without a rewrite of files."""
     return config.feature("typeWidening") and config.properties.boolean("delta.enableTypeWidening")
 
 
@@ -291,7 +295,7 @@ def _accepts_all_texts(old: DataType, new: DataType) -> bool:
 
 
 def _refuse_change(path: Path, old_field: StructField, new_field: StructField, why: str) -> NoReturn:
-    """Raise UnsupportedOperationError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP)."""
+    """Raise UnsupportedOperationError for a change of a column's type or nullability. why: the reason, for the message."""
     old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
     raise UnsupportedOperationError(
         f"Column {joined_name(path)} cannot change from {old} to {new}: {why}. Nothing was changed.",
@@ -304,6 +308,7 @@ def _refuse_change(path: Path, old_field: StructField, new_field: StructField, w
 
 
 def _check_default(config: TableConfig, path: Path, column: StructField) -> None:
+    """Raises UnsupportedOperationError if the table does not support defaults; InvalidOptionError for an invalid default."""
     name = joined_name(path)
     if not config.feature("allowColumnDefaults"):
         raise UnsupportedOperationError(
@@ -339,12 +344,13 @@ def with_columns_replaced(config: TableConfig, columns: StructType) -> StructTyp
 
 
 class _CannotReplace(Exception):
-    pass
+    """Why the columns cannot be replaced; with_columns_replaced makes it an error for the user."""
 
 
 def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: StructType, path: Path) -> StructType:
-    """The new struct, with each field as _replaced returns it. Raises _CannotReplace if fields are removed and others added,
-    because the user may have meant to rename them.
+    """The new struct, whose fields keep the ids and other metadata of the old fields of the same names. path: of the struct;
+    empty for the table. Raises _CannotReplace if fields are removed and others added, because the user may have meant to rename
+    them; and if fields are removed without column mapping.
     """
     old_fields = [old_struct.find(f.name) for f in new_struct.fields]
     removed_names = [f.name for f in old_struct.fields if f not in old_fields]
@@ -383,6 +389,8 @@ def _replaced_field(config: TableConfig, old_field: StructField, new_field: Stru
 
 
 def _replaced_type(config: TableConfig, old_type: DataType, new_type: DataType, path: Path) -> DataType:
+    """The new type, with the metadata of old nested fields. Raises _CannotReplace if readers cannot read old values as the new
+    type."""
     match old_type, new_type:
         case StructType(), StructType():
             return _replaced_struct(config, old_type, new_type, path)

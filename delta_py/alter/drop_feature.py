@@ -4,9 +4,9 @@
     drop_feature(store, "deletionVectors", truncate_history=True)
 
 Earlier versions still use the feature. If readers have to know it, clients that do not know it must never read these versions,
-not even to rebuild a newer one. So drop_feature writes three checkpoints that need nothing of it, and the feature
-checkpointProtection protects them; or, with truncate_history, the versions that use it are deleted first, which takes two runs
-with a day between them. After any interruption the table is intact, and the next run continues.
+not even to rebuild a newer one. So drop_feature writes three checkpoints that can be read without the feature,
+and adds the feature checkpointProtection, which protects them; or, with truncate_history, the versions that use it are deleted
+first, which takes two runs with a day between them. After any interruption the table is intact, and the next run continues.
 Protocol: Table Features; Protocol Evolution; Metadata Cleanup.
 """
 
@@ -40,8 +40,9 @@ from delta_py.protocol.table_config import Operation, TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.storage.store import ObjectStore
 
-_BARRIERS = 3  # a client may try this many older checkpoints when it cannot read one
-# How often the commit that drops the feature is tried while other writers are faster.
+# How many checkpoints without the feature are written. A client that cannot read the newest ones tries older checkpoints.
+_BARRIERS = 3
+# How often the commit that drops the feature is tried, if other writers commit first.
 _MAX_ATTEMPTS = 20
 
 
@@ -60,14 +61,14 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
     snapshot.config.require(Operation.WRITE)
     refuse_drop(store, feature)
     traces = TRACES[feature]
-    has_changed = traces.remove(store)
+    has_changed = traces.remove(store)  # whether the newest version used the feature until now
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if feature == PROTECTION:
         _delete_old_history(store, now_ms)
         _check_protected_versions_deleted(store)
     elif traces.protects_history and truncate_history:
         _put_barrier(store)  # the versions from this one on can be loaded without the commits that use the feature
-        if has_changed:
+        if has_changed:  # the versions until now use the feature, and are too young to be deleted
             _refuse_until_older(Snapshot.load(store), feature, "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD")
         _delete_old_history(store, now_ms)
         _check_history(store, feature, traces)
@@ -76,7 +77,7 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
             _put_barrier(store)
     adds_protection = traces.protects_history and not truncate_history
     version = _commit_drop(store, feature, traces, adds_protection=adds_protection, truncate_history=truncate_history)
-    if adds_protection:  # the newest checkpoint then includes the commit, which readers need not replay
+    if adds_protection:  # then readers that take the newest checkpoint need not read this commit
         with harmless(store, version, "was followed by no checkpoint"):
             checkpoint(Snapshot.load(store))
     return version
@@ -86,7 +87,8 @@ def drop_feature(store: ObjectStore, name: str, *, truncate_history: bool = Fals
 
 
 def _checked_feature_name(snapshot: Snapshot, requested_name: str, *, truncate_history: bool) -> str:
-    """The feature's name in the protocol's spelling. Raises UnsupportedOperationError as drop_feature."""
+    """The feature's name as the protocol spells it. Raises UnsupportedOperationError if it cannot be dropped, as drop_feature
+    says."""
     table_features = {name.lower(): name for name in snapshot.config.features}
     known_features = {name.lower(): name for name in FEATURES}
     feature = table_features.get(requested_name.lower())
@@ -147,6 +149,7 @@ def _refuse_absent(requested_name: str, known_features: Mapping[str, str]) -> No
 
 
 def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
+    """Raise the error for a feature that cannot be dropped. condition: its error class. why: the reason, and what to do."""
     raise UnsupportedOperationError(
         f"The table feature {feature} cannot be dropped: {why}. Nothing was changed.",
         error_class=condition,
@@ -159,14 +162,14 @@ def _refuse(feature: str, condition: str, sql_state: str, why: str) -> NoReturn:
 
 
 def _put_barrier(store: ObjectStore) -> None:
-    """Make a commit without actions, and a checkpoint of it."""
+    """Make a commit without actions, and a checkpoint of it. Readers that take this checkpoint read no earlier version."""
     Transaction(Snapshot.load(store)).commit("Empty Commit", {})
     checkpoint(Snapshot.load(store))
 
 
 def _delete_old_history(store: ObjectStore, now_ms: int) -> None:
-    """Delete the log of versions older than the retention time for DROP FEATURE, or for logs if that is shorter. The clock stands
-    still, so that the cleanup has no time limit."""
+    """Delete the log of versions older than the retention time for DROP FEATURE, or for logs if that is shorter. The cleanup
+    stops after some seconds by its clock; here the clock stands still, so that it deletes all of them."""
     config = Snapshot.load(store).config
     retention_time_ms = min(retention_ms(config.properties, TRUNCATED_HISTORY), retention_ms(config.properties, LOG_RETENTION))
     writer = LogWriter(store, config)
@@ -222,8 +225,9 @@ def _check_protected_versions_deleted(store: ObjectStore) -> None:
 
 
 def _commit_drop(store: ObjectStore, feature: str, traces: Traces, *, adds_protection: bool, truncate_history: bool) -> int:
-    """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked: another
-    writer may have used the feature again. protects: add the feature checkpointProtection for all earlier versions.
+    """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked for
+    traces of the feature: in between, another writer may use the feature again. protects: add the feature checkpointProtection
+    for all earlier versions.
     """
     for attempt in range(_MAX_ATTEMPTS):
         snapshot = Snapshot.load(store)

@@ -64,8 +64,8 @@ _VECTOR_IN_COMMIT = re.compile(rb'"deletionVector"\s*:\s*\{')
 
 
 def _publish_commits(store: ObjectStore) -> bool:
-    """Publish all commits to the log directory: a client without the coordinator reads only that. Returns False, because this
-    changes no table."""
+    """Copy all ratified commits to the log directory, which is all that clients without the coordinator read. Returns False,
+    because no version is made."""
     coordinated = coordination_of(store)
     if coordinated is not None:
         coordinated.publish()
@@ -74,9 +74,12 @@ def _publish_commits(store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """remove: raises if the owner has to decide. protects_history: readers have to know the feature, so readers that do not know
-    it must not read the versions that use it. in_commit: whether a commit's bytes, or a metaData action in it, use it.
-    properties, domains: removed together with the feature.
+    """How to find and remove the traces of one feature.
+
+    remove: removes them in commits of its own; returns whether there were any; raises if the user has to remove them. is_gone:
+    whether a version has none. protects_history: readers have to know the feature, so readers that do not know it must not read
+    the versions that use it. in_commit: whether a commit uses the feature, by the commit's bytes and its metaData action (None if
+    it has none). properties, domains: removed by the commit that removes the feature from the protocol.
     """
 
     remove: Callable[[ObjectStore], bool]
@@ -91,7 +94,7 @@ class Traces:
 
 
 def _unset_properties(store: ObjectStore, *names: str) -> bool:
-    """Remove properties. Returns whether something changed."""
+    """Remove those of the properties that the table has. Returns whether something was committed."""
     snapshot = Snapshot.load(store)
     return unset_internal(store, names) != snapshot.version
 
@@ -104,8 +107,9 @@ class _VectorPurge(Purge):
 
 
 def _remove_vectors(store: ObjectStore) -> bool:
-    """Stop new vectors; rewrite files without their deleted rows; and add the vector files to the log as removes, so that VACUUM
-    of clients which do not know vectors retains them for earlier versions.
+    """Turn off new deletion vectors; rewrite files without their deleted rows; and add the vector files to the log as removes, so
+    that VACUUM of clients that do not know vectors does not delete them while earlier versions need them. Returns whether
+    something was committed.
     """
     changed = _unset_properties(store, _VECTORS)
     purge_result = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
@@ -115,8 +119,8 @@ def _remove_vectors(store: ObjectStore) -> bool:
 
 
 def _commit_vector_file_removes(store: ObjectStore) -> bool:
-    """Add a remove action for each vector file of a tombstone, unless it has one already. Returns whether something was
-    committed.
+    """Add a remove action for each file of deletion vectors that a tombstone (a removed file in the log) refers to, unless there
+    is one already. Returns whether something was committed.
     """
     snapshot = Snapshot.load(store)
     tombstones = snapshot.tombstones()
@@ -157,7 +161,8 @@ def _remove_widening(store: ObjectStore) -> bool:
 
 
 def _check_no_narrow_files(snapshot: Snapshot) -> None:
-    """Raise if files with narrower types remain: OPTIMIZE skips the files of bins that other writers change again and again."""
+    """Raises DeltaConcurrentModificationException if files with narrower types remain: OPTIMIZE leaves out a bin (files that it
+    rewrites together) if other writers change its files again and again."""
     narrow_count = NarrowFiles.of(snapshot, OptimizeRequest()).choose().bins.num_rows
     if narrow_count:
         raise DeltaConcurrentModificationException(
@@ -183,7 +188,7 @@ def _remove_mapping(store: ObjectStore) -> bool:
         return True
     if _has_no_mapping(snapshot):
         return False
-    # The schema still has ids, though the table's files use the columns' own names.
+    # Column mapping is off, so the files have the columns' own names; but the schema still has ids and physical names.
     metadata = replace(snapshot.metadata, schema_string=schema_to_json(strip(snapshot.schema)))
     Transaction(snapshot).read_rows().set_metadata(metadata).commit("DROP FEATURE", {"columns": []})
     return True
@@ -194,6 +199,7 @@ def _has_no_mapping(snapshot: Snapshot) -> bool:
 
 
 def _remove_v2_checkpoints(store: ObjectStore) -> bool:
+    """Let later checkpoints be classic ones. Returns whether something was committed."""
     snapshot = Snapshot.load(store)
     if snapshot.config.properties.get(_POLICY, "classic").lower() != "v2":
         return False
@@ -212,6 +218,7 @@ def _set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
 
 
 def _has_no_v2_checkpoints(snapshot: Snapshot) -> bool:
+    """Whether the checkpoint that the version is read from is a classic one, and later ones will be."""
     newest = snapshot.segment.checkpoint
     classic = newest is None or newest.kind is not LogKind.CHECKPOINT_V2
     return classic and snapshot.config.properties.get(_POLICY, "classic").lower() != "v2"
@@ -240,6 +247,7 @@ def _has_no_tracking(snapshot: Snapshot) -> bool:
 
 
 def _tracking_domain(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The action that removes the domain of row tracking; empty if there is no such domain."""
     domain = snapshot.domain_metadata().get(ROW_TRACKING_DOMAIN)
     return () if domain is None else (replace(domain, removed=True),)
 
@@ -259,7 +267,8 @@ def _refuse_constraints(store: ObjectStore) -> bool:
 
 
 def _refuse_geospatial(store: ObjectStore) -> bool:
-    """Raise if the table has columns of shapes: the owner has to drop them. Otherwise there is nothing to remove."""
+    """Raise if the table has columns of geometry or geography: the owner has to drop them. Otherwise there is nothing to
+    remove."""
     schema = Snapshot.load(store).schema
     names = [f.name for f in schema.fields if has_geospatial(f.data_type)]
     if names:
@@ -301,7 +310,8 @@ def _is_always_gone(snapshot: Snapshot) -> bool:
 
 
 def _sets_property(name: str, value: str = "true") -> Callable[[bytes, Metadata | None], bool]:
-    """A test for Traces.in_commit: whether the metadata in the commit has the property with this value. value: in lower case."""
+    """Return a function for Traces.in_commit: whether the commit has metadata in which the property has this value. value: in
+    lower case."""
 
     def has_value(data: bytes, metadata: Metadata | None) -> bool:
         return metadata is not None and Properties(metadata.configuration).get(name, "").lower() == value

@@ -2,8 +2,8 @@
 
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
 
-It reads the footers, many in parallel; files that have the table's types stay as they are. It is OPTIMIZE with another choice of
-files, as reorg.py.
+It reads the footers, many in parallel; files that have the table's types do not change. OPTIMIZE does the rewrite: the class here
+only selects the files.
 Protocol: Type Widening; Add File and Remove File.
 """
 
@@ -30,6 +30,7 @@ class NarrowFiles(Purge):
         return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))
 
     def _is_narrow(self, file: pq.ParquetFile) -> bool:
+        """Whether a column of the file has another type than the table's. file: of which only the footer is read."""
         schema = self.snapshot.config.physical_schema
         return not _has_types(list(file.schema_arrow), schema, by_id=self.snapshot.config.column_mapping_mode == "id")
 

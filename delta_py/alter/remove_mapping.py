@@ -40,7 +40,7 @@ from delta_py.write.file_compaction import for_compaction
 from delta_py.write.rewrite import Rewrite
 
 OPERATION = "REMOVE COLUMN MAPPING"
-_TARGETS_OF_A_BATCH = 32  # new files, so that threads rarely wait for the last one of a batch
+_TARGETS_OF_A_BATCH = 32  # about how many new files a batch has: many, so that threads rarely wait for its last file
 
 
 def check_names(schema: StructType) -> None:
@@ -70,7 +70,7 @@ def commit_removal(transaction: Transaction, snapshot: Snapshot) -> int:
     compaction, writers = _AllFiles.for_new_config(snapshot, new_config), LocalBinWriters()
     domains = (*_clustering_by_logical_names(snapshot), *_indexes_without_segments(snapshot))
     batches = batches_of(compaction.choose().bins, _TARGETS_OF_A_BATCH * compaction.target_bytes)
-    with nothing_left(compaction.rewrite.state):  # of all batches: they share the id of the write
+    with nothing_left(compaction.rewrite.state):  # deletes the files of all batches: they have the same write id
         written_parts = [written_part for bins in batches for written_part in compaction.write(writers, bins)]
     all_files = WrittenFiles.of_all(written_parts)
     for domain in domains:
@@ -86,7 +86,8 @@ class _AllFiles(Compaction):
 
     @classmethod
     def for_new_config(cls, snapshot: Snapshot, new_config: TableConfig) -> Self:
-        """The rewrite of all files of the snapshot. after: the table for which the new files are written."""
+        """The rewrite of all files of the snapshot. new_config: the table without mapping, for which the new files are
+        written."""
         state = write_state(new_config, snapshot.store, snapshot.version, new_rows=False)
         clustering_paths = [
             path for domain in _clustering_by_logical_names(snapshot) for path in clustering_leaves(new_config.schema, domain)
@@ -110,13 +111,14 @@ class _AllFiles(Compaction):
 
 
 def _clustering_by_logical_names(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The clustering of the table by the columns' own names; empty if it is not clustered."""
+    """The domain with the clustering columns, by the columns' own names; empty if the table is not clustered."""
     domain = snapshot.clustering_domain()
     return () if domain is None else (with_logical_names(snapshot.schema, domain),)
 
 
 def _indexes_without_segments(snapshot: Snapshot) -> Iterator[DomainMetadata]:
-    """The indexes without their segments, which describe the old files; an index of a dropped column is removed."""
+    """The domains of the indexes, with their columns' own names and without segments, because segments describe the old files. An
+    index of a dropped column is removed."""
     for definition in definitions_of(snapshot.domain_metadata())[0]:
         column = column_of(snapshot.config, definition)
         if column is None:

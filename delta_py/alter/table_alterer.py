@@ -28,6 +28,8 @@ from delta_py.types.schema import DataType, StructField, StructType, from_arrow_
 @raises_storage_errors(lambda alterer: alterer.store.root)
 @dataclass(frozen=True, slots=True)
 class TableAlterer:
+    """The methods of `DeltaTable.alter`. time_zone: in which the SQL of constraints is evaluated."""
+
     store: ObjectStore
     time_zone: str = "UTC"
 

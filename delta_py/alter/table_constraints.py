@@ -35,7 +35,8 @@ _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 @dataclass(frozen=True, slots=True)
 class CheckedVersion:
-    """The result of a count in another process: rows of a version that violate the new constraint."""
+    """The result of a check that another process (such as a Spark job) made: how many rows of a version violate the new
+    constraint."""
 
     version: int
     broken_rows: int
@@ -44,7 +45,8 @@ class CheckedVersion:
 def add_constraint(
     store: ObjectStore, name: str, sql: str, *, checked: CheckedVersion | None = None, time_zone: str = "UTC"
 ) -> int:
-    """Add a CHECK constraint; returns the version. checked: None to check the rows here, in threads.
+    """Add a CHECK constraint; returns the version. checked: the result of a check of all rows; None to check them here,
+    in threads.
 
     Raises InvalidOptionError: DELTA_CONSTRAINT_ALREADY_EXISTS, DELTA_INVALID_CONSTRAINT_NAME, DELTA_NON_BOOLEAN_CHECK_CONSTRAINT
     and DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT for SQL that is not a condition, or that no writer here could enforce;
@@ -88,6 +90,7 @@ def _properties_with_rules(snapshot: Snapshot, rules: Sequence[RowRule]) -> dict
 
 
 def _refuse_broken_rows(snapshot: Snapshot, rule: RowRule, broken_rows: int) -> None:
+    """Raises InvariantViolationError if there are rows that violate the rule. broken_rows: their number."""
     if broken_rows:
         raise InvariantViolationError(
             f"{broken_rows} rows of the table at {snapshot.table_root} violate the new CHECK constraint {rule.name} "
@@ -128,15 +131,15 @@ def constraint_names(config: TableConfig) -> list[str]:
 
 
 def _find_constraint(config: TableConfig, name: str) -> tuple[str, str] | None:
-    """The property and condition of a constraint; names of constraints ignore case."""
+    """The property's name and the SQL of a constraint; None if the table has none of that name, in any case of letters."""
     property_name = (CHECK_PREFIX + name).lower()
     return next(((key, value) for key, value in config.metadata.configuration.items() if key.lower() == property_name), None)
 
 
 def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> None:
-    """Raises InvalidOptionError as add_constraint.
+    """Raises InvalidOptionError, as add_constraint says, for a name that exists or is reserved, and for SQL that is no condition.
 
-    A condition that this library cannot evaluate is accepted if its type is boolean and a Spark session may evaluate it.
+    A condition that this library cannot evaluate is accepted if it may be boolean and a Spark session may evaluate it.
     """
     existing_constraint = _find_constraint(config, rule.name)
     if existing_constraint is not None:
@@ -179,6 +182,7 @@ def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
 
 
 def _no_condition_error(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
+    """The error for SQL that cannot be a constraint. why: the error of the attempt to evaluate it. condition: the error class."""
     return InvalidOptionError(
         f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
         "on the columns of one row.",

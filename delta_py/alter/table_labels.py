@@ -22,7 +22,7 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.char_types import DECLARED_TYPE
 from delta_py.types.schema_edits import edit_field, resolve_path
 
-_LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 255, 4000  # characters
 
 
 def set_table_name(store: ObjectStore, name: str) -> int:
@@ -45,6 +45,7 @@ def set_table_description(store: ObjectStore, description: str) -> int:
 
 
 def _commit_metadata(store: ObjectStore, changes: dict[str, Any], operation: str) -> int:
+    """Commit new values of fields of the metadata, by field; returns the version, or the newest if nothing changes."""
     snapshot = Snapshot.load(store)
     snapshot.config.require(Operation.WRITE)
     metadata = replace(snapshot.metadata, **changes)
