@@ -50,8 +50,10 @@ def why_incompatible(older: Metadata, newer: Metadata, *, widening: bool = False
         return f"partition columns ({', '.join(older.partition_columns)}) became ({', '.join(newer.partition_columns)})"
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "none":
-        return _struct(old_schema, new_schema, (), widening) if old_mode == "none" else "column mapping was turned off"
-    return _mapping(old_schema, new_schema, old_mode, new_mode) or _struct(old_schema, new_schema, (), widening)
+        return _struct_difference(old_schema, new_schema, (), widening) if old_mode == "none" else "column mapping was turned off"
+    return _mapping_difference(old_schema, new_schema, old_mode, new_mode) or _struct_difference(
+        old_schema, new_schema, (), widening
+    )
 
 
 def why_not_found(older: Metadata, newer: Metadata) -> str | None:
@@ -60,11 +62,11 @@ def why_not_found(older: Metadata, newer: Metadata) -> str | None:
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "id" != old_mode:
         return f"the column mapping mode {old_mode} became id"
-    new = {_folded(path): physical for physical, path in _paths(parse_schema(newer.schema_string), new_mode)}
-    for physical, path in _paths(parse_schema(older.schema_string), old_mode):
-        now = new.get(_folded(path), physical)
-        if _folded(now) != _folded(physical):
-            return f"files name column {'.'.join(path)} {'.'.join(now)}, and named it {'.'.join(physical)}"
+    new = {_folded(path): physical for physical, path in _physical_and_logical_paths(parse_schema(newer.schema_string), new_mode)}
+    for physical, path in _physical_and_logical_paths(parse_schema(older.schema_string), old_mode):
+        new_physical = new.get(_folded(path), physical)
+        if _folded(new_physical) != _folded(physical):
+            return f"files name column {'.'.join(path)} {'.'.join(new_physical)}, and named it {'.'.join(physical)}"
     return None
 
 
@@ -72,12 +74,12 @@ def _folded(path: Path) -> Path:
     return tuple(name.lower() for name in path)
 
 
-def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
+def _mapping_difference(old_schema: StructType, new_schema: StructType, old_mode: str, new_mode: str) -> str | None:
     """The first field that was renamed or dropped, or a change of the mode, as a reason; None if there is none. When column
     mapping is turned on, each column's name becomes its physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
-    old, new = dict(_paths(old_schema, old_mode)), dict(_paths(new_schema, new_mode))
+    old, new = dict(_physical_and_logical_paths(old_schema, old_mode)), dict(_physical_and_logical_paths(new_schema, new_mode))
     for physical, path in old.items():
         if physical not in new:
             return f"column {path[-1]} was dropped"
@@ -86,49 +88,51 @@ def _mapping(old_schema: StructType, new_schema: StructType, old_mode: str, new_
     return None
 
 
-def _paths(data_type: DataType, mode: str, physical: Path = (), path: Path = ()) -> Iterator[tuple[Path, Path]]:
+def _physical_and_logical_paths(
+    data_type: DataType, mode: str, physical: Path = (), path: Path = ()
+) -> Iterator[tuple[Path, Path]]:
     """The physical path of every field at any depth, with its logical path."""
     match data_type:
         case StructType(fields):
             for f in fields:
-                inner = (*physical, column_mapping.physical_name(f, mode)), (*path, f.name)
-                yield inner
-                yield from _paths(f.data_type, mode, *inner)
+                paths = (*physical, column_mapping.physical_name(f, mode)), (*path, f.name)
+                yield paths
+                yield from _physical_and_logical_paths(f.data_type, mode, *paths)
         case ArrayType(element, _):
-            yield from _paths(element, mode, (*physical, "element"), (*path, "element"))
+            yield from _physical_and_logical_paths(element, mode, (*physical, "element"), (*path, "element"))
         case MapType(key, value, _):
-            yield from _paths(key, mode, (*physical, "key"), (*path, "key"))
-            yield from _paths(value, mode, (*physical, "value"), (*path, "value"))
+            yield from _physical_and_logical_paths(key, mode, (*physical, "key"), (*path, "key"))
+            yield from _physical_and_logical_paths(value, mode, (*physical, "value"), (*path, "value"))
 
 
-def _struct(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
+def _struct_difference(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
     """Why rows of the old struct cannot be read with the new one, or None."""
     new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
-        where = (*path, f.name)
-        known_field = new_fields.get(f.name.lower())
-        if known_field is None or known_field.name != f.name:
-            return f"column {'.'.join(where)} is gone"
-        if f.nullable and not known_field.nullable:
-            return f"column {'.'.join(where)} became NOT NULL"
-        reason = _type(f.data_type, known_field.data_type, where, widening)
+        field_path = (*path, f.name)
+        new_field = new_fields.get(f.name.lower())
+        if new_field is None or new_field.name != f.name:
+            return f"column {'.'.join(field_path)} is gone"
+        if f.nullable and not new_field.nullable:
+            return f"column {'.'.join(field_path)} became NOT NULL"
+        reason = _type_difference(f.data_type, new_field.data_type, field_path, widening)
         if reason is not None:
             return reason
     return None
 
 
-def _type(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
+def _type_difference(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
     """Why values of the old type cannot be read with the new one, or None. widening: type widening is allowed."""
     match old, new:
         case StructType(), StructType():
-            return _struct(old, new, path, widening)
+            return _struct_difference(old, new, path, widening)
         case ArrayType(old_element, old_nulls), ArrayType(new_element, new_nulls):
-            tightened = _tightened(old_nulls, new_nulls, (*path, "element"))
-            return tightened or _type(old_element, new_element, (*path, "element"), widening)
+            not_null_reason = _not_null_reason(old_nulls, new_nulls, (*path, "element"))
+            return not_null_reason or _type_difference(old_element, new_element, (*path, "element"), widening)
         case MapType(), MapType():
-            tightened = _tightened(old.value_contains_null, new.value_contains_null, (*path, "value"))
-            keys = _type(old.key_type, new.key_type, (*path, "key"), widening)
-            return tightened or keys or _type(old.value_type, new.value_type, (*path, "value"), widening)
+            not_null_reason = _not_null_reason(old.value_contains_null, new.value_contains_null, (*path, "value"))
+            keys = _type_difference(old.key_type, new.key_type, (*path, "key"), widening)
+            return not_null_reason or keys or _type_difference(old.value_type, new.value_type, (*path, "value"), widening)
     if old in (new, VOID) or (widening and is_wider(old, new)):
         return None
     return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
@@ -147,5 +151,5 @@ def is_wider(old: DataType, new: DataType) -> bool:
     return (old, new) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
 
 
-def _tightened(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
+def _not_null_reason(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
     return f"column {'.'.join(path)} became NOT NULL" if old_nulls and not new_nulls else None
