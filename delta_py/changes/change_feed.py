@@ -42,9 +42,10 @@ from delta_py.statistics.stats import parse_stats
 from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType
 
+# The columns that the feed adds. Their values are constants of each file, except the type of change in change files.
 CHANGE_COLUMNS = tuple(ScanColumn(f, f, ColumnSource.CONSTANT) for f in CHANGE_FIELDS)
-# File times may run backwards over this many commits. commit_times then adjusts them so that they increase. So the time of a
-# commit depends on the commits before it, and this many of them are read too.
+# The files of commits may have times that decrease from version to version. Then commit_times adjusts them so that they increase.
+# So the time of a commit depends on the commits before it, and the times of this many of them are read too.
 UNORDERED_COMMITS = 100
 _THREADS = 8
 # The statistics of this many changed files are parsed at a time.
@@ -53,9 +54,9 @@ _PRUNED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """first, last: versions, both inclusive; `last` is requested_last limited to the newest version, below `first` if there is no
-    change. latest_snapshot: of the newest version. read_snapshot: the snapshot whose schema the changes have. start_snapshot: the
-    snapshot of `first`; None if there is no change."""
+    """The range of versions whose changes are read. first, last: versions, both inclusive; `last` is requested_last limited to
+    the newest version, below `first` if there is no change. latest_snapshot: of the newest version. read_snapshot: the snapshot
+    whose schema the changes have. start_snapshot: the snapshot of `first`; None if there is no change."""
 
     first: int
     last: int
@@ -150,7 +151,7 @@ def _resolve_bounds(
     if first is None:
         assert first_ms is not None
         first = first_version_from(store, first_ms, latest, or_after_latest=allow_out_of_range)
-    # The range is empty. An ending time is not known as a version yet, so it is compared below.
+    # The range is empty. If the end is a time, its version is not known yet; it is compared below.
     if allow_out_of_range and first > (latest.version if last is None else min(last, latest.version)):
         return _Bounds(first, first - 1, first - 1, latest, latest, None)
     if first > latest.version:
@@ -233,8 +234,8 @@ def _bounds_with_schema(store: ObjectStore, first: int, last: int, requested_las
 
 
 def _changed_files(store: ObjectStore, bounds: _Bounds) -> Iterator[pa.Table]:
-    """Tables of CHANGED_FILES, each for one commit or several consecutive ones. Checks for every version that the feed is on
-    and that the schema is compatible with the read."""
+    """Yield the files to read, as tables of CHANGED_FILES: each for one commit or several consecutive ones. Raises
+    ChangeDataFeedError if the feed was off in a version, or a version's rows cannot be read with the schema of the read."""
     assert bounds.start_snapshot is not None
     config = bounds.start_snapshot.config
     _check_feed_is_on(config, bounds.first, bounds)
@@ -273,8 +274,8 @@ def _commit_times_of_range(store: ObjectStore, bounds: _Bounds) -> list[CommitTi
 
 
 def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> TableConfig:
-    """The table's configuration after a commit, checked: it is readable, the feed is on, and its schema is
-    compatible with the read."""
+    """The table's configuration after a commit. config: before the commit. Raises if the table may not be read, the feed is off,
+    or the schema is not compatible with the read."""
     protocol, metadata, version = commit.protocol, commit.metadata, commit.version
     if protocol is None and metadata is None:
         return config
@@ -287,6 +288,7 @@ def _config_after(config: TableConfig, commit: CommitFacts, bounds: _Bounds) -> 
 
 
 def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> None:
+    """Raises ChangeDataFeedError if the change data feed was off in this version."""
     if config.enabled("delta.enableChangeDataFeed"):
         return
     raise ChangeDataFeedError(
@@ -302,7 +304,7 @@ def _check_feed_is_on(config: TableConfig, version: int, bounds: _Bounds) -> Non
 
 
 def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
-    """Refuse a version whose rows cannot be read with the columns of the read version."""
+    """Raises ChangeDataFeedError for a version whose rows cannot be read with the schema of the read."""
     reason = why_incompatible(metadata, bounds.read_snapshot.metadata)
     if reason is None:
         return
@@ -328,8 +330,9 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
 class ChangePruner:
     """Drops files in which no row can satisfy a predicate: by partition values, by the feed's columns, by statistics.
 
-    Conjuncts that these values decide are evaluated only here, so every file must pass through here. of_change_files: the known
-    columns of change files, whose rows contain their change type.
+    The parts of the predicate that these values decide are evaluated only here, so every file must pass through here.
+    of_data_files: knows all three columns of the feed for each file. of_change_files: knows the version and the time only,
+    because the rows of a change file have different change types.
     """
 
     of_data_files: FilePruner
@@ -357,7 +360,7 @@ class ChangePruner:
 
 
 def _files_with_possible_matches(pruner: FilePruner, changed: pa.Table) -> pa.Table:
-    """The changed files that may have matching rows, by their statistics."""
+    """The changed files that may have rows for which the predicate is true, as CHANGED_FILES."""
     batches = []
     for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
         stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None

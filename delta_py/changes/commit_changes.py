@@ -77,7 +77,8 @@ _LINES_AT_ONCE = 10_000  # about this many file actions are Python objects at a 
 
 @dataclass(slots=True)
 class CommitFacts:
-    """The facts of a commit other than its files. info: the fields of commitInfo; empty if the commit has none."""
+    """What a commit contains other than its files. protocol, metadata: None if the commit does not change them. info: the fields
+    of commitInfo; empty if the commit has none."""
 
     version: int
     protocol: Protocol | None = None
@@ -97,8 +98,9 @@ class CommitFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeActions:
-    """Consecutive commits; a commit with a protocol or metadata is alone. files: the change files of each commit or, if it has
-    none, its adds and removes that change data, in the order of the log: _ACTIONS and PLACE."""
+    """The file actions of consecutive commits; a commit that changes protocol or metadata is alone. files: the change files of
+    each commit or, if it has none, its adds and removes that change data, in the order of the log. Its columns are _ACTIONS and
+    PLACE."""
 
     commits: tuple[CommitFacts, ...]
     files: pa.Table
@@ -126,8 +128,9 @@ class _ParsedCommit:
 
 
 def read_actions(reader: CommitReader, files: Iterable[LogFile]) -> Iterator[ChangeActions]:
-    """The files in their order. Small commits are converted to Arrow together, because each conversion has a fixed cost. A commit
-    that is large, or changes protocol or metadata, is converted alone. Raises CorruptTableError, LogFileNotFoundError."""
+    """Yield the actions of the log files, in their order. Small commits are converted to Arrow together, because each conversion
+    has a fixed cost. A commit that is large, or changes protocol or metadata, is converted alone. Raises CorruptTableError,
+    LogFileNotFoundError."""
     small_commits: list[_ParsedCommit] = []
     line_count = 0
     for file in files:
@@ -155,11 +158,12 @@ def _actions_of_small_commits(reader: CommitReader, commits: Sequence[_ParsedCom
     )
 
 
-_Line: TypeAlias = tuple[int, dict[str, Any]]  # kind, action
+_Line: TypeAlias = tuple[int, dict[str, Any]]  # the kind of a file action (_ADD, _REMOVE or _CHANGE_FILE), and its JSON
 
 
 def _line_pieces(reader: CommitReader, file: LogFile, facts: CommitFacts) -> Iterator[list[_Line]]:
-    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller; all other actions go into the facts."""
+    """The file actions in pieces of _LINES_AT_ONCE, the last one smaller. All other actions are stored in the facts. Raises
+    CorruptTableError."""
     pending: list[_Line] = []
     try:
         for _, lines in reader.pieces(file):
@@ -179,8 +183,8 @@ _MALFORMED = (CorruptTableError, pa.ArrowException, AttributeError, KeyError, Ty
 
 
 def _add_action(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
-    """Add the action of a line to the actions of its commit, or to the facts about it. Files that are only rearranged are left
-    out.
+    """Parse a line of a commit. Append a file action to `actions`, and store any other action in `facts`. File actions that only
+    rearrange rows (dataChange is false) are left out.
     """
     if not line.strip():
         return
@@ -202,7 +206,7 @@ def _add_action(line: bytes, actions: list[_Line], facts: CommitFacts) -> None:
 
 
 def _parse_error(reader: CommitReader, file: LogFile) -> CorruptTableError:
-    """The error of a commit that did not parse, in words: the parser of single actions finds the reason."""
+    """The error for a commit that could not be parsed. The slower parser of single actions finds the reason."""
     try:
         for _ in reader.actions(file):
             pass
@@ -218,13 +222,14 @@ def _actions_batch(reader: CommitReader, commits: Sequence[_ParsedCommit]) -> pa
     except _MALFORMED as error:
         if len(commits) == 1:
             raise _parse_error(reader, commits[0].file) from error
-    for parsed in commits:  # each one alone, so that the error names the damaged commit
+    for parsed in commits:  # each one alone: this raises for the damaged commit, and names it
         _actions_batch(reader, [parsed])
     raise AssertionError("what fails together fails alone")
 
 
 def _actions_from_lines(lines: Sequence[_Line], commits: Sequence[_ParsedCommit]) -> pa.RecordBatch:
-    """The actions as _ACTIONS. Raises ValueError if an action lacks a value that the protocol requires."""
+    """The file actions as one batch of _ACTIONS. commits: those of the lines, in the same order. Raises ValueError if an action
+    lacks a value that the protocol requires."""
     kinds, bodies = pa.array([kind for kind, _ in lines], pa.int8()), [body for _, body in lines]
     sizes, times = (longs([body.get(name) for body in bodies]) for name in ("size", "modificationTime"))
     of_add, of_remove = pc.equal(kinds, _ADD), pc.equal(kinds, _REMOVE)
@@ -258,8 +263,8 @@ def _actions_from_lines(lines: Sequence[_Line], commits: Sequence[_ParsedCommit]
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """Computes the changes of commits. times_ms: the time of each version, in ms since 1970. partitions: physical names of the
-    partition columns that the table has after these commits."""
+    """Computes the files to read for the changes of commits. pool: threads that read deletion vectors. times_ms: the time of each
+    version, in ms since 1970. partitions: physical names of the partition columns that the table has after these commits."""
 
     store: ObjectStore
     pool: ThreadPoolExecutor
@@ -290,8 +295,8 @@ class CommitChanges:
         return pa.concat_tables([CHANGED_FILES.empty_table(), *changed]).sort_by(order)
 
     def _data_file_pieces(self, adds: pa.Table, removes: pa.Table) -> Iterator[tuple[pa.Table, str, pa.ChunkedArray | None]]:
-        """Yields (files, the type of their changes, selection). selection: for each file a deletion vector, if only the rows in
-        this vector changed; None if all rows of the files changed."""
+        """The files to read for added and removed files: yields (files, the type of their changes, selection). selection: for
+        each file a deletion vector, if only the rows in this vector changed; None if all rows of the files changed."""
         if removes.num_rows and adds.num_rows:
             keys = _file_keys(pa.concat_tables([adds, removes]))
             added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
@@ -319,7 +324,8 @@ class CommitChanges:
     # ------------------------------------------------------------ columns of removed files
 
     def _check_columns(self, commits: Sequence[CommitFacts]) -> None:
-        """Raises if a commit deletes rows, and the columns that it sets would read existing values of these rows as null."""
+        """Raises ChangeDataFeedError if a commit that deletes rows changed the columns so that values of the deleted rows would
+        be read as null."""
         for facts in commits:
             if facts.metadata is None:
                 continue
@@ -341,7 +347,8 @@ class CommitChanges:
                 )
 
     def _config_before(self, facts: CommitFacts) -> TableConfig:
-        """The table's configuration before a commit that removes files."""
+        """The table's configuration before a commit that removes files. Raises ChangeDataFeedError if the log does not have the
+        version before any more."""
         try:
             return Snapshot.load(self.store, facts.version - 1).config
         except (VersionNotFoundError, LogFileNotFoundError) as error:
@@ -356,8 +363,9 @@ class CommitChanges:
     # ------------------------------------------------------------ partition values of removes
 
     def _has_same_partitions(self, commits: Sequence[CommitFacts], removes: pa.Table) -> bool:
-        """Whether the partition columns are the same as before the commits. If a commit wrote metadata again (RESTORE always
-        does), and a remove lacks values, the version before decides."""
+        """Whether the table was partitioned by the same columns before the commits. If all removes have as many values as there
+        are partition columns, it is assumed. Otherwise each commit with metadata (RESTORE always writes it) is compared with the
+        version before it."""
         if not removes.num_rows or (_map_lengths(_in_one_piece(removes["partition_values"])) == len(self.partitions)).all():
             return True
         previous_configs = (self._config_before(facts) for facts in commits if facts.metadata is not None)
@@ -380,8 +388,8 @@ class CommitChanges:
         return removes.set_column(place, removes.schema.field(place), pc.if_else(is_fillable, complete_values, values))
 
     def _checked_removes(self, deleted: pa.Table) -> pa.Table:
-        """Returns the removes. Raises ChangeDataFeedError if the rows of one of them cannot be read with the table's partition
-        columns: it must have a value for each of them, and for no other column."""
+        """Return the same removes. Raises ChangeDataFeedError if the rows of one cannot be read with the table's partition
+        columns: it must have a value for each partition column, and for no other column."""
         if not deleted.num_rows:
             return deleted
         values = _in_one_piece(deleted["partition_values"])
@@ -399,6 +407,7 @@ class CommitChanges:
         return deleted
 
     def _refuse_remove(self, path: str, values: list[tuple[str, str | None]] | None, version: int) -> NoReturn:
+        """Raise the error for a remove whose rows cannot be read. values: its partition values; None if it has none."""
         if values is None:
             raise ChangeDataFeedError(
                 f"The remove of {path} in version {version} does not say the file's partition values, so the rows that it "
@@ -419,7 +428,7 @@ class CommitChanges:
         )
 
     def _foreign_name_counts(self, values: pa.MapArray) -> Any:
-        """How many names of each map are not partition columns."""
+        """For each map of partition values, how many of its names are not partition columns."""
         is_partition_column = pc.is_in(values.keys, value_set=pa.array(sorted(self.partitions), pa.string())).to_numpy(
             zero_copy_only=False
         )
@@ -445,6 +454,8 @@ class CommitChanges:
         return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
 
     def _deleted_rows(self, vector: dict[str, Any] | None, path: str, version: int) -> BitMap64:
+        """The positions of deleted rows. vector: a deletion vector's descriptor; None for no deleted rows. path: of the data
+        file."""
         try:
             return BitMap64() if vector is None else read_deletion_vector(self.store, DeletionVectorDescriptor.from_json(vector))
         except FileNotFoundError as error:
@@ -488,7 +499,7 @@ def _with_change_columns(
 
 
 def _without_data_files_of(files: pa.Table, versions: Sequence[int]) -> pa.Table:
-    """The files without the adds and removes of the commits of these versions."""
+    """The file actions without the adds and removes of the commits of these versions. Change files remain."""
     if not versions:
         return files
     is_in_versions = pc.is_in(files[COMMIT_VERSION], value_set=pa.array(versions, pa.int64()))
@@ -496,7 +507,7 @@ def _without_data_files_of(files: pa.Table, versions: Sequence[int]) -> pa.Table
 
 
 def _file_keys(files: pa.Table) -> Any:
-    """Numbers that are equal for the same file in the same commit."""
+    """A number for each action. Actions have the same number if they have the same path and are in the same commit."""
     if not files.num_rows:
         return np.array([], np.int64)
     path = _in_one_piece(files["path"]).dictionary_encode()
@@ -505,7 +516,8 @@ def _file_keys(files: pa.Table) -> Any:
 
 
 def _last_actions(files: pa.Table) -> pa.Table:
-    """For each file and commit, the last add and the last remove; all change files."""
+    """The actions without adds and removes that the same commit repeats for the same path: the last add and the last remove
+    count. All change files remain."""
     kinds = files[_KIND].to_numpy()
     keys = _file_keys(files) * 2 + (kinds == _REMOVE)
     # np.unique returns the first place of each key, which in the reversed keys is the last one.
@@ -518,9 +530,11 @@ def _last_actions(files: pa.Table) -> pa.Table:
 
 
 def _map_lengths(values: pa.MapArray) -> Any:
+    """The number of entries of each map."""
     return np.diff(values.offsets.to_numpy())
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array, whose keys and items begin with its first row."""
+    """The column as one array. If it is a map, its keys and items have no entries before the first row, so that they can be used
+    with its offsets."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -3,7 +3,8 @@
     why_incompatible(older_metadata, newer_metadata) -> None, or the reason
     why_not_found(older_metadata, newer_metadata)    the same for the rows of files that one commit removed
 
-The change data feed calls the first for every version in its range: it does not rename, retype or repartition rows.
+The change data feed calls why_incompatible for every version in its range, because it returns rows as they were written: it does
+not rename columns, change types or move values between partitions.
 Protocol: Column Mapping; Schema Serialization Format.
 """
 
@@ -34,7 +35,7 @@ from delta_py.types.schema import (
     type_name,
 )
 
-# The maximum number of digits of integer values, as the rules for widening to decimals count them.
+# The number of decimal digits of the integer types, by the protocol's rules for widening to decimals.
 _DIGITS: Mapping[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 
 
@@ -71,6 +72,7 @@ def why_not_found(older: Metadata, newer: Metadata) -> str | None:
 
 
 def _folded(path: Path) -> Path:
+    """The path in lower case: names of columns ignore case."""
     return tuple(name.lower() for name in path)
 
 
@@ -91,7 +93,8 @@ def _mapping_difference(old_schema: StructType, new_schema: StructType, old_mode
 def _physical_and_logical_paths(
     data_type: DataType, mode: str, physical: Path = (), path: Path = ()
 ) -> Iterator[tuple[Path, Path]]:
-    """The physical path of every field at any depth, with its logical path."""
+    """The physical and the logical path of every field, at any depth. physical, path: those of the type itself; empty for a
+    table."""
     match data_type:
         case StructType(fields):
             for f in fields:
@@ -106,7 +109,8 @@ def _physical_and_logical_paths(
 
 
 def _struct_difference(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
-    """Why rows of the old struct cannot be read with the new one, or None."""
+    """Why rows of the old struct cannot be read with the new one; None if they can. path: of the struct. widening: types may
+    become wider."""
     new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
     for f in old.fields:
         field_path = (*path, f.name)
@@ -122,7 +126,7 @@ def _struct_difference(old: StructType, new: StructType, path: Path, widening: b
 
 
 def _type_difference(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
-    """Why values of the old type cannot be read with the new one, or None. widening: type widening is allowed."""
+    """Why values of the old type cannot be read with the new one; None if they can. widening: types may become wider."""
     match old, new:
         case StructType(), StructType():
             return _struct_difference(old, new, path, widening)
@@ -152,4 +156,5 @@ def is_wider(old: DataType, new: DataType) -> bool:
 
 
 def _not_null_reason(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:
+    """The reason if the part of an array or map could be null and no longer can; else None."""
     return f"column {'.'.join(path)} became NOT NULL" if old_nulls and not new_nulls else None

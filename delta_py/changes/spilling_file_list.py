@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 _ROWS_IN_MEMORY = 100_000
-_ROWS_AT_ONCE = 8_192  # of one record batch in the file
+_ROWS_AT_ONCE = 8_192  # the rows of one record batch in the file
 _SAMPLES_PER_PORTION = 64  # more samples make the portions of sorted_by more equal
-_Key = tuple[Any, ...]
+_Key = tuple[Any, ...]  # the values of a row in the columns that sort it
 
 
 def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, in_memory: int = _ROWS_IN_MEMORY) -> pa.Table:
@@ -77,7 +77,8 @@ def _sorted_by_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _table_in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The rows in a file without a name, mapped into memory."""
+    """The rows, in a temporary file that is mapped into memory. The file's name is deleted at once, so the file itself disappears
+    when the table is not used any more."""
     descriptor, path = tempfile.mkstemp(prefix="pydelta-files-")
     os.close(descriptor)
     try:
@@ -93,7 +94,7 @@ def _table_in_file(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _portion_bounds(runs: list[pa.Table], keys: Sequence[str], rows: int) -> list[_Key]:
-    """Ascending keys with about `rows` rows of all runs between two of them."""
+    """Keys, ascending, that divide the rows of all runs into portions of about `rows` rows."""
     # A sampled key stands for `step` rows. So _SAMPLES_PER_PORTION of them stand for about `rows` rows, whichever run they are
     # from.
     sampled_keys: list[_Key] = []
@@ -112,4 +113,5 @@ def _cut_positions(run: pa.Table, keys: Sequence[str], bounds: list[_Key]) -> li
 
 
 def _key_at(run: pa.Table, keys: Sequence[str], place: int) -> _Key:
+    """The key of the row at a position."""
     return tuple(run[name][place].as_py() for name in keys)
