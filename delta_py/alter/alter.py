@@ -29,7 +29,7 @@ from delta_py.definition.properties import (
     split_configuration,
 )
 from delta_py.definition.protocols import features_in_use, protocol_of_versions, with_features
-from delta_py.definition.row_tracking import give_row_ids, without_ids
+from delta_py.definition.row_tracking import count_files_without_ids, give_row_ids
 from delta_py.definition.timestamps import ENABLED as TIMESTAMPS
 from delta_py.definition.timestamps import timestamped_properties, transaction_at
 from delta_py.errors import (
@@ -354,7 +354,7 @@ def _apply_row_tracking(change: _Change) -> None:
     resumes = change.before.boolean(ROW_TRACKING_SUSPENDED) and change.after.boolean(ROW_TRACKING_ENABLED)
     if not (resumes or change.turns_on(ROW_TRACKING_ENABLED)):
         return
-    change.lacks_row_ids = without_ids(change.snapshot) > 0
+    change.lacks_row_ids = count_files_without_ids(change.snapshot) > 0
     if change.lacks_row_ids and change.before.boolean(ROW_TRACKING_ENABLED):  # only another client makes such a table
         raise suspended_row_tracking(change.snapshot.table_root)
     # If the table's protocol lacks the feature, files that other writers add in the meantime get no ids.

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from delta_py.commit.transaction import Transaction
 from delta_py.copies.convert_files import find_files, partition_values
 from delta_py.copies.convert_schema import MergedColumns, merge_files
-from delta_py.definition.create import TableDefinition, add_what_iceberg_needs, define_table
+from delta_py.definition.create import TableDefinition, add_properties_for_iceberg, define_table
 from delta_py.definition.properties import split_configuration
 from delta_py.errors import DataFileError, InvalidOptionError, UnsupportedOperationError
 from delta_py.optimize.optimize import AtTable, here
@@ -74,7 +74,7 @@ class ConvertRequest:
         names.
         """
         properties, _ = split_configuration(self.configuration)
-        add_what_iceberg_needs(properties)  # such as a column mapping mode, which is then refused
+        add_properties_for_iceberg(properties)  # such as a column mapping mode, which is then refused
         mode = column_mapping.mode(Properties(properties))
         if mode != "none":
             raise InvalidOptionError(

@@ -1,4 +1,4 @@
-"""Properties and features that describe a table's log, not its rows; and numbers that may be given only once.
+"""Properties and features that describe a table's log, not its rows; and the high water marks of identity columns.
 
     with_log_of(present, configuration)                          # RESTORE; None for a new table
     metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
@@ -27,13 +27,14 @@ from delta_py.protocol.table_config import TableConfig
 from delta_py.snapshot import Snapshot
 from delta_py.types.schema import StructField, StructType, parse_schema, schema_to_json
 
+# The start of in-commit timestamps, the version before which checkpoints are protected, ids at coordinators.
 LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY, UNITY_PROPERTY)
 LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
 def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The properties, with those that describe a log replaced by the present table's; a new table has none of them. more: names
-    of other properties to take from the present table.
+    """The properties, where those that describe a log have the values of the present table, or are missing if it lacks them.
+    present: None for a new table, which has none of them. more: names of other properties to take from the present table.
     """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
@@ -42,26 +43,28 @@ def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *mor
 
 
 def properties_of_new(source: Snapshot) -> dict[str, str]:
-    """The properties that give a new table those of the source and its listed features. Clustering is a separate clause."""
+    """The properties for a new table that shall have the properties and the listed features of the source. The feature clustering
+    is left out: CREATE TABLE names the clustering columns in a clause of its own."""
     protocol = source.protocol
-    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    listed_features = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
     return {
         **without_bookkeeping(with_log_of(None, source.metadata.configuration)),
-        **{f"delta.feature.{name}": "supported" for name in sorted(listed - LOG_FEATURES - {"clustering"})},
+        **{f"delta.feature.{name}": "supported" for name in sorted(listed_features - LOG_FEATURES - {"clustering"})},
     }
 
 
 def with_marks_of(present: StructType, metadata: Metadata) -> Metadata:
-    """The new metadata of a table, with the present high water marks of its identity columns where these are further. Columns are
-    matched by physical name; or else by name, because column mapping may have been enabled or removed.
+    """The new metadata of a table. Identity columns get the high water mark (the last generated number) of the present schema if
+    it is beyond that in the metadata, so that no number is generated twice. Columns are matched by physical name; or else by
+    name, because column mapping may have been enabled or removed.
     """
     schema = parse_schema(metadata.schema_string)
     marks = {identity.name: identity.mark for identity in identity_columns(present) if identity.mark is not None}
-    physical = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
+    marks_by_physical_name = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
     fields = [f for f in schema.fields if identity_of(f) is not None]
-    column_marks = [(f.name, physical.get(_physical_name(f), marks.get(f.name))) for f in fields]
-    marked = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
-    return metadata if marked == schema else replace(metadata, schema_string=schema_to_json(marked))
+    column_marks = [(f.name, marks_by_physical_name.get(_physical_name(f), marks.get(f.name))) for f in fields]
+    new_schema = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
+    return metadata if new_schema == schema else replace(metadata, schema_string=schema_to_json(new_schema))
 
 
 def _physical_name(f: StructField) -> str:

@@ -38,7 +38,8 @@ def timestamped_properties(snapshot: Snapshot, configuration: Mapping[str, str])
 
 
 def transaction_at(snapshot: Snapshot, at_ms: int | None, isolation: IsolationLevel | None = None) -> Transaction:
-    """A transaction at the time that `timestamped_properties` returned."""
+    """A transaction on the snapshot. at_ms: the time that its commit must have, from timestamped_properties. Then it must also be
+    the next version, because the properties name its version; None for a commit at any time."""
     if at_ms is None:
         return Transaction(snapshot, isolation=isolation)
     return Transaction(snapshot, isolation=isolation, clock_ms=lambda: at_ms).must_be_next()
