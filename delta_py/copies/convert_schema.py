@@ -44,11 +44,11 @@ def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
     """
     by_schema = footers.select(["schema", "path"]).group_by("schema", use_threads=False).aggregate([("path", "first")])
     merge = _FileMerge()
-    for text, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
-        merge.take(parse_schema(text), path)
+    for schema_json, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
+        merge.add_file(parse_schema(schema_json), path)
     remaining_partitions = {f.name.lower(): f for f in partitions.fields}
-    data = tuple(remaining_partitions.pop(f.name.lower(), f) for f in merge.schema.fields)
-    return MergedColumns(StructType((*data, *remaining_partitions.values())), merge.widens_files)
+    data_columns = tuple(remaining_partitions.pop(f.name.lower(), f) for f in merge.schema.fields)
+    return MergedColumns(StructType((*data_columns, *remaining_partitions.values())), merge.widens_files)
 
 
 class _FileMerge(SchemaMerge):
@@ -59,7 +59,7 @@ class _FileMerge(SchemaMerge):
         self.schema = StructType()
         self.widens_files = False
 
-    def take(self, file: StructType, path: str) -> None:
+    def add_file(self, file: StructType, path: str) -> None:
         """Merge the columns of the file at `path` into the schema."""
         try:
             # The mode "name" accepts characters that need column mapping. define_table refuses them later, with its own error.

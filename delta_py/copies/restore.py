@@ -98,16 +98,16 @@ def restore(
     started before deleted some of them in the meantime; conflicts as Transaction.commit.
     """
     present = Snapshot.load(store)
-    past = _past(store, present, version, timestamp_ms)
+    past = _past_snapshot(store, present, version, timestamp_ms)
     if past.version == present.version:
         files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
-        return Restored(present.version, _bytes(files), len(files), 0, 0, 0, 0)
-    with _leased(store, past.version):
-        return _restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
+        return Restored(present.version, _total_bytes(files), len(files), 0, 0, 0, 0)
+    with _holding_lease(store, past.version):
+        return _commit_restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
-def _leased(store: ObjectStore, version: int) -> Iterator[None]:
+def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
     """A lease of the version protects its files from each VACUUM that starts in the meantime, until the newest version has them.
     In a transaction over several tables that is when the transaction ends, so the lease then has the maximum duration.
     """
@@ -124,7 +124,7 @@ def _leased(store: ObjectStore, version: int) -> Iterator[None]:
         raise
 
 
-def _restore(
+def _commit_restore(
     store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
 ) -> Restored:
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
@@ -139,26 +139,26 @@ def _restore(
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
     past_row_id = highest_assigned_row_id(past)
-    _set_state(transaction, present, past, past_row_id)
+    _set_definition(transaction, present, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
     readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
     adds = (*(added(file) for file in restored_files), *readded)
     transaction.add(WrittenFiles(adds=adds, removes=tuple(removed(file, now_ms=now_ms) for file in removed_files)))
     result = Restored(
         version=-1,
-        table_size_after_restore=_bytes(past_files.values()),
+        table_size_after_restore=_total_bytes(past_files.values()),
         num_of_files_after_restore=len(past_files),
         num_removed_files=len(removed_files),
         num_restored_files=len(restored_files),
-        removed_files_size=_bytes(removed_files),
-        restored_files_size=_bytes(restored_files),
+        removed_files_size=_total_bytes(removed_files),
+        restored_files_size=_total_bytes(restored_files),
         num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
     with noted(store, present.version, None, past.version, paths_named_by(restored_files)):
-        committed = transaction.commit("RESTORE", parameters, metrics=result.metrics())
-    _look_again(store, restored_files, committed)
-    return replace(result, version=committed)
+        committed_version = transaction.commit("RESTORE", parameters, metrics=result.metrics())
+    _check_not_deleted_meanwhile(store, restored_files, committed_version)
+    return replace(result, version=committed_version)
 
 
 @progress("RESTORE", "files")
@@ -166,10 +166,10 @@ def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_
     """The files that prevent an earlier version from being restored or read: FAULT_SCHEMA (file_check.py) of its files that are
     missing or damaged. Nothing is changed. Raises as restore, except for such files.
     """
-    return file_faults(_past(store, Snapshot.load(store), version, timestamp_ms))
+    return file_faults(_past_snapshot(store, Snapshot.load(store), version, timestamp_ms))
 
 
-def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+def _past_snapshot(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
     """The version to restore. A time after the newest commit means the newest version. Raises as restore, for a version or a time
     that cannot be read.
     """
@@ -187,24 +187,24 @@ def _past(store: ObjectStore, present: Snapshot, version: int | None, timestamp_
         ) from error
 
 
-def _bytes(files: Iterable[ScanFile]) -> int:
+def _total_bytes(files: Iterable[ScanFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _look_again(store: ObjectStore, files: Sequence[ScanFile], committed: int) -> None:
+def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
     """Detect a VACUUM that read the leases before that of this RESTORE existed, and that deletes restored files now. The commit
     stands, and the error names its version. files: those that were added again. Raises DataFileError.
     """
     missing: list[str] = []
-    with harmless(store, committed, "whether all files are still there was not seen"):
+    with harmless(store, version, "whether all files are still there was not seen"):
         missing = absent(store, paths_named_by(files))
     if missing:
         raise DataFileError(
-            f"Version {committed} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
-            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {committed - 1}, the "
+            f"Version {version} of the table at {store.root} restores an earlier one, but {len(missing)} of its files were "
+            f"deleted meanwhile, such as {missing[0]}, by a VACUUM that had started before. Restore version {version - 1}, the "
             "state before; or, where VACUUM has moved the files into quarantine, bring them back (restore_quarantined).",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
-            version=committed,
+            version=version,
             files=missing[:10],
         )
 
@@ -274,23 +274,23 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
 # ---------------------------------------------------------------- metadata, protocol, domains
 
 
-def _set_state(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
+def _set_definition(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
     """past_row_id: the highest row id of the past version."""
-    metadata = _metadata(present, past)
+    metadata = _restored_metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
     # The protocol loses no feature, and gets those that were dropped since then, except those of the log.
     protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
     if protocol != present.protocol:
         transaction.set_protocol(protocol)
-    for domain in _domains(present.domain_metadata(), past.domain_metadata()):
+    for domain in _restored_domains(present.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    mark = max(highest_assigned_row_id(present), past_row_id)
-    if mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
-        transaction.set_domain(row_tracking_domain(mark))
+    row_id_mark = max(highest_assigned_row_id(present), past_row_id)
+    if row_id_mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
+        transaction.set_domain(row_tracking_domain(row_id_mark))
 
 
-def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
+def _restored_metadata(present: Snapshot, past: Snapshot) -> Metadata:
     """The past metadata, with counters that never decrease. If the past version has no highest column id, none is set: then it
     had no column mapping, and its files have no column ids.
     """
@@ -302,7 +302,7 @@ def _metadata(present: Snapshot, past: Snapshot) -> Metadata:
     return with_marks_of(present.schema, metadata)
 
 
-def _domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+def _restored_domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
     """The domains that differ from the past ones, as they were then. Domains that did not exist are removed."""
     for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
         if name not in past:
