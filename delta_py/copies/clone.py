@@ -55,9 +55,9 @@ from delta_py.write.rewrite import added, removed
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. version: -1
-    if the source has none. last_row_id: the highest row id that it has assigned, -1 for none. table: the source's store; None if
-    the source has no log.
+    """The source of a clone, without its files. root: the base of relative paths. label: its name, for the history. config: its
+    definition. version: -1 if the source has no versions. last_row_id: the highest row id that it has assigned, -1 for none.
+    table: the source's store; None if the source has no log.
     """
 
     root: str
@@ -107,8 +107,8 @@ def shallow_clone(
 def clone_files(
     source: CloneSource, files: Iterable[AddFile], target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. present: the table
-    that is replaced; None if there is none. Raises as shallow_clone, except for errors about the target.
+    """Make the target a shallow clone with these files; returns its version and the metrics of the commit. old_table: the
+    table that is replaced; None if there is none. Raises as shallow_clone, except for errors about the target.
     """
     transaction = clone_transaction(source, target, old_table, properties)
     adds = tuple(_with_absolute_paths(file, source.root) for file in files)
@@ -130,10 +130,11 @@ def clone_files(
 def _clone_notes(
     source: CloneSource, target: ObjectStore, version_before: int, adds: Sequence[AddFile]
 ) -> AbstractContextManager[None]:
-    """Leave notes about the clone (clone_notes.py) while the block commits it. version_before: of the target, -1 if there is no
-    table.
+    """A block for the commit of the clone: notes next to the source's log tell VACUUM that the clone reads the source's files
+    (checkpoint/clone_notes.py). version_before: of the target, -1 if there is no table.
 
-    For a source without a log, its root stands for all its files: no table lies below the root, but the root may lie in a table.
+    A source without a log has no version, so its root stands for all its files. No table lies below the root, but the root may
+    lie in a table, whose VACUUM must spare the files.
     """
     if source.table is None:
         return noted(target, version_before, None, version_before + 1, [f"{source.root.rstrip('/')}/"])
@@ -179,18 +180,18 @@ def clone_transaction(
 
 
 def files_in_place(transaction: Transaction, old_table: Snapshot | None) -> list[ScanFile]:
-    """The files of the replaced table."""
+    """The files of the table that the clone replaces; empty if there is none. The transaction records that they were read."""
     return [] if old_table is None else list(transaction.scan(None, options=ScanOptions(keep_all=True)).scan_files())
 
 
 def put_files(
     transaction: Transaction, source: CloneSource, adds: Iterable[AddFile], old_files: Iterable[ScanFile]
 ) -> tuple[list[AddFile], list[ScanFile]]:
-    """Replace the clone's files by these. in_place: the files of the table that is replaced. Returns the files that this table
-    did not have, and the files that it loses.
+    """Add the clone's files to the transaction, and remove those of the table that is replaced. adds: all files of the clone.
+    old_files: all files of the replaced table. Returns the files that it did not have, and the files that it loses.
 
-    A file in both sets stays, because a commit may not add and remove the same file. It is added again if it has other row ids,
-    or was overwritten: its former rows are gone then, and the changes cannot be determined.
+    A file in both sets is neither, because a commit may not add and remove the same file. It is added again without dataChange if
+    its row ids differ, or if another program has overwritten it: then its former rows are gone, and the changes are unknown.
     Protocol: Add File and Remove File.
     """
     new_by_key, old_by_key = {add.key: add for add in adds}, {file.key: file for file in old_files}
@@ -208,7 +209,7 @@ def put_files(
 
 
 def _size_and_time(file: AddFile | ScanFile) -> tuple[int, int]:
-    """If another program overwrites a file, its size or its time changes."""
+    """The size and the modification time of a file: one of them changes if another program overwrites the file."""
     return file.size_bytes, file.modification_time_ms
 
 
@@ -230,7 +231,8 @@ def _definition_transaction(
 def _clone_definition(
     source: CloneSource, target: ObjectStore, old_table: Snapshot | None, properties: Mapping[str, str]
 ) -> tuple[Protocol, Metadata]:
-    """The clone's protocol and metadata. present: the table that it replaces, which keeps its id, name and description."""
+    """The clone's protocol and metadata. old_table: the table that it replaces, which keeps its id, name and
+    description; None for a new one."""
     new_properties, features = split_configuration(properties)
     refuse_constraints(new_properties)
     _refuse_versions(new_properties)
@@ -261,11 +263,13 @@ def _clone_definition(
 
 
 def _features_of_log(target: ObjectStore) -> frozenset[str]:
-    """The features that the source has because of its own log. A clone with a configured coordinator gets that feature."""
+    """The features that describe the source's log, and so do not become features of the clone. If the target was opened with a
+    coordinator, the clone may have catalogManaged."""
     return LOG_FEATURES if coordination_of(target) is None else LOG_FEATURES - {COORDINATED}
 
 
 def _refuse_versions(properties: Mapping[str, str]) -> None:
+    """Raises InvalidOptionError if the properties set a version of the protocol."""
     version_names = [name for name in (READER_VERSION, WRITER_VERSION) if name in properties]
     if version_names:
         raise InvalidOptionError(
@@ -292,14 +296,15 @@ def _check_mapping(source: CloneSource, properties: Properties) -> None:
 
 
 def _check_iceberg(source: CloneSource, properties: Properties) -> None:
-    """A clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
+    """Raises if the clone would need files that meet the rules of IcebergCompat, and the source's files need not meet them. A
+    clone has the source's files and schema unchanged. Protocol: Writer Requirements for IcebergCompatV1."""
     is_partitioned = bool(source.config.partition_columns)
     check_files(source.config.iceberg_versions, enabled_versions(properties), partitioned=is_partitioned, files=source.file_count)
 
 
 def _clone_domains(source: CloneSource, old_table: Snapshot | None) -> Iterator[DomainMetadata]:
-    """The source's domains, which replace all others. Row ids are the source's, and new ones are greater than all assigned
-    ones."""
+    """The domain actions that give the clone the domains of the source, and no others. The domain of row tracking gets the
+    highest row id that the source or the replaced table has assigned, so that new ids are greater."""
     clone_domains = {} if old_table is None else old_table.domain_metadata()
     source_domains = _without_segments(source.domains, clone_domains)
     for name in sorted((source_domains.keys() | clone_domains.keys()) - {ROW_TRACKING_DOMAIN}):
@@ -312,8 +317,9 @@ def _clone_domains(source: CloneSource, old_table: Snapshot | None) -> Iterator[
 def _without_segments(
     source_domains: Mapping[str, DomainMetadata], clone_domains: Mapping[str, DomainMetadata]
 ) -> dict[str, DomainMetadata]:
-    """The source's domains for the clone: indexes without their segments, which are files of the source. Segments that the clone
-    already has stay, because they record their files. An index that this version does not understand is left out.
+    """The source's domains for the clone. Segments (the files of an index) are the source's own, so the clone gets indexes
+    without them; if the clone has the same index already, its own segments remain. An index that this version does not understand
+    is left out.
     """
     clone_indexes = {(index.name, index.column, index.kind): index for index in definitions_of(clone_domains)[0]}
     domains = {name: domain for name, domain in source_domains.items() if not name.startswith(INDEX_PREFIX)}
@@ -327,6 +333,7 @@ def _without_segments(
 
 
 def _with_absolute_paths(file: AddFile, root: str) -> AddFile:
+    """The add action with absolute paths of the data file and its deletion vector. root: of the source."""
     vector = None if file.deletion_vector is None else _absolute_vector(file.deletion_vector, root)
     return replace(file, path=_absolute_path(file.path, root), path_text=None, deletion_vector=vector)
 

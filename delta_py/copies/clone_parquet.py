@@ -60,14 +60,16 @@ def _commit_clone(
     old_table: Snapshot | None,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
+    """Commit the clone. root: of the source. table: its files and columns. old_table: the table that is replaced; None if there
+    is none. Returns as clone_parquet."""
     label = f"parquet.`{encode_path(root)}`" if request.catalog_table is None else request.catalog_table
     source = CloneSource(root, label, table.definition.config, len(table.adds))
     return clone_files(source, table.adds, target, old_table, properties)
 
 
 def _check_apart(source: str, target: str) -> None:
-    """A table in a directory of Parquet files would write files there that then count as the directory's; a VACUUM of a table
-    around the files would delete them.
+    """Raises InvalidOptionError if one directory contains the other. A clone below the source would write files that then count
+    as the source's; and the VACUUM of a clone around the source would delete the source's files.
     """
     if is_within(source, target) or is_within(target, source):
         raise InvalidOptionError(

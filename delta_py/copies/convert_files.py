@@ -72,6 +72,7 @@ def find_files(store: ObjectStore) -> pa.Table | None:
 
 
 def _is_hidden(path: str) -> bool:
+    """Whether a file is no data: its name, or that of a directory that is no partition (`day=...`), begins with `_` or `.`."""
     *directories, name = path.split("/")
     return name.startswith(("_", ".")) or any(
         directory.startswith(("_", ".")) and "=" not in directory for directory in directories
@@ -99,8 +100,9 @@ def _check_place(store: ObjectStore, path: str) -> None:
 
 
 def partition_values(files: pa.Table, partitions: StructType, time_zone: str) -> pa.Table:
-    """files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
-    Returns the texts for the log: a row for each file, and a column for each partition column.
+    """The partition values of files as texts for the log: a row for each file, and a column for each partition column.
+
+    files: LISTED_SCHEMA. partitions: the partition columns in their order. time_zone: of timestamps without an offset.
 
     Raises InvalidOptionError by delta-spark's names, each with a file: directories that do not match the partition columns, by
     number (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME) or name (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME); a
@@ -155,7 +157,8 @@ def _partition_texts(directory: str, files: pa.Table, fields: Sequence[StructFie
 
 
 def _texts_for_log(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
-    """The texts of directories in the form of the log. Raises InvalidOptionError for a text that the type cannot represent."""
+    """The partition values of a column in the form of the log, from the texts in directories' names. Raises InvalidOptionError
+    for a text that the type cannot represent."""
     if f.data_type == STRING:
         return texts
     values = parse_partition_values(texts, f.data_type, timezone=time_zone, errors="null")
@@ -173,7 +176,7 @@ def _texts_for_log(texts: pa.Array, f: StructField, time_zone: str) -> pa.Array:
 
 
 def _file_in(files: pa.Table, directory: str) -> str:
-    """A file of the directory."""
+    """The path of a file in the directory, for messages."""
     paths = files["path"]
     return str(
         next(path for path in paths.filter(pc.starts_with(paths, directory)).to_pylist() if _directory_of(path) == directory)
@@ -181,6 +184,7 @@ def _file_in(files: pa.Table, directory: str) -> str:
 
 
 def _directory_of(path: str) -> str:
+    """The directory of a file, with a slash at its end; an empty text for the root."""
     head, slash, _ = path.rpartition("/")
     return head + slash
 

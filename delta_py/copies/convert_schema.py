@@ -30,18 +30,21 @@ from delta_py.types.schema import (
 
 @dataclass(frozen=True, slots=True)
 class MergedColumns:
-    """widens: a file has a narrower type than the table, which only readers with the feature typeWidening expect."""
+    """The columns of a table over many files. widens: whether a file has a narrower type than the table; only readers with the
+    feature typeWidening can read such a file."""
 
     schema: StructType
     widens: bool
 
 
 def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
-    """footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in their order.
+    """Merge the columns of the files. footers: FOOTER_SCHEMA, each file with its columns. partitions: the partition columns, in
+    their order.
 
     Raises SchemaMismatchError (DELTA_FAILED_MERGE_SCHEMA_FILE) naming the first file that cannot be merged with those before it,
     or that has names that differ at most in case.
     """
+    # Most files have the same columns, so each distinct schema is merged once, with its first file for the error.
     by_schema = footers.select(["schema", "path"]).group_by("schema", use_threads=False).aggregate([("path", "first")])
     merge = _FileMerge()
     for schema_json, path in zip(by_schema["schema"].to_pylist(), by_schema["path_first"].to_pylist(), strict=True):
@@ -52,7 +55,8 @@ def merge_files(footers: pa.Table, partitions: StructType) -> MergedColumns:
 
 
 class _FileMerge(SchemaMerge):
-    """schema: of all files so far."""
+    """Merges the columns of one file after the other. schema: of all files so far. widens_files: whether a file so far has a
+    narrower type than the schema."""
 
     def __init__(self) -> None:
         super().__init__(widens=True, like_iceberg=False)

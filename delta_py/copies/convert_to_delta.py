@@ -39,8 +39,8 @@ from delta_py.storage.store import ObjectStore
 from delta_py.types.schema import StructType, schema_to_json
 from delta_py.write.data_files import WrittenFiles
 
-_READ_AT_ONCE = 1000  # files of one call of read_footers
-_MOST_NAMED_FILES = 5  # files that an error names at most
+_READ_AT_ONCE = 1000  # how many files one call of read_footers gets
+_MOST_NAMED_FILES = 5  # in an error
 _TYPE_WIDENING = "delta.feature.typeWidening"
 
 ReadFooters: TypeAlias = Callable[[FooterReading, pa.Table], pa.Table]
@@ -74,7 +74,7 @@ class ConvertRequest:
         names.
         """
         properties, _ = split_configuration(self.configuration)
-        add_properties_for_iceberg(properties)  # such as a column mapping mode, which is then refused
+        add_properties_for_iceberg(properties)  # it may add a column mapping mode, which is refused below
         mode = column_mapping.mode(Properties(properties))
         if mode != "none":
             raise InvalidOptionError(
@@ -95,7 +95,7 @@ class ParquetTable:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """version: of the commit; None if a table already existed, and nothing was done."""
+    """The result of CONVERT. version: of the commit; None if a table already existed, and nothing was done."""
 
     table_root: str
     version: int | None = None
@@ -160,11 +160,14 @@ def _columns_and_footers(
 ) -> tuple[MergedColumns, pa.Table]:
     """The columns of all files, and their footers (FOOTER_SCHEMA) with statistics of the table's columns."""
     first_footer = read(FooterReading(store), files.slice(0, 1))
-    is_sound = first_footer["schema"].null_count == 0  # else _check_footers reports this file, together with all others
+    # If the first file cannot be read, the loop reads all footers, and _check_footers reports all such files.
+    is_sound = first_footer["schema"].null_count == 0
     reading = _footer_reading(
         store, request, merge_files(first_footer, request.partitions).schema if is_sound else request.partitions
     )
-    while True:  # at most twice: the columns of the files do not depend on the statistics that are read
+    # The first file's columns say which statistics are needed, until the columns of all files are known. The loop runs at most
+    # twice: the columns of the files do not depend on the statistics that are read.
+    while True:
         with part(files.num_rows, "files"):
             footers = read(reading, files)
         _check_footers(store, footers)
@@ -176,10 +179,11 @@ def _columns_and_footers(
 
 
 def _footer_reading(store: ObjectStore, request: ConvertRequest, schema: StructType) -> FooterReading:
-    """The reading with the statistics that a table of these columns gets."""
+    """How footers are read: with the statistics that a table of these columns collects. Without collect_stats, with none."""
     if not request.collect_stats:
         return FooterReading(store)
-    # Not the table's definition, which comes later: only columns and properties matter here.
+    # A preliminary configuration: only columns and properties matter for the choice of statistics. The protocol, (1,2), and the
+    # rest of the definition come later.
     metadata = Metadata("", schema_to_json(schema), request.partitions.names, request.configuration)
     config = TableConfig(Protocol(1, 2), metadata)
     prefix = config.properties.integer("delta.dataSkippingStringPrefixLength", STRING_PREFIX)
@@ -210,6 +214,7 @@ def _table_definition(request: ConvertRequest, columns: MergedColumns) -> TableD
 
 
 def _commit_table(store: ObjectStore, request: ConvertRequest, table: ParquetTable) -> int:
+    """Commit version 0 with the definition and all files; returns the version."""
     definition, adds = table.definition, table.adds
     transaction = Transaction(None, store=store).set_protocol(definition.protocol).set_metadata(definition.metadata)
     transaction.add(WrittenFiles(adds=adds, size_bytes=sum(add.size_bytes for add in adds)))
@@ -237,7 +242,8 @@ def _add_actions(footers: pa.Table, values: pa.Table) -> Iterator[AddFile]:
 
 
 def _check_footers(store: ObjectStore, footers: pa.Table) -> None:
-    """footers: FOOTER_SCHEMA; for a file that cannot be used, no_footer or no_type has the reason. Raises as read_directory."""
+    """Raises the errors of read_directory for files that cannot be used. footers: FOOTER_SCHEMA, where no_footer or no_type has
+    the reason for such a file."""
     damaged, unsupported = (footers.filter(footers[name].is_valid()) for name in ("no_footer", "no_type"))
     if damaged.num_rows:
         raise DataFileError(
@@ -265,8 +271,8 @@ def _names_of(files: pa.Table) -> str:
 
 
 def _check_partitions(files: pa.Table, request: ConvertRequest) -> None:
-    """A catalog may have fewer partitions than there are directories, or partitions elsewhere: its table has other rows then.
-    Raises UnsupportedOperationError.
+    """Raises UnsupportedOperationError if the catalog's partitions are not the directories with files. A catalog may have fewer
+    partitions than there are directories, or partitions elsewhere: then its table has other rows than the files.
     """
     if request.catalog_partitions is None:
         return

@@ -50,7 +50,7 @@ _ID = "[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 _FILES_OF_CLONES = re.compile(
     rf"(.*/)?(cloned-{_ID}\.parquet|deletion_vector_{_ID}\.bin)(\.[0-9a-f]{{32}}\.part)?|{LOG_DIRECTORY}/\.[^/]*\.tmp"
 )
-_FRAME_BYTES = 8  # of a deletion vector in a file, in addition to its data: the length before it, the checksum after it
+_FRAME_BYTES = 8  # of a deletion vector in a file: 4 bytes before its data for the length, and 4 after them for the checksum
 
 CopyAll: TypeAlias = Callable[[ObjectStore, ObjectStore, Sequence[Copy]], None]
 """Runs write.file_copies.copy_files, in parallel."""
@@ -86,7 +86,8 @@ def _table_in_place(source: Snapshot, target: ObjectStore, replace_table: bool) 
 
 
 def _check_free(target: ObjectStore) -> None:
-    """Raises InvalidOptionError if the target has files other than those of a clone that died."""
+    """Raises InvalidOptionError if the target, which has no table, has files. Files that a clone that died has left are
+    accepted."""
     paths = listed_objects(target)["path"].to_pylist()
     if not all(_FILES_OF_CLONES.fullmatch(path) for path in paths):
         check_empty(target)
@@ -94,7 +95,8 @@ def _check_free(target: ObjectStore) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeepClone:
-    """The source and the target of a clone. Small and picklable."""
+    """A clone in progress. Small and picklable. present: the table that the clone replaces; None if there is none. properties:
+    set in addition to those of the source."""
 
     source: Snapshot
     target: ObjectStore
@@ -102,7 +104,8 @@ class DeepClone:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self) -> pa.Table:
-        """COPY_SCHEMA of the files that the target does not have yet, large ones first."""
+        """The copies that must be made, as COPY_SCHEMA, large files first. Copies that the target has are left out, except those
+        that VACUUM may delete before the commit."""
         copies = self._required_copies()
         return copies.filter(pc.invert(self._are_in_target(copies, self._usable_from_ms()))).sort_by([("size", "descending")])
 
@@ -121,7 +124,7 @@ class DeepClone:
     # ------------------------------------------------------------ the files
 
     def _files_with_copies(self) -> Iterator[tuple[ScanFile, AddFile]]:
-        """Each file of the source, and the entry of its copy in the target's log."""
+        """Yield each file of the source, with the add action of its copy for the target's log."""
         for file in plan_scan(self.source, None, None, ScanOptions(keep_all=True)).scan_files():
             vector = None if file.deletion_vector is None else self._copied_vector(file.deletion_vector)
             yield file, replace(added(file), path=self._copy_path(file), path_text=None, deletion_vector=vector)
@@ -142,10 +145,11 @@ class DeepClone:
         return replace(vector, storage_type="u", path_or_inline_dv=z85_encode(self._copy_id(vector.path).bytes))
 
     def _copy_id(self, *facts: Any) -> uuid.UUID:
+        """An id for a copy. It is the same for the same facts of a file in the same source."""
         return uuid.uuid5(_ID_NAMESPACE, "\n".join(map(str, (self.source.table_root, self.source.metadata.id, *facts))))
 
     def _required_copies(self) -> pa.Table:
-        """COPY_SCHEMA of all files that the clone needs."""
+        """The copies of all files that the clone needs, as COPY_SCHEMA."""
         rows: list[tuple[str, str, int | None, int]] = []
         # By the path of the copy: the path in the source, and the minimum size. A file may hold many vectors, and the copy must
         # reach to the end of the last one that the clone needs.
@@ -161,8 +165,8 @@ class DeepClone:
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, COPY_SCHEMA, strict=True)], schema=COPY_SCHEMA)
 
     def _are_in_target(self, copies: pa.Table, usable_from_ms: int | None) -> pa.ChunkedArray:
-        """Whether the target has the copies. usable_from_ms: the minimum modification time of copies that the target's newest
-        version does not reference; None to accept all copies.
+        """For each copy, whether the target has it with the right size. usable_from_ms: the minimum modification time of copies
+        that the target's newest version does not reference; None to accept all copies.
         """
         listing = listed_objects(self.target)
         if usable_from_ms is not None:
@@ -195,6 +199,7 @@ class DeepClone:
     # ------------------------------------------------------------ the commit
 
     def _commit_clone(self) -> dict[str, Any]:
+        """Commit the clone, whose copies exist; returns its version and the metrics of the commit."""
         source = CloneSource.of_table(self.source)
         transaction = clone_transaction(source, self.target, self.present, self.properties)
         adds, old_files = [add for _, add in self._files_with_copies()], files_in_place(transaction, self.present)

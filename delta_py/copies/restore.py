@@ -108,8 +108,10 @@ def restore(
 
 @contextmanager
 def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
-    """A lease of the version protects its files from each VACUUM that starts in the meantime, until the newest version has them.
-    In a transaction over several tables that is when the transaction ends, so the lease then has the maximum duration.
+    """A block during which a lease (a small file next to the log) protects the version's files from each VACUUM that starts in
+    the meantime. After the commit, the newest version has the files. In a transaction over several tables this is only so when
+    the transaction ends. Then the lease is not ended after the block, and has the maximum duration; it is ended if the block
+    fails.
     """
     if not is_in_transaction(store):
         with HeldLease(Lease(store, version)):
@@ -127,6 +129,7 @@ def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
 def _commit_restore(
     store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
 ) -> Restored:
+    """Commit the restored state. present: the newest version. past: the version to restore. Raises and returns as restore."""
     column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
     transaction = Transaction(present).restores(past)
     options = ScanOptions(keep_all=True)  # with statistics and tags, for the files that are added again
@@ -170,8 +173,8 @@ def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_
 
 
 def _past_snapshot(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
-    """The version to restore. A time after the newest commit means the newest version. Raises as restore, for a version or a time
-    that cannot be read.
+    """The snapshot to restore: that of the version, or of the time. A time after the newest commit means the newest version.
+    Raises as restore, for a version or a time that cannot be read.
     """
     try:
         if timestamp_ms is not None:
@@ -192,8 +195,8 @@ def _total_bytes(files: Iterable[ScanFile]) -> int:
 
 
 def _check_not_deleted_meanwhile(store: ObjectStore, files: Sequence[ScanFile], version: int) -> None:
-    """Detect a VACUUM that read the leases before that of this RESTORE existed, and that deletes restored files now. The commit
-    stands, and the error names its version. files: those that were added again. Raises DataFileError.
+    """Raises DataFileError if restored files were deleted in the meantime, by a VACUUM that had read the leases before the lease
+    of this RESTORE existed. The commit remains, and the error names its version. files: those that were added again.
     """
     missing: list[str] = []
     with harmless(store, version, "whether all files are still there was not seen"):
@@ -275,11 +278,12 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
 
 
 def _set_definition(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
-    """past_row_id: the highest row id of the past version."""
+    """Add metadata, protocol and domains of the restored state to the transaction. past_row_id: the highest row id that the past
+    version has assigned."""
     metadata = _restored_metadata(present, past)
     if metadata != present.metadata:
         transaction.set_metadata(metadata)
-    # The protocol loses no feature, and gets those that were dropped since then, except those of the log.
+    # The protocol loses no feature. It gets features that were dropped since then, except those that describe the log.
     protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
     if protocol != present.protocol:
         transaction.set_protocol(protocol)
@@ -303,7 +307,8 @@ def _restored_metadata(present: Snapshot, past: Snapshot) -> Metadata:
 
 
 def _restored_domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
-    """The domains that differ from the past ones, as they were then. Domains that did not exist are removed."""
+    """The domain actions that restore the past domains, except that of row tracking. Domains that did not exist then are
+    removed."""
     for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
         if name not in past:
             yield replace(present[name], removed=True)

@@ -21,7 +21,7 @@ from delta_py.storage.addresses import location_of
 from delta_py.storage.store import ObjectStore
 
 STREAM_LOG = "_spark_metadata"
-_VERSION = b"v1"
+_VERSION = b"v1"  # the first line of each file of the log
 _BATCH = re.compile(r"([0-9]+)(\.compact)?")
 
 
@@ -47,7 +47,8 @@ def committed_files(store: ObjectStore) -> frozenset[str] | None:
 
 
 def _entries(store: ObjectStore, name: str) -> Iterator[tuple[str, str]]:
-    """Paths below the root, and whether they were added or deleted."""
+    """The entries of a file of the stream's log: yields the path of a file below the root, and `add` or `delete`. name: of the
+    log file. Raises UnsupportedOperationError."""
     version, *lines = store.read(f"{STREAM_LOG}/{name}").split(b"\n")
     if version != _VERSION:
         raise _unusable_log_error(store, f"{name} is of the version {version!r}")
@@ -65,6 +66,7 @@ def _entries(store: ObjectStore, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _unusable_log_error(store: ObjectStore, why: str) -> UnsupportedOperationError:
+    """The error for a stream's log from which the valid files cannot be told."""
     return UnsupportedOperationError(
         f"The directory {store.root} is the output of a stream of Spark, and its log {STREAM_LOG} does not tell which files "
         f"count: {why}. Nothing was changed. Restore the log; or, if every file counts, move it elsewhere."

@@ -14,6 +14,7 @@ from delta_py.statistics.stats import has_bounds, json_to_struct
 from delta_py.statistics.stats_columns import stats_columns
 from delta_py.types.schema import ArrayType, DataType, MapType, Path, find_path, leaves
 
+# The fields of the statistics in the log, and the columns of the result that show them.
 _STATS_COLUMNS = {"nullCount": "null_count", "minValues": "min", "maxValues": "max"}
 
 
@@ -59,6 +60,7 @@ def add_actions(snapshot: Snapshot, flatten: bool = False, *, timezone: str = "U
 
 
 def _nested_array(stats: pa.StructArray, path: Path) -> pa.Array:
+    """The values of a nested field; null where a parent is null."""
     array: pa.Array = stats
     for name in path:
         array = array.flatten()[array.type.get_field_index(name)]
@@ -66,6 +68,7 @@ def _nested_array(stats: pa.StructArray, path: Path) -> pa.Array:
 
 
 def _typed_partitions(snapshot: Snapshot, files: pa.Table, timezone: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield each partition column's name, and its values for the files in the column's type."""
     config = snapshot.config
     batches = files.select(["partition_values"]).combine_chunks().to_batches()
     for name, physical in zip(config.partition_columns, config.physical_partition_columns, strict=True):

@@ -41,7 +41,8 @@ from delta_py.types.schema import (
 )
 from delta_py.types.type_walk import all_types
 
-# Bounds of floats say nothing about NaN, for which some filters are true; those of binary values are not recorded.
+# Types whose bounds become guarantees. Bounds of floats do not: they say nothing about NaN, for which some filters are true.
+# Binary values have no bounds in the log.
 _BOUNDED = ("byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
 
 
@@ -100,6 +101,7 @@ def why_in_memory(config: TableConfig) -> str | None:
 
 
 def _is_read_in_other_form(data_type: DataType) -> bool:
+    """Whether pyarrow reads values of the type in another form than this library does."""
     return data_type in (VARIANT, VOID) or isinstance(data_type, GeospatialType)
 
 
@@ -112,6 +114,7 @@ def _with_dictionaries(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _read_rows(scan: Scan, files: pa.Table) -> pa.Table:
+    """The rows of these files of the scan, read by this library."""
     planned = (file for batch in files.to_batches(max_chunksize=4096) for file in scan_files(batch))
     return pa.Table.from_batches(read_files(scan.state, planned), schema=to_arrow_schema(scan.output_schema))
 
@@ -136,6 +139,7 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
 
 
 def _is_bounded(column: StructField) -> bool:
+    """Whether the column's statistics become a part of the guarantee."""
     kind = column.data_type
     return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
 
@@ -157,11 +161,12 @@ def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file
         for bound, is_lower in ((minimum, True), (maximum, False)):
             if bound is not None and bound[index].is_valid:
                 fact = field >= bound[index] if is_lower else field <= bound[index]
-                # pyarrow understands `bound or null` in this order; a null is in no bounds.
+                # A null is within no bounds, so it needs a condition of its own. pyarrow understands it only in this order.
                 facts.append(fact if null_count == 0 else fact | field.is_null())
 
 
 def _conjunction(ds: Any, facts: Sequence[Any]) -> Any:
+    """An expression of pyarrow that is true if all facts are; always true without facts. ds: the module pyarrow.dataset."""
     if not facts:
         return ds.scalar(True)
     result = facts[0]

@@ -21,7 +21,8 @@ from delta_py.storage.store import ObjectStore
 
 
 class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
-    """sizes: known sizes of files in bytes, by path, which save requests."""
+    """A file system of pyarrow over a store. sizes: the sizes of files in bytes, by path, where the caller knows them. They save
+    a request for each file, and such a path is used unchanged, so it may be absolute."""
 
     def __init__(self, store: ObjectStore, sizes: Mapping[str, int] | None = None) -> None:
         self.store, self.sizes = store, dict(sizes or {})
@@ -47,6 +48,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
         return [self._file_info(path) for path in paths]
 
     def _file_info(self, path: str) -> Any:
+        """pyarrow's FileInfo of a file or directory, or of type NotFound. A path is a directory if there are files below it."""
         name = _store_path(path)
         directory, _, file_name = name.rpartition("/")
         info = (
@@ -123,6 +125,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
 
 
 def _store_path(path: str) -> str:
+    """The path relative to the store's root, without slashes at its begin and end."""
     return path.strip("/")
 
 

@@ -30,7 +30,8 @@ def partition_condition(schema: StructType, partition_columns: Sequence[str], fi
 
 
 def _filter_condition(schema: StructType, partition_columns: Sequence[str], partition_filter: Sequence[Any]) -> str:
-    """One filter (column, operator, value) as SQL. Its empty text means null, as with deltalake."""
+    """One filter (column, operator, value) as SQL. An empty text as value means null, as with deltalake. Raises as
+    partition_condition."""
     if len(partition_filter) != 3:
         raise _invalid_filter_error(partition_filter)
     column, operator, value = partition_filter
@@ -76,6 +77,7 @@ def partition_text(value: Any) -> str:
 
 
 def _text_literal(value: Any) -> str:
+    """A value as a text in SQL, with quotes around it."""
     escaped = partition_text(value).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
