@@ -76,7 +76,7 @@ class IndexDefinition:
             value = orjson.loads(domain.configuration)
             if (value["format"], value["hash"]) != (FORMAT, HASH):
                 raise UnknownIndexError(f"its format is {value['format']!r}, with hashes {value['hash']!r}")
-            segments = tuple(_segment(**part) for part in value["segments"])
+            segments = tuple(_checked_segment(**part) for part in value["segments"])
             column, kind = tuple(value["column"]), value["kind"]
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise UnknownIndexError("it is damaged") from error
@@ -87,7 +87,7 @@ class IndexDefinition:
         return cls(name, column, kind, segments)
 
 
-def _segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
+def _checked_segment(*, path: str, rows: int, files: int, bytes: int) -> Segment:
     numbers = (rows, files, bytes)
     if type(path) is not str or not all(type(number) is int and number >= 0 for number in numbers):
         raise TypeError("no segment")

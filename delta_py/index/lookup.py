@@ -44,7 +44,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class _Sought:
+class _LookupValues:
     """Values of which the physical column must have one."""
 
     column: Path
@@ -62,8 +62,8 @@ class IndexLookup:
         """Reads the domains of the log only if an index can apply to the predicate. Raises only the errors of reading the log."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
-        sought = list(_sought(snapshot.config, predicate))
-        if not sought:
+        lookup_values = list(_lookup_values(snapshot.config, predicate))
+        if not lookup_values:
             return None
         definitions, unknown = definitions_of(snapshot.domain_metadata())
         for name, reason in unknown.items():
@@ -71,7 +71,7 @@ class IndexLookup:
         lookups = [
             (definition, values.hashes)
             for definition in definitions
-            for values in sought
+            for values in lookup_values
             if (definition.column, definition.kind) == (values.column, values.kind) and definition.segments
         ]
         return cls(snapshot.store, tuple(lookups)) if lookups else None
@@ -82,19 +82,23 @@ class IndexLookup:
         if files.num_rows < 2:  # reading it is as fast as a lookup
             return mask
         for definition, value_hashes in self.lookups:
-            mask = pc.and_(mask, self._keeps(definition, value_hashes, files))
+            mask = pc.and_(mask, self._keep_by_index(definition, value_hashes, files))
         return mask
 
-    def _keeps(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
+    def _keep_by_index(self, definition: IndexDefinition, value_hashes: Hashes, files: pa.Table) -> pa.Array:
         """Which files may have one of the values: candidates of a segment, and all files that no segment covers."""
         with ThreadPoolExecutor(min(_THREADS, len(definition.segments)), "delta_py-index") as pool:
-            results = list(pool.map(lambda segment: self._ask(definition, segment, value_hashes), definition.segments))
+            results = list(
+                pool.map(lambda segment: self._segment_candidates(definition, segment, value_hashes), definition.segments)
+            )
         answers = [answer for answer in results if answer is not None]
         covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened.files for opened, _ in answers)])
         is_candidate = np.concatenate([np.zeros(0, bool), *(candidates for _, candidates in answers)])
         return keep_mask(files, covered, pa.array(is_candidate))
 
-    def _ask(self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes) -> tuple[OpenSegment, np.ndarray] | None:
+    def _segment_candidates(
+        self, definition: IndexDefinition, segment: Segment, value_hashes: Hashes
+    ) -> tuple[OpenSegment, np.ndarray] | None:
         """The segment, and for each of its files whether it is a candidate; None for a segment that cannot be used."""
         try:
             opened = open_segment(self.store, definition, segment)
@@ -110,17 +114,17 @@ def keep_mask(files: pa.Table, covered: pa.Table, is_candidate: pa.Array) -> pa.
     """True for each file that must be read. files: with path and size. covered: FILES_SCHEMA. is_candidate: for each covered
     file, whether it may hold the rows.
     """
-    places, is_covered = places_of(files, covered)
-    return pc.if_else(is_covered, pc.fill_null(is_candidate.take(places), True), True)
+    positions, is_covered = covered_positions(files, covered)
+    return pc.if_else(is_covered, pc.fill_null(is_candidate.take(positions), True), True)
 
 
-def places_of(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
+def covered_positions(files: pa.Table, covered: pa.Table) -> tuple[pa.Array, pa.Array]:
     """The position of each file among the covered ones (FILES_SCHEMA), null if absent; and whether it is covered with the same
     size.
     """
-    places = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
-    sizes = covered["size"].combine_chunks().take(places)
-    return places, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
+    positions = pc.index_in(files["path"], covered["path"].combine_chunks()).combine_chunks()
+    sizes = covered["size"].combine_chunks().take(positions)
+    return positions, pc.fill_null(pc.equal(sizes, files["size"].combine_chunks()), False)
 
 
 def warn_once(root: str, what: str, reason: str) -> None:
@@ -133,29 +137,29 @@ def warn_once(root: str, what: str, reason: str) -> None:
 # ---------------------------------------------------------------- the values in a predicate
 
 
-def _sought(config: TableConfig, predicate: Expression) -> Iterator[_Sought]:
+def _lookup_values(config: TableConfig, predicate: Expression) -> Iterator[_LookupValues]:
     """The constants with which the predicate compares a column for equality, for each such part of it."""
     for part in conjuncts(predicate):
         match part:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
                 "=" | "<=>", Literal() as literal, Column(path)
             ):
-                values = _values(config, path, [literal], null_counts=part.op == "<=>")
+                values = _hashed_values(config, path, [literal], matches_null=part.op == "<=>")
             case In(Column(path), options) if len(options) <= _MOST_VALUES:
-                values = _values(config, path, options, null_counts=False)
+                values = _hashed_values(config, path, options, matches_null=False)
             case _:
                 continue
         if values is not None:
             yield values
 
 
-def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, null_counts: bool) -> _Sought | None:
+def _hashed_values(config: TableConfig, path: Path, literals: Sequence[Literal], *, matches_null: bool) -> _LookupValues | None:
     """Return None if the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
     try:
         path_fields = find_path(config.schema, path)
         kind = value_kind(path_fields)
         values = [literal for literal in literals if literal.value is not None]
-        if kind is None or (null_counts and len(values) < len(literals)):
+        if kind is None or (matches_null and len(values) < len(literals)):
             return None
         if any(kind_of_type(literal.data_type) != kind for literal in values):
             return None
@@ -163,6 +167,6 @@ def _values(config: TableConfig, path: Path, literals: Sequence[Literal], *, nul
             return None
         arrays = [pa.array([literal.value], to_arrow_type(literal.data_type)) for literal in values]
         value_hashes = np.concatenate([np.zeros(0, np.uint64), *(hashes(array, kind) for array in arrays)])
-        return _Sought(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(value_hashes))
+        return _LookupValues(physical_path(config.schema, path, config.column_mapping_mode), kind, np.unique(value_hashes))
     except (SchemaMismatchError, pa.ArrowException, ValueError, OverflowError, TypeError):
         return None  # an unknown column, or a constant that is no value of its type: other code reports that

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from delta_py.errors import SchemaMismatchError
 from delta_py.index.definition import IndexDefinition, Segment
 from delta_py.index.hashing import Hashes, hashes, value_kind
-from delta_py.index.lookup import places_of, warn_once
+from delta_py.index.lookup import covered_positions, warn_once
 from delta_py.index.segments import FILES_SCHEMA, MAX_ROWS, OpenSegment, SegmentBuilder, UnusableSegmentError, open_segment
 from delta_py.parquet.file_reader import read_files
 from delta_py.protocol.column_mapping import logical_path, physical_name
@@ -55,25 +55,25 @@ class BuiltIndex:
     """new: segments that were written. replaced: segments that they replace, or that cover no file any more."""
 
     definition: IndexDefinition
-    new: tuple[Segment, ...] = ()
-    replaced: tuple[Segment, ...] = ()
+    new_segments: tuple[Segment, ...] = ()
+    replaced_segments: tuple[Segment, ...] = ()
 
     @property
     def changes(self) -> bool:
-        return bool(self.new or self.replaced)
+        return bool(self.new_segments or self.replaced_segments)
 
     @property
     def written(self) -> list[str]:
-        return [segment.path for segment in self.new]
+        return [segment.path for segment in self.new_segments]
 
-    def follows(self, other: IndexDefinition) -> IndexDefinition | None:
+    def added_to(self, current: IndexDefinition) -> IndexDefinition | None:
         """The current index of another writer, with the new segments; None if it lacks a segment that is replaced here."""
-        if (other.column, other.kind) != (self.definition.column, self.definition.kind):
+        if (current.column, current.kind) != (self.definition.column, self.definition.kind):
             return None
-        if not set(self.replaced) <= set(other.segments):
+        if not set(self.replaced_segments) <= set(current.segments):
             return None
-        remaining = tuple(segment for segment in other.segments if segment not in self.replaced)
-        return other.with_segments((*remaining, *self.new))
+        remaining = tuple(segment for segment in current.segments if segment not in self.replaced_segments)
+        return current.with_segments((*remaining, *self.new_segments))
 
 
 def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
@@ -106,7 +106,7 @@ def live_files(snapshot: Snapshot) -> pa.Table:
 
 def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
     """Which of the files are covered (FILES_SCHEMA), with the same size."""
-    return places_of(files, covered)[1]
+    return covered_positions(files, covered)[1]
 
 
 class IndexBuild:
@@ -115,56 +115,60 @@ class IndexBuild:
     def __init__(self, snapshot: Snapshot, definition: IndexDefinition, limits: BuildLimits) -> None:
         self._snapshot, self._definition, self._limits = snapshot, definition, limits
         self._builder = SegmentBuilder(definition)
-        self._new: list[Segment] = []
+        self._new_segments: list[Segment] = []
 
     def run(self) -> BuiltIndex:
         """Write the new segments, and return the index with them. The index is not committed."""
-        live = live_files(self._snapshot)
+        table_files = live_files(self._snapshot)
         opened = list(open_segments(self._snapshot, self._definition))
         try:
-            merged = self._merge(live, opened)
+            merged = self._merge_segments(table_files, opened)
             replaced = {segment for segment, opened_segment in opened if opened_segment is None} | merged
             covered_files = [
                 opened_segment.files for segment, opened_segment in opened if opened_segment is not None and segment not in merged
             ]
             covered = pa.concat_tables([FILES_SCHEMA.empty_table(), *covered_files, *self._merged_files])
-            self._cover(self._bounded(live.filter(pc.invert(covers(covered, live)))))
-            self._flush()
+            self._index_files(self._within_byte_limit(table_files.filter(pc.invert(covers(covered, table_files)))))
+            self._write_segment()
         except Exception:
             # An interrupt stops the process at once, without these requests. `refresh` deletes such segments when they are a
             # day old.
-            delete_files(self._snapshot.store, [segment.path for segment in self._new])
+            delete_files(self._snapshot.store, [segment.path for segment in self._new_segments])
             raise
         definition = self._definition
         segments = tuple(segment for segment in definition.segments if segment not in replaced)
         return BuiltIndex(
-            definition.with_segments((*segments, *self._new)),
-            tuple(self._new),
+            definition.with_segments((*segments, *self._new_segments)),
+            tuple(self._new_segments),
             tuple(segment for segment in definition.segments if segment in replaced),
         )
 
     # ------------------------------------------------------------ existing segments
 
-    def _merge(self, live: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
+    def _merge_segments(self, table_files: pa.Table, opened: list[tuple[Segment, OpenSegment | None]]) -> set[Segment]:
         """Rewrite the small segments if there are many, and the segments that mostly cover removed files. Returns the segments
         that are rewritten.
 
         `self._merged_files` gets the live files of these segments, whose hashes are not computed again.
         """
         self._merged_files: list[pa.Table] = []
-        usable = [
-            (segment, opened_segment, covers(live, opened_segment.files))
+        usable_segments = [
+            (segment, opened_segment, covers(table_files, opened_segment.files))
             for segment, opened_segment in opened
             if opened_segment is not None
         ]
-        small = [segment for segment, *_ in usable if segment.rows < self._limits.small_rows]
-        covered_files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable)])
-        covered_count = pc.sum(covers(covered_files, live)).as_py() or 0
-        adds_segment = covered_count < live.num_rows  # `run` adds a segment for the files that are not covered
-        merged = set(small) if small and len(small) + adds_segment >= self._limits.merge_count else set()
-        merged |= {segment for segment, _, is_live in usable if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
-        merged |= {segment for segment, *_ in usable if segment.files == 0}
-        for segment, opened_segment, is_live in usable:
+        small_segments = [segment for segment, *_ in usable_segments if segment.rows < self._limits.small_rows]
+        covered_files = pa.concat_tables(
+            [FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable_segments)]
+        )
+        covered_count = pc.sum(covers(covered_files, table_files)).as_py() or 0
+        adds_segment = covered_count < table_files.num_rows  # `run` adds a segment for the files that are not covered
+        merged = (
+            set(small_segments) if small_segments and len(small_segments) + adds_segment >= self._limits.merge_count else set()
+        )
+        merged |= {segment for segment, _, is_live in usable_segments if 2 * (pc.sum(is_live).as_py() or 0) < segment.files}
+        merged |= {segment for segment, *_ in usable_segments if segment.files == 0}
+        for segment, opened_segment, is_live in usable_segments:
             if segment not in merged or not (pc.sum(is_live).as_py() or 0):
                 continue
             try:
@@ -175,20 +179,20 @@ class IndexBuild:
             new_numbers = np.cumsum(is_live_file) - 1  # of each live file, among the live files
             is_live_row = is_live_file[numbers]
             files = opened_segment.files.filter(is_live)
-            self._add(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
+            self._add_rows(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
             self._merged_files.append(files)
         return merged
 
     # ------------------------------------------------------------ new files
 
-    def _bounded(self, files: pa.Table) -> pa.Table:
+    def _within_byte_limit(self, files: pa.Table) -> pa.Table:
         """The first files, with at most most_bytes bytes; at least one file."""
         if self._limits.most_bytes is None or not files.num_rows:
             return files
         ends = np.cumsum(files["size"].to_numpy())
         return files.slice(0, max(1, int(np.searchsorted(ends, self._limits.most_bytes, side="right"))))
 
-    def _cover(self, files: pa.Table) -> None:
+    def _index_files(self, files: pa.Table) -> None:
         """Read the indexed column of the files in threads, and add its hashes to segments."""
         if not files.num_rows:
             return
@@ -196,22 +200,22 @@ class IndexBuild:
         with ThreadPoolExecutor(_THREADS, "delta_py-index") as pool:
             ends = np.cumsum(np.clip(files["size"].to_numpy(), _FILE_BYTES[0], _FILE_BYTES[1]))
             for start, stop in cut(ends, 0, files.num_rows, _BYTES_AT_ONCE):
-                part = files.slice(start, stop - start)
-                values = [file for batch in part.to_batches() for file in scan_files(batch)]
-                file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), values))
+                files_at_once = files.slice(start, stop - start)
+                scanned_files = [file for batch in files_at_once.to_batches() for file in scan_files(batch)]
+                file_hashes = list(pool.map(lambda file: self._hashes_of(state, path, file), scanned_files))
                 numbers = np.repeat(np.arange(len(file_hashes)), [len(hashes_of_file) for hashes_of_file in file_hashes])
-                self._add(part.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
+                self._add_rows(files_at_once.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
 
-    def _add(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
+    def _add_rows(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
         self._builder.add(files.cast(FILES_SCHEMA), values, numbers)
         if self._builder.rows >= MAX_ROWS:
-            self._flush()
+            self._write_segment()
 
-    def _flush(self) -> None:
+    def _write_segment(self) -> None:
         if not self._builder.file_count:
             return
         data, segment = self._builder.take()
-        self._new.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
+        self._new_segments.append(segment)  # before the write: if its reply is lost, the segment may exist and must be deleted
         self._snapshot.store.put_if_absent(segment.path, data)
 
     def _column_scan(self) -> tuple[ScanState, Path]:
@@ -233,10 +237,10 @@ class IndexBuild:
         options = ScanOptions(verify_checksums=True)  # the index stores what is read here
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
-    def _hashes_of(self, state: ScanState, inner: Path, file: ScanFile) -> Hashes:
+    def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
         """The distinct hashes of a file's values."""
         parts: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
-            values = pc.struct_field(batch.column(0), list(inner)) if inner else batch.column(0)
+            values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)
             parts.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)

@@ -50,7 +50,7 @@ def index_new_files(store: ObjectStore, config: TableConfig, version: int, writt
             return
         snapshot = Snapshot.load(store)
         definitions = [index for index in definitions_of(snapshot.domain_metadata())[0] if is_usable(snapshot.config, index)]
-        counts = _counts(snapshot, definitions)
+        counts = _uncovered_counts(snapshot, definitions)
         _uncovered.put(key, max(counts, default=None))
         for definition, count in zip(definitions, counts, strict=True):
             if count >= _DUE_FILES:
@@ -78,13 +78,13 @@ def _may_be_due(key: str, version: int, added: int) -> bool:
     return count is not None and count >= _DUE_FILES
 
 
-def _counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
+def _uncovered_counts(snapshot: Snapshot, definitions: list[IndexDefinition]) -> list[int]:
     """The number of files that each index does not cover."""
-    live = live_files(snapshot) if definitions else None
+    table_files = live_files(snapshot) if definitions else None
     counts: list[int] = []
     for definition in definitions:
-        assert live is not None
+        assert table_files is not None
         files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
-        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), live)
-        counts.append(live.num_rows - (pc.sum(covered).as_py() or 0))
+        covered = covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)
+        counts.append(table_files.num_rows - (pc.sum(covered).as_py() or 0))
     return counts

@@ -48,10 +48,10 @@ class RowOrder:
         bits = min(_MAX_RANK_BITS, MAX_PLACE_BITS // len(paths), sample.num_rows.bit_length())  # no more ranks than sampled rows
         ranks = tuple(ColumnRanks.of(column, bits) for column in sample.columns)
         without_cuts = cls(tuple(paths), curve, ranks, np.empty(0, np.int64))
-        places = np.sort(without_cuts._places(sample.columns))
+        positions = np.sort(without_cuts._curve_positions(sample.columns))
         pieces = min(files, sample.num_rows) * PIECES
         # The pieces are cut at equal distances in the sorted sample, so that they get about the same number of rows.
-        return cls(without_cuts.paths, curve, ranks, places[np.arange(1, pieces) * len(places) // pieces])
+        return cls(without_cuts.paths, curve, ranks, positions[np.arange(1, pieces) * len(positions) // pieces])
 
     @property
     def file_count(self) -> int:
@@ -60,9 +60,9 @@ class RowOrder:
     def pieces(self, batch: pa.RecordBatch) -> Cells:
         """The number of the piece that each row belongs to, counted through all files: file * PIECES + piece."""
         columns = [column_at(batch, path) for path in self.paths]
-        return np.searchsorted(self.cuts, self._places(columns), "right").astype(np.int64)
+        return np.searchsorted(self.cuts, self._curve_positions(columns), "right").astype(np.int64)
 
-    def _places(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Cells:
+    def _curve_positions(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Cells:
         ranks = np.stack([ranks.ranks(column) for ranks, column in zip(self.ranks, columns, strict=True)])
         curve = hilbert if self.curve is Curve.HILBERT else z_order
         return curve(ranks, self.ranks[0].bits)

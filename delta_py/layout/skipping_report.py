@@ -39,9 +39,9 @@ LAYOUT_SCHEMA = pa.schema(
         ("advice", pa.string()),
     ]
 )
-_RANGE = 0.1  # the part of all values that a query for a range asks for
-_POINTS = 8  # values in each file for which a query is assumed
-_POOR = 0.5  # a query for one value that reads a larger share of the files is worth advice
+_RANGE_PART = 0.1  # the part of all values that a query for a range asks for
+_POINTS_PER_FILE = 8  # values in each file for which a query is assumed
+_POOR_POINT_SHARE = 0.5  # a query for one value that reads a larger share of the files is worth advice
 _FARTHEST = 1e300  # the distance of two larger numbers may be infinite
 _FEW_FILES = 4  # with fewer files there is no advice
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
@@ -68,12 +68,12 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
     physical = {path: physical_path(config.schema, path, config.column_mapping_mode) for path in paths}
     types = {physical[path]: find_path(config.schema, path)[-1].data_type for path in paths}
 
-    def logical(arrays: Mapping[Path, pa.Array]) -> dict[Path, pa.Array]:
+    def by_logical_path(arrays: Mapping[Path, pa.Array]) -> dict[Path, pa.Array]:
         return {path: arrays[physical[path]] for path in paths if physical[path] in arrays}
 
     for batch in snapshot.file_batches(stats_leaves=types, want_records=True):
         stats = batch.stats or unknown_stats(batch.files.num_rows)
-        low, high, nulls = logical(stats.minimum), logical(stats.maximum), logical(stats.null_count)
+        low, high, nulls = by_logical_path(stats.minimum), by_logical_path(stats.maximum), by_logical_path(stats.null_count)
         yield replace(batch, stats=replace(stats, minimum=low, maximum=high, null_count=nulls))
 
 
@@ -84,7 +84,7 @@ def layout_of(
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     kinds = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
-    rows = [_row(path, kinds[path], stats, queries) for path in paths]
+    rows = [_report_row(path, kinds[path], stats, queries) for path in paths]
     for path in set(paths).difference(bounded_columns(snapshot.config)):
         rows[paths.index(path)]["advice"] = None  # there is nothing to recommend
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
@@ -106,7 +106,7 @@ def bounded_columns(config: TableConfig) -> list[Path]:
     ]
 
 
-def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
+def _report_row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
     """The column's row of the report: how many files have bounds, and the shares of files that queries would read."""
     count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
@@ -116,7 +116,7 @@ def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -
         bounded_count = has_bounds.true_count
         if bounded_count:
             records = pc.fill_null(stats.num_records, 1).filter(has_bounds).to_numpy(zero_copy_only=False)
-            shares = _shares(low.filter(has_bounds), high.filter(has_bounds), records, count - bounded_count)
+            shares = _read_shares(low.filter(has_bounds), high.filter(has_bounds), records, count - bounded_count)
     return {
         "column": ".".join(path),
         "type": kind,
@@ -129,24 +129,26 @@ def _row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -
     }
 
 
-def _shares(low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unknown: int) -> tuple[float, float]:
+def _read_shares(
+    low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unbounded_count: int
+) -> tuple[float, float]:
     """The shares of files that a query reads: for one value, and for a range of a tenth of all values. Queries look for values as
     often as rows have them, evenly spread within a file. unknown: the number of files without bounds, which every query reads."""
     count = len(low)
-    at = places(pa.chunked_array([low, high]).combine_chunks())
-    begins, ends = at[:count], at[count:]
+    positions = places(pa.chunked_array([low, high]).combine_chunks())
+    begins, ends = positions[:count], positions[count:]
     firsts, lasts = np.sort(begins), np.sort(ends)
-    points = np.concatenate([begins + (ends - begins) * (step + 0.5) / _POINTS for step in range(_POINTS)])
-    weights = np.tile(np.maximum(records, 1), _POINTS).astype(np.float64)
-    width = (at.max() - at.min()) * _RANGE
+    points = np.concatenate([begins + (ends - begins) * (step + 0.5) / _POINTS_PER_FILE for step in range(_POINTS_PER_FILE)])
+    weights = np.tile(np.maximum(records, 1), _POINTS_PER_FILE).astype(np.float64)
+    width = (positions.max() - positions.min()) * _RANGE_PART
 
-    def read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    def share_read(until: np.ndarray[Any, np.dtype[np.float64]]) -> float:
         """The share of the files that overlap a range, from each point to `until`: those that begin before its end, without those
         that end before its start."""
         overlapping = np.searchsorted(firsts, until, "right") - np.searchsorted(lasts, points, "left")
-        return float((np.average(overlapping, weights=weights) + unknown) / (count + unknown))
+        return float((np.average(overlapping, weights=weights) + unbounded_count) / (count + unbounded_count))
 
-    return read(points), read(np.minimum(points + width, at.max()))
+    return share_read(points), share_read(np.minimum(points + width, positions.max()))
 
 
 def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -172,7 +174,7 @@ def _advice(column: str, file_count: int, bounded_count: int, point_share: float
     if bounded_count < file_count / 2:
         what = f"most files have no minimum and maximum of {column}{usage}"
         return f"{what}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
-    if point_share is not None and point_share > _POOR:
+    if point_share is not None and point_share > _POOR_POINT_SHARE:
         what = f"a query for one value of {column} reads {point_share:.0%} of the files"
         return f"{what}{usage}: Z-order or cluster by it" if query_count else f"{what}: Z-order or cluster if it is filtered by"
     return None

@@ -24,7 +24,7 @@ class SpilledRows:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="delta_py-")  # noqa: SIM115 (closed by __exit__)
         self._lock, self._end = Lock(), 0
-        self._places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._records: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
 
     def __enter__(self) -> Self:
         return self
@@ -39,7 +39,7 @@ class SpilledRows:
         with self._lock:
             self._file.seek(self._end)
             self._file.write(record)
-            self._places[piece].append((self._end, len(record)))
+            self._records[piece].append((self._end, len(record)))
             self._end += len(record)
 
     def take(self, pieces: Iterable[int]) -> Iterator[pa.Buffer]:
@@ -47,6 +47,6 @@ class SpilledRows:
         with self._lock:
             self._file.flush()
         for piece in pieces:
-            for start, length in self._places.get(piece, ()):
+            for start, length in self._records.get(piece, ()):
                 record = os.pread(self._file.fileno(), length, start)
                 yield pa.decompress(record[8:], int.from_bytes(record[:8], "little"), "lz4")
