@@ -31,7 +31,7 @@ _KINDS = {
     **dict.fromkeys(("float", "double"), "floating"),
     **{name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz", "string", "binary")},
 }
-_END_BYTES = 64  # of a text, from each end
+_END_BYTES = 64  # how many bytes at each end of a text the hash covers
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -47,6 +47,7 @@ def value_kind(path_fields: Sequence[StructField]) -> str | None:
 
 
 def kind_of_type(data_type: DataType) -> str | None:
+    """The kind of a type's values, such as `integral` or `decimal:2`; None for a type without one."""
     match data_type:
         case PrimitiveType(name):
             return _KINDS.get(name)
@@ -56,7 +57,7 @@ def kind_of_type(data_type: DataType) -> str | None:
 
 
 def hashes(array: pa.Array, kind: str) -> Hashes:
-    """array: of a type of this kind, without nulls."""
+    """The hash of each value. array: of a type of this kind, without nulls."""
     assert array.null_count == 0
     if kind in ("string", "binary"):
         return _hashes_of_texts(array)
@@ -75,7 +76,7 @@ def hashes(array: pa.Array, kind: str) -> Hashes:
 
 
 def _words(array: pa.Array) -> Hashes:
-    """The bytes of a fixed-width array, eight per word."""
+    """The values of an array of 64-bit or 128-bit numbers as words of 64 bits: one or two for each value."""
     width = array.type.bit_width // 64
     buffer = array.buffers()[1]
     if buffer is None:
@@ -113,7 +114,9 @@ def _hashes_of_texts(array: pa.Array) -> Hashes:
 
 
 def _with_bytes_mixed_in(result: Hashes, words: Hashes, begins: Any, counts: Any) -> Hashes:
-    """Absorb `counts` bytes from `begins` on into the hashes, one word of all texts at a time."""
+    """The hashes of all texts, with some bytes of each text mixed in, eight bytes of all texts at a time. The array `result` is
+    changed in place, and returned. words: for each byte of the content, the word that begins there. begins, counts: for each
+    text, the position of the first byte, and the number of bytes."""
     for byte_index in range(0, int(counts.max()), 8):
         rows = np.flatnonzero(counts > byte_index)
         byte_counts = np.minimum(counts[rows] - byte_index, 8).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Point lookups: the table's indexes tell which of the files that statistics have kept may hold a value.
+"""Point lookups: the table's indexes tell which of the files that remain after pruning by statistics may hold a value.
 
     lookup = IndexLookup.of(snapshot, predicate)          # None if no index applies to the predicate
     mask = lookup.keeps(files)                            # files: with path and size
@@ -35,17 +35,19 @@ from delta_py.types.schema import Path, find_path, to_arrow_type
 
 _log = logging.getLogger("delta_py")
 
-_MOST_VALUES = 1000
-# For files in the legacy calendar, older instants differ by the session's time zone. They shift by less than a day.
+_MOST_VALUES = 1000  # constants in an IN list; the index is not used for a longer list
+# An index is not used for older instants. In files that were written with the legacy calendar, their stored values depend on the
+# session's time zone, by less than a day.
 _FIRST_FIXED_INSTANT = datetime(1900, 1, 2, tzinfo=UTC)
 _THREADS = 8
-_MOST_WARNINGS = 1000
+_MOST_WARNINGS = 1000  # so that the memory for warnings is limited
 _warned: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class _LookupValues:
-    """Values of which the physical column must have one."""
+    """Constants of a predicate: rows match only if the column has one of these values. column: the physical path. hashes: of the
+    constants, sorted and distinct."""
 
     column: Path
     kind: str
@@ -54,12 +56,15 @@ class _LookupValues:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
+    """The indexes that apply to a predicate. lookups: each index, with the hashes of which a file must have one."""
+
     store: ObjectStore
     lookups: tuple[tuple[IndexDefinition, Hashes], ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot, predicate: Expression | None) -> IndexLookup | None:
-        """Reads the domains of the log only if an index can apply to the predicate. Raises only the errors of reading the log."""
+        """The lookup for a predicate; None if no index applies. The metadata domains of the log are read only if the predicate
+        compares a column with constants. Raises only the errors of reading the log."""
         if predicate is None or not snapshot.config.feature("domainMetadata"):
             return None
         lookup_values = list(_lookup_values(snapshot.config, predicate))
@@ -79,7 +84,7 @@ class IndexLookup:
     def keeps(self, files: pa.Table) -> pa.ChunkedArray | pa.Array:
         """True for each file that may hold rows for which the predicate is true."""
         mask = all_true(files.num_rows)
-        if files.num_rows < 2:  # reading it is as fast as a lookup
+        if files.num_rows < 2:  # reading one file is as fast as a lookup
             return mask
         for definition, value_hashes in self.lookups:
             mask = pc.and_(mask, self._keep_by_index(definition, value_hashes, files))
@@ -138,7 +143,8 @@ def warn_once(root: str, what: str, reason: str) -> None:
 
 
 def _lookup_values(config: TableConfig, predicate: Expression) -> Iterator[_LookupValues]:
-    """The constants with which the predicate compares a column for equality, for each such part of it."""
+    """For each part of the predicate that compares a column with constants for equality: the column, and the hashes of the
+    constants."""
     for part in conjuncts(predicate):
         match part:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
@@ -154,7 +160,8 @@ def _lookup_values(config: TableConfig, predicate: Expression) -> Iterator[_Look
 
 
 def _hashed_values(config: TableConfig, path: Path, literals: Sequence[Literal], *, matches_null: bool) -> _LookupValues | None:
-    """Return None if the column's equality with the constants is not that of their hashes. null_counts: a null equals a null."""
+    """The hashes of the constants that a column is compared with. None if equal values may have other hashes, so that an index
+    would lose rows. matches_null: a null constant matches nulls (`<=>`), which no index has; else it matches nothing."""
     try:
         path_fields = find_path(config.schema, path)
         kind = value_kind(path_fields)

@@ -33,11 +33,12 @@ FILES_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 MAX_ROWS = 4 << 20
 
 _ROWS_SCHEMA = pa.schema([("hash", pa.uint64()), ("file", pa.int32())])
-_GROUP_ROWS = 32_768
+_GROUP_ROWS = 32_768  # of a row group
+# Keys of the footer: the index, the data files by their numbers, and the first hash of each row group.
 _IDENTITY, _FILES, _STARTS = b"pydelta.index", b"pydelta.index.files", b"pydelta.index.starts"
 _CHECKSUM = b"pydelta.index.crc32"  # of files and starts, because pages have checksums and footers have none
 _FOOTER_LIMIT = 1 << 30
-_CACHED_BYTES = 256 << 20
+_CACHED_BYTES = 256 << 20  # memory of this process for opened segments
 
 
 class UnusableSegmentError(Exception):
@@ -58,7 +59,8 @@ class SegmentBuilder:
         self.rows = self.file_count = 0
 
     def add(self, files: pa.Table, hashes: Hashes, numbers: Any) -> None:
-        """files: FILES_SCHEMA; numbers: for each hash, the number of its file in this table."""
+        """Add hashes of values. files: FILES_SCHEMA, the data files that have them. numbers: for each hash, the position of its
+        file in this table."""
         self._files.append(files)
         self._hashes.append(hashes)
         self._numbers.append(numbers.astype(np.int32) + np.int32(self.file_count))
@@ -109,14 +111,17 @@ def _file_bytes(definition: IndexDefinition, rows: pa.Table, files: pa.Table) ->
 
 
 def _index_identity(definition: IndexDefinition) -> bytes:
+    """What a segment says about its index, as JSON."""
     return orjson.dumps({"format": FORMAT, "column": definition.column, "kind": definition.kind, "hash": HASH})
 
 
 def _checksum_text(files_text: bytes, starts: bytes) -> bytes:
+    """The CRC-32 of two values of the footer, as a decimal number."""
     return str(zlib.crc32(starts, zlib.crc32(files_text))).encode()
 
 
 def _ipc_bytes(files: pa.Table) -> bytes:
+    """The table in Arrow's stream format, compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, files.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(files.combine_chunks())
@@ -125,7 +130,8 @@ def _ipc_bytes(files: pa.Table) -> bytes:
 
 
 class OpenSegment:
-    """A segment whose footer was read. files: FILES_SCHEMA, the data files that it covers, by their numbers."""
+    """A segment whose footer was read. files: FILES_SCHEMA, the data files that it covers, in the order of their numbers.
+    metadata: pyarrow's FileMetaData. starts: the first hash of each row group."""
 
     def __init__(self, store: ObjectStore, segment: Segment, metadata: Any, files: pa.Table, starts: Hashes) -> None:
         self.segment, self.files = segment, files
@@ -133,6 +139,7 @@ class OpenSegment:
 
     @property
     def memory_bytes(self) -> int:
+        """About how much memory it takes: the parsed footer counts as twice its size in the file."""
         return int(self.files.nbytes) + self._starts.nbytes + 2 * int(self._metadata.serialized_size)
 
     def through(self, store: ObjectStore) -> OpenSegment:
@@ -141,7 +148,8 @@ class OpenSegment:
 
     def candidates(self, value_hashes: Hashes) -> Any:
         """The numbers of the files that have one of the hashes (sorted, distinct). Raises UnusableSegmentError."""
-        # A hash may be in the row group before the first that begins with it, and in all that begin with it.
+        # Hashes are sorted. So a hash may be in the last row group that begins with a smaller hash, and in all that begin with
+        # it.
         first_groups = np.searchsorted(self._starts, value_hashes, side="left") - 1
         last_groups = np.searchsorted(self._starts, value_hashes, side="right") - 1
         spans = (range(max(0, low), high + 1) for low, high in zip(first_groups.tolist(), last_groups.tolist(), strict=True))
@@ -164,7 +172,8 @@ class OpenSegment:
         except (pa.ArrowException, OSError, StorageError, ValueError) as error:
             raise UnusableSegmentError(f"{self.segment.path} cannot be read: {error}") from error
         hashes, numbers = rows["hash"].to_numpy(), rows["file"].to_numpy()
-        # All row groups except the last have the same number of rows, and groups are in ascending order.
+        # Every _GROUP_ROWS-th hash must be the recorded first hash of a row group: all groups except the last have _GROUP_ROWS
+        # rows.
         if not np.array_equal(hashes[::_GROUP_ROWS], self._starts[groups]):
             raise UnusableSegmentError(f"{self.segment.path} has other row groups than it says")
         if not 0 <= numbers.min() <= numbers.max() < self.files.num_rows:
@@ -194,7 +203,8 @@ def open_segment(store: ObjectStore, definition: IndexDefinition, segment: Segme
 
 
 def _read_footer(store: ObjectStore, definition: IndexDefinition, segment: Segment) -> OpenSegment:
-    """The segment's footer. Raises UnusableSegmentError if it is missing, damaged or not the one that the log describes."""
+    """The segment with its footer, from the store. Raises UnusableSegmentError if the file is missing, damaged or not the one
+    that the log describes."""
     try:
         with store.open_input(segment.path, segment.bytes) as file:
             size = file.size()

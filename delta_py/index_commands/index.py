@@ -55,7 +55,7 @@ from delta_py.write.data_files import delete_files
 
 _log = logging.getLogger("delta_py")
 
-_MAX_CONFLICTS = 20  # conflicts with other writers before an operation gives up
+_MAX_CONFLICTS = 20  # with other writers; then an operation gives up
 _ORPHAN_MS = 24 * 3_600_000  # the age from which a segment that no index names is deleted
 
 # files: those of the table's version that the index covers; uncovered: the others. usable: whether its column is unchanged.
@@ -166,7 +166,7 @@ class TableIndexes:
             definition = next(
                 (candidate for candidate in definitions_of(snapshot.domain_metadata())[0] if candidate.name == name), None
             )
-            if definition is None:  # dropped in the meantime
+            if definition is None:  # another writer has dropped the index in the meantime
                 return snapshot.version
             current = _for_current_column(snapshot, definition)
             built = IndexBuild(snapshot, current, limits).run()
@@ -187,6 +187,7 @@ class TableIndexes:
     # ------------------------------------------------------------ helpers
 
     def _load(self) -> Snapshot:
+        """The newest version, for a command that will commit. Raises if the table may not be written."""
         snapshot = Snapshot.load(self._store)
         snapshot.config.require(Operation.WRITE)
         snapshot.check_last_commit()
@@ -222,14 +223,15 @@ class TableIndexes:
                     if conflict_count == _MAX_CONFLICTS:
                         raise
                 snapshot = self._load()
-        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist, and name the new segments
+        except (CommitOutcomeUnknownError, CorruptTableError):  # the commit may exist and name the new segments, so they stay
             raise
         except (DeltaError, OSError):
             delete_files(self._store, built.written)
             raise
 
     def _delete_orphans(self) -> None:
-        """Young files stay. So do those of indexes of another version's format."""
+        """Delete old files of segments that no index names. Young files stay: another refresh may commit them soon. Files of
+        indexes that this version does not understand stay too."""
         oldest_ms = self._clock_ms() - _ORPHAN_MS
         old_paths = {info.path for info in self._store.list_recursive(DIRECTORY) if info.modification_time_ms < oldest_ms}
         if not old_paths:
@@ -244,7 +246,8 @@ class TableIndexes:
 
 
 def _new_definition(snapshot: Snapshot, column: str, name: str | None) -> IndexDefinition:
-    """The definition of a new index, without segments. Raises as create."""
+    """The definition of a new index, without segments. column, name: as for create. Raises as create, if the column cannot have
+    an index, the name is invalid, or the table has such an index."""
     schema, config = snapshot.schema, snapshot.config
     path_fields = find_named(schema, column)
     path = tuple(field.name for field in path_fields)
@@ -276,6 +279,7 @@ def _new_definition(snapshot: Snapshot, column: str, name: str | None) -> IndexD
 
 
 def _unindexable_error(column: str, what: str, remedy: str) -> UnsupportedOperationError:
+    """The error for a column that cannot have an index. what: the reason, as a predicate. remedy: what to do."""
     return UnsupportedOperationError(
         f"The column {column} {what}: it cannot have an index. Nothing was changed. {remedy}",
         error_class="DELTA_OPERATION_NOT_SUPPORTED",
@@ -300,6 +304,7 @@ def _domain_of(snapshot: Snapshot, name: str) -> DomainMetadata:
 
 
 def _unknown_format_error(snapshot: Snapshot, name: str, reason: str) -> UnsupportedOperationError:
+    """The error for an index that this version does not understand."""
     return UnsupportedOperationError(
         f"The index {name} of the table at {snapshot.table_root} cannot be refreshed: {reason}. Nothing was changed. Drop it and "
         "create it again.",
@@ -310,7 +315,9 @@ def _unknown_format_error(snapshot: Snapshot, name: str, reason: str) -> Unsuppo
 
 
 def _for_current_column(snapshot: Snapshot, definition: IndexDefinition) -> IndexDefinition:
-    """Drop the segments if the column now has another kind of values; they are of no use then."""
+    """The index for the column's current type. If the type has another kind of values than the index, it has no segments, because
+    the old ones are useless. An index whose column is gone is returned unchanged. Raises UnsupportedOperationError if the
+    column's type cannot have an index any more."""
     path = column_of(snapshot.config, definition)
     if path is None or is_usable(snapshot.config, definition):
         return definition
@@ -321,7 +328,8 @@ def _for_current_column(snapshot: Snapshot, definition: IndexDefinition) -> Inde
 
 
 def _with_new_segments(newest: Snapshot, *, built: BuiltIndex, planned: IndexDefinition) -> IndexDefinition | None:
-    """The index of the newest version with the new segments; None if it has changed in a way that conflicts."""
+    """The index to commit after the newest version: its index with the new segments. None if another writer has dropped or
+    changed it so that the new segments do not fit. built: the new segments. planned: the index for which they were written."""
     current = next(
         (candidate for candidate in definitions_of(newest.domain_metadata())[0] if candidate.name == planned.name), None
     )
@@ -333,7 +341,7 @@ def _with_new_segments(newest: Snapshot, *, built: BuiltIndex, planned: IndexDef
 
 
 def _index_row(snapshot: Snapshot, definition: IndexDefinition, table_files: pa.Table) -> dict[str, object]:
-    """A row of INDEXES_SCHEMA. live: the files of the version."""
+    """The row of INDEXES_SCHEMA for an index. table_files: all files of the version."""
     files = [opened.files for _, opened in open_segments(snapshot, definition) if opened is not None]
     covered = pc.sum(covers(pa.concat_tables([FILES_SCHEMA.empty_table(), *files]), table_files)).as_py() or 0
     path = column_of(snapshot.config, definition) or definition.column

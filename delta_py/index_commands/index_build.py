@@ -35,14 +35,15 @@ from delta_py.types.schema import Path, StructField, StructType, find_path
 from delta_py.write.data_files import delete_files
 
 _THREADS = 4
-# The number of files whose hashes are in memory before they go into a segment: 64 small ones, or 4 large ones.
+# Files are read in batches of so many bytes, and their hashes are in memory. Each file counts with at least, and at most, so many
+# bytes: so a batch has 64 small files, or 4 large ones.
 _BYTES_AT_ONCE, _FILE_BYTES = 64 << 20, (1 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
-    merged when there are merge_count of them.
+    """How much work one run does. most_bytes: of data files to read; None for all. small_rows: segments with fewer rows are
+    merged if there are merge_count of them.
     """
 
     most_bytes: int | None = None
@@ -52,7 +53,8 @@ class BuildLimits:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """new: segments that were written. replaced: segments that they replace, or that cover no file any more."""
+    """The result of a run, not yet committed. definition: the index with the new segments. new_segments: those that were written.
+    replaced_segments: those of the old index that the new ones replace, or that cover no file any more."""
 
     definition: IndexDefinition
     new_segments: tuple[Segment, ...] = ()
@@ -60,14 +62,17 @@ class BuiltIndex:
 
     @property
     def changes(self) -> bool:
+        """Whether there is anything to commit."""
         return bool(self.new_segments or self.replaced_segments)
 
     @property
     def written(self) -> list[str]:
+        """The paths of the new segments."""
         return [segment.path for segment in self.new_segments]
 
     def added_to(self, current: IndexDefinition) -> IndexDefinition | None:
-        """The current index of another writer, with the new segments; None if it lacks a segment that is replaced here."""
+        """The current index, which another writer has changed, with the new segments. None if they do not fit: it is for another
+        column or kind of values, or lacks a segment that is replaced here."""
         if (current.column, current.kind) != (self.definition.column, self.definition.kind):
             return None
         if not set(self.replaced_segments) <= set(current.segments):
@@ -98,7 +103,7 @@ def open_segments(snapshot: Snapshot, definition: IndexDefinition) -> Iterator[t
 
 
 def live_files(snapshot: Snapshot) -> pa.Table:
-    """The live files, without their deletion vectors."""
+    """All files of the version, as if they had no deletion vectors: an index covers deleted rows too."""
     files = plan_scan(snapshot, None, None, ScanOptions()).files
     place = files.schema.get_field_index("deletion_vector")
     return files.set_column(place, files.schema.field(place), pa.nulls(files.num_rows, files.schema.field(place).type))
@@ -110,7 +115,8 @@ def covers(covered: pa.Table, files: pa.Table) -> pa.Array:
 
 
 class IndexBuild:
-    """One run for an index of a table. run raises as read_files; then no written segment remains."""
+    """One run for an index of a table. If `run` raises, which it does as read_files, it first deletes the segments that it has
+    written."""
 
     def __init__(self, snapshot: Snapshot, definition: IndexDefinition, limits: BuildLimits) -> None:
         self._snapshot, self._definition, self._limits = snapshot, definition, limits
@@ -162,7 +168,7 @@ class IndexBuild:
             [FILES_SCHEMA.empty_table(), *(opened_segment.files for _, opened_segment, _ in usable_segments)]
         )
         covered_count = pc.sum(covers(covered_files, table_files)).as_py() or 0
-        adds_segment = covered_count < table_files.num_rows  # `run` adds a segment for the files that are not covered
+        adds_segment = covered_count < table_files.num_rows  # then `run` will add a segment for the files that are not covered
         merged = (
             set(small_segments) if small_segments and len(small_segments) + adds_segment >= self._limits.merge_count else set()
         )
@@ -176,7 +182,7 @@ class IndexBuild:
             except UnusableSegmentError:  # `run` reads the data files of this segment again
                 continue
             is_live_file = is_live.to_numpy(zero_copy_only=False)
-            new_numbers = np.cumsum(is_live_file) - 1  # of each live file, among the live files
+            new_numbers = np.cumsum(is_live_file) - 1  # by the old number of a live file: its position among the live files
             is_live_row = is_live_file[numbers]
             files = opened_segment.files.filter(is_live)
             self._add_rows(files, segment_hashes[is_live_row], new_numbers[numbers[is_live_row]])
@@ -186,7 +192,7 @@ class IndexBuild:
     # ------------------------------------------------------------ new files
 
     def _within_byte_limit(self, files: pa.Table) -> pa.Table:
-        """The first files, with at most most_bytes bytes; at least one file."""
+        """The first of the files, up to the limit most_bytes; at least one file, so that each run makes progress."""
         if self._limits.most_bytes is None or not files.num_rows:
             return files
         ends = np.cumsum(files["size"].to_numpy())
@@ -207,11 +213,14 @@ class IndexBuild:
                 self._add_rows(files_at_once.select(FILES_SCHEMA.names), np.concatenate(file_hashes), numbers)
 
     def _add_rows(self, files: pa.Table, values: Hashes, numbers: Any) -> None:
+        """Add hashes to the current segment, and write it if it is large enough. numbers: for each hash, the position of its
+        file."""
         self._builder.add(files.cast(FILES_SCHEMA), values, numbers)
         if self._builder.rows >= MAX_ROWS:
             self._write_segment()
 
     def _write_segment(self) -> None:
+        """Write the current segment, if it covers any file, and begin the next one."""
         if not self._builder.file_count:
             return
         data, segment = self._builder.take()
@@ -238,7 +247,8 @@ class IndexBuild:
         return make_state(config, self._snapshot.store, StructType((column,)), None, options), path[1:]
 
     def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
-        """The distinct hashes of a file's values."""
+        """The distinct hashes of a file's values, of deleted rows too. nested_path: the names below the top-level column; empty
+        if it is the indexed column itself."""
         parts: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
             values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)

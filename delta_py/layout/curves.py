@@ -35,8 +35,8 @@ def z_order(ranks: Cells, bits: int) -> Cells:
 def hilbert(ranks: Cells, bits: int) -> Cells:
     """The position of each row on the Hilbert curve. Arguments as in z_order."""
     cells = ranks.copy()
-    columns, first = len(cells), cells[0]  # a view: the changes of `first` below change x
-    for level in range(bits - 1, 0, -1):  # Skilling's inverse undo: reflect or swap below each level
+    columns, first = len(cells), cells[0]  # a view: changing `first` below changes `cells`
+    for level in range(bits - 1, 0, -1):  # Skilling's "inverse undo": reflect or swap the bits below each level
         below = (1 << level) - 1
         for column in range(columns):
             is_set = (cells[column] >> level) & 1

@@ -22,8 +22,10 @@ from delta_py.layout.curves import Cells
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanks:
-    """bounds: the non-null ones of 2**bits values, at equal distances in the order of a sample; `nulls` is the number of the
-    others. Numbers if these can represent the values, else texts or bytes.
+    """Gives the values of a column ranks from 0 to 2**bits - 1, by a sample of the column.
+
+    The sorted sample, nulls first, is divided by 2**bits values at equal distances. nulls: how many of these are null. bounds:
+    the others, ascending: numbers if these can represent the values, else texts or bytes.
     """
 
     bits: int
@@ -32,8 +34,8 @@ class ColumnRanks:
 
     @classmethod
     def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> ColumnRanks:
-        """sample: of any type that has an order; at least one row. The first ranks are for the share of its rows that are null,
-        the others for its values."""
+        """Fit to a sample of the column: values of any type that has an order, at least one row. The share of ranks for nulls is
+        the share of rows that are null."""
         values = _comparable_values(sample)
         count, cells = len(sample), 1 << bits
         nulls = round(sample.null_count * cells / count)
@@ -59,6 +61,7 @@ class ColumnRanks:
 
 
 def _is_valid(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each value is not null."""
     return np.asarray(values.is_valid())
 
 
@@ -88,7 +91,7 @@ def _comparable_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, An
 def _count_reached_bounds(bounds: pa.Array, values: pa.Array) -> Cells:
     """The number of bounds that are not greater than each value; any number for nulls. Arrow compares bytes, as Spark does."""
     bounds_and_values = pa.concat_arrays([bounds.cast(values.type), values])
-    order = pc.sort_indices(bounds_and_values).to_numpy()  # stable: among equals, bounds come first
+    order = pc.sort_indices(bounds_and_values).to_numpy()  # a stable sort: a bound comes before the values that equal it
     reached_counts = np.empty(len(order), np.int64)
     reached_counts[order] = np.cumsum(order < len(bounds))
     return reached_counts[len(bounds) :]

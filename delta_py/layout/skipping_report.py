@@ -39,18 +39,19 @@ LAYOUT_SCHEMA = pa.schema(
         ("advice", pa.string()),
     ]
 )
-_RANGE_PART = 0.1  # the part of all values that a query for a range asks for
-_POINTS_PER_FILE = 8  # values in each file for which a query is assumed
-_POOR_POINT_SHARE = 0.5  # a query for one value that reads a larger share of the files is worth advice
-_FARTHEST = 1e300  # the distance of two larger numbers may be infinite
+_RANGE_PART = 0.1  # an assumed query for a range wants this part of the distance from the smallest to the largest value
+_POINTS_PER_FILE = 8  # for so many values in each file a query is assumed, at equal distances
+_POOR_POINT_SHARE = 0.5  # there is advice if a query for one value reads a larger share of the files
+_FARTHEST = 1e300  # for larger numbers, differences may be infinite, so ranks take their place
 _FEW_FILES = 4  # with fewer files there is no advice
+# Types whose columns have no minimum and maximum in the statistics.
 _NO_BOUNDS = ("boolean", "binary", "variant", "void")
 
 
 def table_layout(
     snapshot: Snapshot, columns: Sequence[str] | None = None, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """LAYOUT_SCHEMA, in the schema's order; best sorted by point_share. columns: names, nested ones dotted; None for all except
+    """The report about each column: LAYOUT_SCHEMA, in the schema's order. columns: names, nested ones dotted; None for all except
     partition columns. filtered: the number of other queries that compared each column, in addition to those of this process.
     Raises SchemaMismatchError for a column that does not exist. Memory: the bounds of all files.
     """
@@ -80,17 +81,19 @@ def bounded_batches(snapshot: Snapshot, paths: Sequence[Path]) -> Iterator[FileB
 def layout_of(
     snapshot: Snapshot, paths: Sequence[Path], stats: FileStats, filtered: Mapping[Path, int] | None = None
 ) -> pa.Table:
-    """As table_layout. stats: of all bounded_batches, of these columns or more."""
+    """The report of table_layout from statistics that the caller has read. stats: of all files, for these columns or more, by
+    logical paths (bounded_batches)."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
     kinds = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
     rows = [_report_row(path, kinds[path], stats, queries) for path in paths]
     for path in set(paths).difference(bounded_columns(snapshot.config)):
-        rows[paths.index(path)]["advice"] = None  # there is nothing to recommend
+        rows[paths.index(path)]["advice"] = None  # a column that cannot have bounds: there is nothing to recommend
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
 
 
 def _requested_paths(config: TableConfig, columns: Sequence[str] | None) -> list[Path]:
+    """The paths of the named columns; of all that can have bounds if columns is None. Raises SchemaMismatchError."""
     if columns is not None:
         return [tuple(field.name for field in find_named(config.schema, name)) for name in columns]
     return bounded_columns(config)
@@ -133,7 +136,8 @@ def _read_shares(
     low: pa.Array, high: pa.Array, records: np.ndarray[Any, np.dtype[np.int64]], unbounded_count: int
 ) -> tuple[float, float]:
     """The shares of files that a query reads: for one value, and for a range of a tenth of all values. Queries look for values as
-    often as rows have them, evenly spread within a file. unknown: the number of files without bounds, which every query reads."""
+    often as rows have them, evenly spread within a file. low, high, records: the bounds and the number of rows of each file with
+    bounds. unbounded_count: the number of files without bounds, which every query reads."""
     count = len(low)
     positions = places(pa.chunked_array([low, high]).combine_chunks())
     begins, ends = positions[:count], positions[count:]
@@ -167,7 +171,9 @@ def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _advice(column: str, file_count: int, bounded_count: int, point_share: float | None, query_count: int) -> str | None:
-    """point_share: of the files that a query for one value reads."""
+    """What to do about a column that lets queries skip few files; None if there is nothing to do. bounded_count: of files with
+    bounds. point_share: the share of the files that a query for one value reads; None if unknown. query_count: recent queries
+    that compared the column."""
     if file_count < _FEW_FILES:
         return None
     usage = f", and {query_count} recent queries were filtered by it" if query_count else ""

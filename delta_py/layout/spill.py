@@ -21,6 +21,9 @@ import pyarrow as pa
 
 
 class SpilledRows:
+    """A temporary file with the rows of all pieces. A piece is a range of the rows' order, by its number; its rows come in any
+    number of `put` calls."""
+
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="delta_py-")  # noqa: SIM115 (closed by __exit__)
         self._lock, self._end = Lock(), 0
@@ -33,6 +36,7 @@ class SpilledRows:
         self._file.close()
 
     def put(self, piece: int, data: bytes) -> None:
+        """Store rows of a piece, in any form. Threads may call it at the same time."""
         # A record: the number of bytes before compression, in 8 bytes, and the compressed data.
         compressed = pa.compress(data, codec="lz4", asbytes=True)
         record = len(data).to_bytes(8, "little") + compressed
@@ -43,7 +47,7 @@ class SpilledRows:
             self._end += len(record)
 
     def take(self, pieces: Iterable[int]) -> Iterator[pa.Buffer]:
-        """The data of each piece, piece by piece. All calls of put must come before."""
+        """Yield the data of each `put` call for these pieces, piece by piece. All calls of put must have ended."""
         with self._lock:
             self._file.flush()
         for piece in pieces:
