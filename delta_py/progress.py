@@ -102,13 +102,13 @@ def steps(total: float, unit: str) -> Iterator[Callable[[float], None]]:
         yield _count_nothing
         return
     counted_part = outer_part if outer_part.amount is not None else outer_part.new_part(total)
-    done, lock = 0.0, Lock()
+    finished_total, lock = 0.0, Lock()
 
     def count(finished: float) -> None:
-        nonlocal done
+        nonlocal finished_total
         with lock:
-            done += finished
-        counted_part.fill(done / total)
+            finished_total += finished
+        counted_part.fill(finished_total / total)
 
     yield count
     counted_part.fill(1)
@@ -370,9 +370,9 @@ def _update(bar: Progress, work: _Work) -> None:
 
 def _duration_text(seconds: float) -> str:
     """`1:02:03`, or `2:03` for less than an hour."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_part = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_part:02}" if hours else f"{minutes}:{seconds_part:02}"
 
 
 def _amounts_text(done: float, total: float, unit: str) -> str:

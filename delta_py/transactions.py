@@ -139,15 +139,15 @@ class DeltaTransaction:
         token: for a call that may be repeated: a second call with it changes nothing (TokenUsedError). Raises a
         DeltaConcurrentModificationException, after which the whole transaction may be run again.
         """
-        begun, ledger = self._required_transaction(), open_ledger(self._coordinator)
+        transaction, ledger = self._required_transaction(), open_ledger(self._coordinator)
         try:
-            held_reads = ledger.held_reads(begun.identity) if self._is_serializable else {}
+            held_reads = ledger.held_reads(transaction.identity) if self._is_serializable else {}
             # Reads of a table that is not part of this transaction cannot be checked for conflicts.
             if unopened_tables := held_reads.keys() - self._paths.keys():
-                raise unidentified_tables(begun.identity, "read", unopened_tables)
-            tables = {place: self._group_table(place, begun, held_reads.get(place, [])) for place in self._paths}
+                raise unidentified_tables(transaction.identity, "read", unopened_tables)
+            tables = {place: self._group_table(place, transaction, held_reads.get(place, [])) for place in self._paths}
             coordinated = {place: table for place, table in tables.items() if table is not None}
-            versions = commit_group(ledger, begun.identity, coordinated, token=token)
+            versions = commit_group(ledger, transaction.identity, coordinated, token=token)
         except CommitOutcomeUnknownError:
             self._open_transaction = None  # not aborted: the commits may be versions of their tables already
             raise
@@ -160,10 +160,10 @@ class DeltaTransaction:
 
     def abort(self) -> None:
         """End the transaction and change no table. VACUUM deletes the data files that were written."""
-        begun, self._open_transaction = self._required_transaction(), None
+        transaction, self._open_transaction = self._required_transaction(), None
         # The staged commits, files in _delta_log/_staged_commits, are not needed any more. They are deleted where the store of
         # the table is known.
-        for proposed in open_ledger(self._coordinator).abort(begun.identity):
+        for proposed in open_ledger(self._coordinator).abort(transaction.identity):
             if proposed.commit.table in self._paths:
                 named_coordination(self._plain_store(proposed.commit.table)).drop_staged(proposed.commit)
 
@@ -287,11 +287,11 @@ def _joined_reads(reads: list[ReadSet]) -> ReadSet | None:
     if not reads:
         return None
     return ReadSet(
-        tuple(predicate for read in reads for predicate in read.predicates),
-        any_match([read.may_match for read in reads if read.may_match is not None]),
-        frozenset().union(*(read.paths for read in reads)),
-        all_rows=any(read.all_rows for read in reads),
-        partitions=tuple(partitions for read in reads for partitions in read.partitions),
+        tuple(predicate for read_set in reads for predicate in read_set.predicates),
+        any_match([read_set.may_match for read_set in reads if read_set.may_match is not None]),
+        frozenset().union(*(read_set.paths for read_set in reads)),
+        all_rows=any(read_set.all_rows for read_set in reads),
+        partitions=tuple(partitions for read_set in reads for partitions in read_set.partitions),
     )
 
 

@@ -174,9 +174,9 @@ def check_no_rule_names(config: TableConfig, path: Path, *, except_invariant: bo
     blocking_rules = [rule for rule in rules if rule.kind != "generated"] or generated
     if not blocking_rules:
         return
-    kind = "generated columns" if blocking_rules is generated else "constraints"
+    rules_text = "generated columns" if blocking_rules is generated else "constraints"
     raise UnsupportedOperationError(
-        f"Column {joined_name(path)} cannot be changed so: these {kind} name it: "
+        f"Column {joined_name(path)} cannot be changed so: these {rules_text} name it: "
         + "; ".join(f"{rule.name} -> {rule.sql}" for rule in blocking_rules)
         + ". Nothing was changed. Drop them first.",
         error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
@@ -389,6 +389,6 @@ def _position_parameter(first: bool, previous_column: str | None) -> dict[str, s
 
 def described(path: Path, f: StructField) -> dict[str, Any]:
     """A column as the history describes it."""
-    kind = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
-    nested = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
-    return {"name": joined_name(path), "type": nested or kind, "nullable": f.nullable, "metadata": dict(f.metadata)}
+    type_text = type_name(f.data_type) if isinstance(f.data_type, DecimalType) else getattr(f.data_type, "name", "")
+    nested_kind = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(f.data_type))
+    return {"name": joined_name(path), "type": nested_kind or type_text, "nullable": f.nullable, "metadata": dict(f.metadata)}

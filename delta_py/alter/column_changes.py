@@ -250,13 +250,13 @@ def _check_generated(path: Path, column: StructField, new_type: DataType) -> Non
 
 def _check_type(config: TableConfig, path: Path, old_field: StructField, new_type: DataType) -> None:
     """Raises UnsupportedOperationError if the column cannot get the type without a rewrite of rows."""
-    kinds: tuple[tuple[type[Any], str, str], ...] = (
+    nested_types: tuple[tuple[type[Any], str, str], ...] = (
         (StructType, "STRUCT", "add, drop or change its fields"),
         (MapType, "MAP", "change its `key` or `value`"),
         (ArrayType, "ARRAY", "change its `element`"),
     )
-    for kind, name, remedy in kinds:
-        if isinstance(old_field.data_type, kind):
+    for nested_type, name, remedy in nested_types:
+        if isinstance(old_field.data_type, nested_type):
             raise UnsupportedOperationError(
                 f"{joined_name(path)} is {type_name(old_field.data_type)}, whose type cannot change as a whole. Nothing was "
                 f"changed. Instead {remedy}.",
@@ -266,17 +266,17 @@ def _check_type(config: TableConfig, path: Path, old_field: StructField, new_typ
             )
     if _reads_as(config, old_field.data_type, new_type):
         return
-    why = "existing rows would have to be rewritten"
+    reason = "existing rows would have to be rewritten"
     if not widens(config) and is_widening(old_field.data_type, new_type):
-        why = "the table property delta.enableTypeWidening is not true"
-    _refuse_change(path, old_field, replace(old_field, data_type=new_type), why)
+        reason = "the table property delta.enableTypeWidening is not true"
+    _refuse_change(path, old_field, replace(old_field, data_type=new_type), reason)
 
 
-def _reads_as(config: TableConfig, old: DataType, new: DataType) -> bool:
+def _reads_as(config: TableConfig, old_type: DataType, new_type: DataType) -> bool:
     """Whether readers read the values of older files as the new type. Void has no values, and may become any simple type."""
-    if old == VOID:
-        return not isinstance(new, StructType | ArrayType | MapType)
-    return _accepts_all_texts(old, new) or (widens(config) and is_widening(old, new))
+    if old_type == VOID:
+        return not isinstance(new_type, StructType | ArrayType | MapType)
+    return _accepts_all_texts(old_type, new_type) or (widens(config) and is_widening(old_type, new_type))
 
 
 def widens(config: TableConfig) -> bool:
@@ -284,26 +284,26 @@ def widens(config: TableConfig) -> bool:
     return config.feature("typeWidening") and config.properties.boolean("delta.enableTypeWidening")
 
 
-def _accepts_all_texts(old: DataType, new: DataType) -> bool:
+def _accepts_all_texts(old_type: DataType, new_type: DataType) -> bool:
     """Whether every text of the old type, with or without a length limit, is also valid in the new one."""
-    old_char_type, new_char_type = char_type_of(old), char_type_of(new)
-    if old_char_type is None or (new_char_type is None and new != STRING):
+    old_char_type, new_char_type = char_type_of(old_type), char_type_of(new_type)
+    if old_char_type is None or (new_char_type is None and new_type != STRING):
         return False
     if new_char_type is None or new_char_type.kind == "varchar":
         return new_char_type is None or old_char_type.length <= new_char_type.length
     return old_char_type == new_char_type
 
 
-def _refuse_change(path: Path, old_field: StructField, new_field: StructField, why: str) -> NoReturn:
-    """Raise UnsupportedOperationError for a change of a column's type or nullability. why: the reason, for the message."""
-    old, new = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
+def _refuse_change(path: Path, old_field: StructField, new_field: StructField, reason: str) -> NoReturn:
+    """Raise UnsupportedOperationError for a change of a column's type or nullability. reason: for the message."""
+    old_text, new_text = (f"{type_name(f.data_type)}{'' if f.nullable else ' NOT NULL'}" for f in (old_field, new_field))
     raise UnsupportedOperationError(
-        f"Column {joined_name(path)} cannot change from {old} to {new}: {why}. Nothing was changed.",
+        f"Column {joined_name(path)} cannot change from {old_text} to {new_text}: {reason}. Nothing was changed.",
         error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         sql_state="0AKDC",
         column=joined_name(path),
-        old=old,
-        new=new,
+        old=old_text,
+        new=new_text,
     )
 
 
@@ -355,13 +355,13 @@ def _replaced_struct(config: TableConfig, old_struct: StructType, new_struct: St
     old_fields = [old_struct.find(f.name) for f in new_struct.fields]
     removed_names = [f.name for f in old_struct.fields if f not in old_fields]
     added_names = [f.name for f, old_field in zip(new_struct.fields, old_fields, strict=True) if old_field is None]
-    where = f" of {joined_name(path)}" if path else ""
+    struct_text = f" of {joined_name(path)}" if path else ""
     if removed_names and added_names:
         raise _CannotReplace(
-            f"{', '.join(removed_names)}{where} would go and {', '.join(added_names)} come, which may be meant as new names"
+            f"{', '.join(removed_names)}{struct_text} would go and {', '.join(added_names)} come, which may be meant as new names"
         )
     if removed_names and config.column_mapping_mode == "none":
-        raise _CannotReplace(f"{', '.join(removed_names)}{where} would go, and the table has no column mapping")
+        raise _CannotReplace(f"{', '.join(removed_names)}{struct_text} would go, and the table has no column mapping")
     return StructType(
         tuple(
             _checked_new_field(f, path) if old_field is None else _replaced_field(config, old_field, f, (*path, old_field.name))

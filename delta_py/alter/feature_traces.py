@@ -111,11 +111,11 @@ def _remove_vectors(store: ObjectStore) -> bool:
     that VACUUM of clients that do not know vectors does not delete them while earlier versions need them. Returns whether
     something was committed.
     """
-    changed = _unset_properties(store, _VECTORS)
+    has_changed = _unset_properties(store, _VECTORS)
     purge_result = optimize(store, OptimizeRequest(), LocalBinWriters(), kind=_VectorPurge)
     if purge_result.version is not None:
-        changed = True
-    return _commit_vector_file_removes(store) or changed
+        has_changed = True
+    return _commit_vector_file_removes(store) or has_changed
 
 
 def _commit_vector_file_removes(store: ObjectStore) -> bool:
@@ -147,9 +147,9 @@ def _remove_widening(store: ObjectStore) -> bool:
     """Rewrite files with narrower types, and remove the recorded type changes from the schema. Returns whether something
     changed.
     """
-    changed = _unset_properties(store, _WIDENING)
+    has_changed = _unset_properties(store, _WIDENING)
     if TYPE_CHANGES not in Snapshot.load(store).metadata.schema_string:
-        return changed
+        return has_changed
     optimize(store, OptimizeRequest(), LocalBinWriters(), kind=NarrowFiles)
     snapshot = Snapshot.load(store)
     _check_no_narrow_files(snapshot)
@@ -231,11 +231,11 @@ def _remove_timestamps(store: ObjectStore) -> bool:
 def _remove_tracking(store: ObjectStore) -> bool:
     """Stop new ids, then remove the files' ids. Returns whether something changed."""
     snapshot = Snapshot.load(store)
-    changed = False
+    has_changed = False
     if snapshot.config.properties.boolean(_TRACKING) or not snapshot.config.properties.boolean(_SUSPENDED):
         _set_properties(snapshot, {_TRACKING: "false", _SUSPENDED: "true"})
-        changed = True
-    return take_row_ids(store) or changed
+        has_changed = True
+    return take_row_ids(store) or has_changed
 
 
 def _has_no_tracking(snapshot: Snapshot) -> bool:

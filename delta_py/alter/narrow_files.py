@@ -58,8 +58,8 @@ def _has_type(file_type: pa.DataType, table_type: DataType, *, by_id: bool) -> b
         case ArrayType(element, _):
             return pa.types.is_list(file_type) and _has_type(file_type.value_type, element, by_id=by_id)
         case MapType(key, value, _):
-            parts = ((file_type.key_type, key), (file_type.item_type, value)) if pa.types.is_map(file_type) else ()
-            return bool(parts) and all(_has_type(part, part_type, by_id=by_id) for part, part_type in parts)
+            part_pairs = ((file_type.key_type, key), (file_type.item_type, value)) if pa.types.is_map(file_type) else ()
+            return bool(part_pairs) and all(_has_type(file_part, part_type, by_id=by_id) for file_part, part_type in part_pairs)
     arrow_type = to_arrow_type(table_type)
     if pa.types.is_timestamp(arrow_type):
         return bool(pa.types.is_timestamp(file_type))

@@ -121,7 +121,9 @@ def drop_constraint(store: ObjectStore, name: str, *, if_exists: bool = False) -
     if constraint is None:
         return snapshot.version
     key, sql = constraint
-    properties = {other: value for other, value in snapshot.metadata.configuration.items() if other != key}
+    properties = {
+        name_of_property: value for name_of_property, value in snapshot.metadata.configuration.items() if name_of_property != key
+    }
     parameters = {"name": name, "expr": sql, "existed": "true"}
     return _commit(snapshot, Transaction(snapshot), properties, "DROP CONSTRAINT", parameters)
 
@@ -162,14 +164,14 @@ def check_new_constraint(config: TableConfig, rule: RowRule, time_zone: str) -> 
         return  # this library can evaluate it
     except DeltaError as error:
         # The cause says what is wrong with the SQL; the error around it speaks of writing rows.
-        why = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
+        cause = error.__cause__ if isinstance(error.__cause__, DeltaError) else error
     try:
         if _is_condition(rule, config.schema, time_zone):
             rule_column(rule, config.schema, config.partition_columns)
             return  # Spark can evaluate it when a session saves rows
     except DeltaError as error:
-        raise _no_condition_error(rule, why, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
-    raise _no_condition_error(rule, why, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
+        raise _no_condition_error(rule, cause, "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT") from error
+    raise _no_condition_error(rule, cause, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT")
 
 
 def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
@@ -181,11 +183,12 @@ def _is_condition(rule: RowRule, schema: StructType, time_zone: str) -> bool:
         return True
 
 
-def _no_condition_error(rule: RowRule, why: DeltaError, condition: str) -> InvalidOptionError:
-    """The error for SQL that cannot be a constraint. why: the error of the attempt to evaluate it. condition: the error class."""
+def _no_condition_error(rule: RowRule, cause: DeltaError, condition: str) -> InvalidOptionError:
+    """The error for SQL that cannot be a constraint. cause: the error of the attempt to evaluate it. condition: the error
+    class."""
     return InvalidOptionError(
-        f"{rule.sql} cannot be the CHECK constraint {rule.name}: {why.message} Nothing was changed. A constraint is a condition "
-        "on the columns of one row.",
+        f"{rule.sql} cannot be the CHECK constraint {rule.name}: {cause.message} Nothing was changed. A constraint is a "
+        "condition on the columns of one row.",
         error_class=condition,
         sql_state="42621",
         constraint=rule.name,

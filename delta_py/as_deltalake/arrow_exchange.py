@@ -67,7 +67,7 @@ def reader_in(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        batches = [_batch(part) for part in data]
+        batches = [_batch(batch_like) for batch_like in data]
         if not batches:
             raise ValueError("The list of batches is empty, so the columns are unknown. Pass a table without rows instead.")
         return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
@@ -79,8 +79,8 @@ def reader_in(data: Any) -> pa.RecordBatchReader:
     raise TypeError(f"{type(data).__name__} has no Arrow interface. Pass a table of pyarrow, polars or pandas, or batches.")
 
 
-def _batch(part: Any) -> pa.RecordBatch:
-    return part if isinstance(part, pa.RecordBatch) else pa.record_batch(part)
+def _batch(batch_like: Any) -> pa.RecordBatch:
+    return batch_like if isinstance(batch_like, pa.RecordBatch) else pa.record_batch(batch_like)
 
 
 def large_types(schema: pa.Schema) -> pa.Schema:

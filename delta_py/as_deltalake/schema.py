@@ -175,8 +175,8 @@ class Schema(StructType):
     @property
     def invariants(self) -> list[tuple[str, str]]:
         """Columns with the old form of constraints, and the SQL of their conditions."""
-        named = ((field.name, field.metadata.get(INVARIANT)) for field in self.as_delta.fields)
-        return [(name, json.loads(text)["expression"]["expression"]) for name, text in named if text is not None]
+        invariants_json = ((field.name, field.metadata.get(INVARIANT)) for field in self.as_delta.fields)
+        return [(name, json.loads(text)["expression"]["expression"]) for name, text in invariants_json if text is not None]
 
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(self.to_json())
@@ -277,9 +277,9 @@ class Field:
 
 def type_of(data_type: delta.DataType) -> DataType:
     """The type of delta_py, wrapped in deltalake's class for it."""
-    kinds = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
-    kind = kinds.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
-    wrapped: DataType = kind._of(data_type)  # type: ignore[attr-defined]
+    wrapper_classes = {delta.ArrayType: ArrayType, delta.MapType: MapType, delta.StructType: StructType}
+    wrapper_class = wrapper_classes.get(type(data_type), VariantType if data_type == delta.VARIANT else PrimitiveType)
+    wrapped: DataType = wrapper_class._of(data_type)  # type: ignore[attr-defined]
     return wrapped
 
 

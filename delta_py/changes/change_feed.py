@@ -124,9 +124,9 @@ def plan_changes(
 
     def pruned_batches() -> Iterator[pa.RecordBatch]:
         nonlocal file_count, size_bytes
-        for changed in [] if bounds.is_empty else _changed_files(store, bounds):
-            file_count, size_bytes = file_count + changed.num_rows, size_bytes + file_bytes(changed)
-            yield from pruner.pruned(changed)
+        for changed_files in [] if bounds.is_empty else _changed_files(store, bounds):
+            file_count, size_bytes = file_count + changed_files.num_rows, size_bytes + file_bytes(changed_files)
+            yield from pruner.pruned(changed_files)
 
     files = collected(pruned_batches(), PLANNED_CHANGES)
     return Scan(state, files, ScanReport(file_count, size_bytes, files.num_rows, file_bytes(files)))
@@ -308,12 +308,12 @@ def _check_schema(metadata: Metadata, version: int, bounds: _Bounds) -> None:
     reason = why_incompatible(metadata, bounds.read_snapshot.metadata)
     if reason is None:
         return
-    what = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
+    error_suffix = "SCHEMA_CHANGE" if version > bounds.first else "DATA_SCHEMA"
     raise ChangeDataFeedError(
         f"Changes of versions {bounds.first} to {bounds.requested_last} cannot be read with the schema of version "
         f"{bounds.read_snapshot.version}: since version {version} more happened than that columns were added ({reason}). Read "
         "the versions before the change of the schema and those from it on apart.",
-        error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{what}",
+        error_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{error_suffix}",
         sql_state="0AKDC",
         start_version=bounds.first,
         end_version=bounds.requested_last,
@@ -345,24 +345,24 @@ class ChangePruner:
         del fields[CHANGE_TYPE]
         return cls(data_file_pruner, FilePruner.of(config, predicate, timezone, fields))
 
-    def pruned(self, changed: pa.Table) -> Iterator[pa.RecordBatch]:
+    def pruned(self, changed_files: pa.Table) -> Iterator[pa.RecordBatch]:
         """PLANNED_CHANGES: the remaining rows of CHANGED_FILES, in their order."""
         if self.of_data_files.predicate is None:
-            yield from changed.select(PLANNED_CHANGES.names).to_batches()
+            yield from changed_files.select(PLANNED_CHANGES.names).to_batches()
             return
-        is_change_file = pc.is_null(changed[CHANGE_TYPE])
-        change_files = _files_with_possible_matches(self.of_change_files, changed.filter(is_change_file))
-        data_files = _files_with_possible_matches(self.of_data_files, changed.filter(pc.invert(is_change_file)))
+        is_change_file = pc.is_null(changed_files[CHANGE_TYPE])
+        change_files = _files_with_possible_matches(self.of_change_files, changed_files.filter(is_change_file))
+        data_files = _files_with_possible_matches(self.of_data_files, changed_files.filter(pc.invert(is_change_file)))
         retained_files = pa.concat_tables([change_files, data_files])
         if change_files.num_rows and data_files.num_rows:
             retained_files = retained_files.sort_by([(COMMIT_VERSION, "ascending"), (PLACE, "ascending")])
         yield from retained_files.select(PLANNED_CHANGES.names).to_batches()
 
 
-def _files_with_possible_matches(pruner: FilePruner, changed: pa.Table) -> pa.Table:
+def _files_with_possible_matches(pruner: FilePruner, changed_files: pa.Table) -> pa.Table:
     """The changed files that may have rows for which the predicate is true, as CHANGED_FILES."""
     batches = []
-    for batch in changed.to_batches(max_chunksize=_PRUNED_AT_ONCE):
+    for batch in changed_files.to_batches(max_chunksize=_PRUNED_AT_ONCE):
         stats = parse_stats(batch["stats"], pruner.stats_leaves) if pruner.stats_leaves else None
         batches.append(pruner.prune(batch, stats))
     return pa.Table.from_batches(batches, CHANGED_FILES)

@@ -93,7 +93,7 @@ class CommitFacts:
         metrics = self.info.get("operationMetrics")
         if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
             return False
-        return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
+        return all(str(metrics.get(f"numTargetRows{change}")) == "0" for change in ("Inserted", "Updated", "Deleted"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,25 +299,32 @@ class CommitChanges:
         each file a deletion vector, if only the rows in this vector changed; None if all rows of the files changed."""
         if removes.num_rows and adds.num_rows:
             keys = _file_keys(pa.concat_tables([adds, removes]))
-            added, removed = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
-            removed_index = pc.index_in(added, value_set=removed)
-            old, new = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
-            adds, removes = adds.filter(removed_index.is_null()), removes.filter(pc.invert(pc.is_in(removed, value_set=added)))
-            if new.num_rows:
-                has_deletes, has_restores = self._vector_differences(old, new)
+            added_keys, removed_keys = pa.array(keys[: adds.num_rows]), pa.array(keys[adds.num_rows :])
+            removed_index = pc.index_in(added_keys, value_set=removed_keys)
+            readded_removes, readded_adds = removes.take(removed_index.drop_null()), adds.filter(removed_index.is_valid())
+            adds, removes = (
+                adds.filter(removed_index.is_null()),
+                removes.filter(pc.invert(pc.is_in(removed_keys, value_set=added_keys))),
+            )
+            if readded_adds.num_rows:
+                has_deletes, has_restores = self._vector_differences(readded_removes, readded_adds)
                 # A read of the old file leaves out the rows in its own deletion vector. So the remaining rows in the new
                 # vector are those that this commit deleted. The same holds for restored rows, with the vectors exchanged.
-                yield self._checked_removes(old.filter(has_deletes)), "delete", new["deletion_vector"].filter(has_deletes)
-                yield new.filter(has_restores), "insert", old["deletion_vector"].filter(has_restores)
+                yield (
+                    self._checked_removes(readded_removes.filter(has_deletes)),
+                    "delete",
+                    readded_adds["deletion_vector"].filter(has_deletes),
+                )
+                yield readded_adds.filter(has_restores), "insert", readded_removes["deletion_vector"].filter(has_restores)
         yield self._checked_removes(removes), "delete", None
         yield adds, "insert", None
 
-    def _changed_files(self, files: pa.Table, kind: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
-        """CHANGED_FILES from file actions. kind, selection: as in _with_change_columns."""
+    def _changed_files(self, files: pa.Table, change_type: str | None, selection: pa.ChunkedArray | None) -> pa.Table:
+        """CHANGED_FILES from file actions. change_type, selection: as in _with_change_columns."""
         versions, version_indexes = np.unique(files[COMMIT_VERSION].to_numpy(), return_inverse=True)
         times_us = np.array([self.times_ms[version] * 1000 for version in versions.tolist()], np.int64)[version_indexes]
         with_columns = _with_change_columns(
-            files.drop_columns([COMMIT_VERSION]), kind, files[COMMIT_VERSION], pa.array(times_us), selection
+            files.drop_columns([COMMIT_VERSION]), change_type, files[COMMIT_VERSION], pa.array(times_us), selection
         )
         return with_columns.select(CHANGED_FILES.names)
 
@@ -438,7 +445,7 @@ class CommitChanges:
 
     # ------------------------------------------------------------ files that are removed and added again
 
-    def _vector_differences(self, old: pa.Table, new: pa.Table) -> tuple[pa.Array, pa.Array]:
+    def _vector_differences(self, removes: pa.Table, adds: pa.Table) -> tuple[pa.Array, pa.Array]:
         """For each file that is removed and added again, whether rows were deleted (only the new deletion vector has them), and
         whether rows were restored (only the old one has them)."""
 
@@ -448,7 +455,7 @@ class CommitChanges:
             old_rows, new_rows = self._deleted_rows(old_vector, path, version), self._deleted_rows(new_vector, path, version)
             return len(new_rows - old_rows) > 0, len(old_rows - new_rows) > 0
 
-        columns = (old["deletion_vector"], new["deletion_vector"], new["path"], new[COMMIT_VERSION])
+        columns = (removes["deletion_vector"], adds["deletion_vector"], adds["path"], adds[COMMIT_VERSION])
         differences = list(self.pool.map(compare, *(column.to_pylist() for column in columns)))
         deletes, restores = [deletes for deletes, _ in differences], [restores for _, restores in differences]
         return pa.array(deletes, pa.bool_()), pa.array(restores, pa.bool_())
@@ -479,14 +486,14 @@ def inserts_of(files: pa.RecordBatch, version: int, timestamp_ms: int) -> pa.Rec
 
 
 def _with_change_columns(
-    files: Files, kind: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None
+    files: Files, change_type: str | None, versions: Any, times_us: Any, selection: pa.ChunkedArray | None
 ) -> Files:
-    """The files with the columns of _CHANGE_FIELDS. kind: the type of the changes; None if the rows contain it. times_us: of the
-    commits, in microseconds since 1970. selection: a deletion vector for each file, whose rows are the only ones to read; None
-    to read all rows."""
+    """The files with the columns of _CHANGE_FIELDS. change_type: the type of the changes; None if the rows contain it. times_us:
+    of the commits, in microseconds since 1970. selection: a deletion vector for each file, whose rows are the only ones to read;
+    None to read all rows."""
     values = {
         SELECTION: pa.nulls(files.num_rows, DELETION_VECTOR_TYPE) if selection is None else selection,
-        CHANGE_TYPE: pa.repeat(pa.scalar(kind, pa.string()), files.num_rows),
+        CHANGE_TYPE: pa.repeat(pa.scalar(change_type, pa.string()), files.num_rows),
         COMMIT_VERSION: versions,
         COMMIT_TIMESTAMP: times_us,
     }

@@ -63,9 +63,11 @@ def why_not_found(older: Metadata, newer: Metadata) -> str | None:
     old_mode, new_mode = column_mapping.mode(older.configuration), column_mapping.mode(newer.configuration)
     if new_mode == "id" != old_mode:
         return f"the column mapping mode {old_mode} became id"
-    new = {_folded(path): physical for physical, path in _physical_and_logical_paths(parse_schema(newer.schema_string), new_mode)}
+    new_physical_paths = {
+        _folded(path): physical for physical, path in _physical_and_logical_paths(parse_schema(newer.schema_string), new_mode)
+    }
     for physical, path in _physical_and_logical_paths(parse_schema(older.schema_string), old_mode):
-        new_physical = new.get(_folded(path), physical)
+        new_physical = new_physical_paths.get(_folded(path), physical)
         if _folded(new_physical) != _folded(physical):
             return f"files name column {'.'.join(path)} {'.'.join(new_physical)}, and named it {'.'.join(physical)}"
     return None
@@ -81,12 +83,15 @@ def _mapping_difference(old_schema: StructType, new_schema: StructType, old_mode
     mapping is turned on, each column's name becomes its physical name."""
     if old_mode not in ("none", new_mode):
         return f"the column mapping mode {old_mode} became {new_mode}"
-    old, new = dict(_physical_and_logical_paths(old_schema, old_mode)), dict(_physical_and_logical_paths(new_schema, new_mode))
-    for physical, path in old.items():
-        if physical not in new:
+    old_paths, new_paths = (
+        dict(_physical_and_logical_paths(old_schema, old_mode)),
+        dict(_physical_and_logical_paths(new_schema, new_mode)),
+    )
+    for physical, path in old_paths.items():
+        if physical not in new_paths:
             return f"column {path[-1]} was dropped"
-        if new[physical][-1] != path[-1]:
-            return f"column {path[-1]} was renamed to {new[physical][-1]}"
+        if new_paths[physical][-1] != path[-1]:
+            return f"column {path[-1]} was renamed to {new_paths[physical][-1]}"
     return None
 
 
@@ -108,11 +113,11 @@ def _physical_and_logical_paths(
             yield from _physical_and_logical_paths(value, mode, (*physical, "value"), (*path, "value"))
 
 
-def _struct_difference(old: StructType, new: StructType, path: Path, widening: bool) -> str | None:
+def _struct_difference(old_struct: StructType, new_struct: StructType, path: Path, widening: bool) -> str | None:
     """Why rows of the old struct cannot be read with the new one; None if they can. path: of the struct. widening: types may
     become wider."""
-    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new.fields}
-    for f in old.fields:
+    new_fields: Mapping[str, StructField] = {f.name.lower(): f for f in new_struct.fields}
+    for f in old_struct.fields:
         field_path = (*path, f.name)
         new_field = new_fields.get(f.name.lower())
         if new_field is None or new_field.name != f.name:
@@ -125,34 +130,36 @@ def _struct_difference(old: StructType, new: StructType, path: Path, widening: b
     return None
 
 
-def _type_difference(old: DataType, new: DataType, path: Path, widening: bool) -> str | None:
+def _type_difference(old_type: DataType, new_type: DataType, path: Path, widening: bool) -> str | None:
     """Why values of the old type cannot be read with the new one; None if they can. widening: types may become wider."""
-    match old, new:
+    match old_type, new_type:
         case StructType(), StructType():
-            return _struct_difference(old, new, path, widening)
+            return _struct_difference(old_type, new_type, path, widening)
         case ArrayType(old_element, old_nulls), ArrayType(new_element, new_nulls):
             not_null_reason = _not_null_reason(old_nulls, new_nulls, (*path, "element"))
             return not_null_reason or _type_difference(old_element, new_element, (*path, "element"), widening)
         case MapType(), MapType():
-            not_null_reason = _not_null_reason(old.value_contains_null, new.value_contains_null, (*path, "value"))
-            keys = _type_difference(old.key_type, new.key_type, (*path, "key"), widening)
-            return not_null_reason or keys or _type_difference(old.value_type, new.value_type, (*path, "value"), widening)
-    if old in (new, VOID) or (widening and is_wider(old, new)):
+            not_null_reason = _not_null_reason(old_type.value_contains_null, new_type.value_contains_null, (*path, "value"))
+            keys = _type_difference(old_type.key_type, new_type.key_type, (*path, "key"), widening)
+            return (
+                not_null_reason or keys or _type_difference(old_type.value_type, new_type.value_type, (*path, "value"), widening)
+            )
+    if old_type in (new_type, VOID) or (widening and is_wider(old_type, new_type)):
         return None
-    return f"column {'.'.join(path)} was {type_name(old)} and became {type_name(new)}"
+    return f"column {'.'.join(path)} was {type_name(old_type)} and became {type_name(new_type)}"
 
 
-def is_wider(old: DataType, new: DataType) -> bool:
+def is_wider(old_type: DataType, new_type: DataType) -> bool:
     """Whether a column may go from the old type to the new one. Protocol: Type Widening."""
-    digits = _DIGITS.get(old)
-    if isinstance(new, DecimalType):
-        if isinstance(old, DecimalType):
-            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+    digits = _DIGITS.get(old_type)
+    if isinstance(new_type, DecimalType):
+        if isinstance(old_type, DecimalType):
+            return new_type.scale >= old_type.scale and new_type.precision - new_type.scale >= old_type.precision - old_type.scale
         # By the protocol, BYTE and SHORT need decimals with as many digits as INT.
-        return digits is not None and new.precision - new.scale >= max(digits, _DIGITS[INTEGER])
+        return digits is not None and new_type.precision - new_type.scale >= max(digits, _DIGITS[INTEGER])
     if digits is not None:
-        return _DIGITS.get(new, 0) > digits or (new == DOUBLE and old != LONG)
-    return (old, new) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
+        return _DIGITS.get(new_type, 0) > digits or (new_type == DOUBLE and old_type != LONG)
+    return (old_type, new_type) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
 
 
 def _not_null_reason(old_nulls: bool, new_nulls: bool, path: Path) -> str | None:

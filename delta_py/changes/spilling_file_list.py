@@ -51,9 +51,12 @@ def sorted_by(
     cuts = [_cut_positions(run, keys, bounds) for run in runs]
     portions = (
         _sorted_by_keys(
-            pa.concat_tables([run.slice(cut[i], cut[i + 1] - cut[i]) for run, cut in zip(runs, cuts, strict=True)]), keys
+            pa.concat_tables(
+                [run.slice(cut[portion], cut[portion + 1] - cut[portion]) for run, cut in zip(runs, cuts, strict=True)]
+            ),
+            keys,
         )
-        for i in range(len(bounds) + 1)
+        for portion in range(len(bounds) + 1)
     )
     return _table_in_file(portions, schema)
 

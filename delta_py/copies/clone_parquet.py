@@ -45,11 +45,13 @@ def clone_parquet(
     """
     _check_apart(source.root, target.root)
     old_table = run_at_table(partial(table_in_place, source.root, target, replace_table=replace_table))
-    table = read_directory(source, request, read or read_here, run_at_table)
-    if table is None:
+    parquet_table = read_directory(source, request, read or read_here, run_at_table)
+    if parquet_table is None:
         raise unsupported_source(f"parquet.`{source.root}`", "Delta", "Name it as a table, by delta.`/path` or its name.")
     old_table = None if old_table is None else old_table.through(target)
-    return run_at_table(partial(_commit_clone, source.root, request, table, target, old_table, dict(properties or {})), once=True)
+    return run_at_table(
+        partial(_commit_clone, source.root, request, parquet_table, target, old_table, dict(properties or {})), once=True
+    )
 
 
 def _commit_clone(

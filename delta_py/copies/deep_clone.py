@@ -73,8 +73,8 @@ def deep_clone(
     Raises as clone_table, and DataFileError for files of the source that are missing or differ from the log. Finished copies
     stay, and the next run uses them.
     """
-    present = run_at_table(partial(_table_in_place, source, target, replace_table))
-    clone = DeepClone(source, target, None if present is None else present.through(target), dict(properties or {}))
+    old_table = run_at_table(partial(_table_in_place, source, target, replace_table))
+    clone = DeepClone(source, target, None if old_table is None else old_table.through(target), dict(properties or {}))
     copies = run_at_table(clone.missing).to_pylist()
     if copies:
         copy_all(source.store, target, copies)
@@ -224,4 +224,4 @@ class DeepClone:
 
 def _may_hold_copies(directory: str) -> bool:
     """Whether copies may lie in a directory of this name: no other path means the same directory, and VACUUM lists it."""
-    return not is_absolute(directory) and all(part and not part.startswith((".", "_")) for part in directory.split("/"))
+    return not is_absolute(directory) and all(name and not name.startswith((".", "_")) for name in directory.split("/"))

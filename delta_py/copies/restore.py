@@ -97,13 +97,13 @@ def restore(
     table cannot return; DataFileError when files of that version are gone; DataFileError after the commit when a VACUUM that had
     started before deleted some of them in the meantime; conflicts as Transaction.commit.
     """
-    present = Snapshot.load(store)
-    past = _past_snapshot(store, present, version, timestamp_ms)
-    if past.version == present.version:
-        files = list(plan_scan(present, None, None, ScanOptions(keep_all=True)).scan_files())
-        return Restored(present.version, _total_bytes(files), len(files), 0, 0, 0, 0)
+    current = Snapshot.load(store)
+    past = _past_snapshot(store, current, version, timestamp_ms)
+    if past.version == current.version:
+        files = list(plan_scan(current, None, None, ScanOptions(keep_all=True)).scan_files())
+        return Restored(current.version, _total_bytes(files), len(files), 0, 0, 0, 0)
     with _holding_lease(store, past.version):
-        return _commit_restore(store, present, past, timestamp, ignore_missing_files=ignore_missing_files)
+        return _commit_restore(store, current, past, timestamp, ignore_missing_files=ignore_missing_files)
 
 
 @contextmanager
@@ -127,11 +127,11 @@ def _holding_lease(store: ObjectStore, version: int) -> Iterator[None]:
 
 
 def _commit_restore(
-    store: ObjectStore, present: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
+    store: ObjectStore, current: Snapshot, past: Snapshot, timestamp: str | None, *, ignore_missing_files: bool
 ) -> Restored:
-    """Commit the restored state. present: the newest version. past: the version to restore. Raises and returns as restore."""
-    column_mapping.check_mode_change(present.config.column_mapping_mode, past.config.column_mapping_mode)
-    transaction = Transaction(present).restores(past)
+    """Commit the restored state. current: the newest version. past: the version to restore. Raises and returns as restore."""
+    column_mapping.check_mode_change(current.config.column_mapping_mode, past.config.column_mapping_mode)
+    transaction = Transaction(current).restores(past)
     options = ScanOptions(keep_all=True)  # with statistics and tags, for the files that are added again
     # Files by their keys: path and deletion vector.
     present_files = {file.key: file for file in transaction.scan(None, options=options).scan_files()}
@@ -142,7 +142,7 @@ def _commit_restore(
     restored_files = [file for file in restored_files if file.path not in missing_paths]
     past_files = {key: file for key, file in past_files.items() if key in present_files or file.path not in missing_paths}
     past_row_id = highest_assigned_row_id(past)
-    _set_definition(transaction, present, past, past_row_id)
+    _set_definition(transaction, current, past, past_row_id)
     now_ms = time.time_ns() // 1_000_000
     readded = (added(file, data_change=False) for file in renumbered(past_files, present_files, transaction.config, past_row_id))
     adds = (*(added(file) for file in restored_files), *readded)
@@ -158,7 +158,7 @@ def _commit_restore(
         num_missing_files=len(missing_paths),
     )
     parameters = {"version": None if timestamp is not None else past.version, "timestamp": timestamp}
-    with noted(store, present.version, None, past.version, paths_named_by(restored_files)):
+    with noted(store, current.version, None, past.version, paths_named_by(restored_files)):
         committed_version = transaction.commit("RESTORE", parameters, metrics=result.metrics())
     _check_not_deleted_meanwhile(store, restored_files, committed_version)
     return replace(result, version=committed_version)
@@ -172,13 +172,13 @@ def restore_faults(store: ObjectStore, *, version: int | None = None, timestamp_
     return file_faults(_past_snapshot(store, Snapshot.load(store), version, timestamp_ms))
 
 
-def _past_snapshot(store: ObjectStore, present: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
+def _past_snapshot(store: ObjectStore, current: Snapshot, version: int | None, timestamp_ms: int | None) -> Snapshot:
     """The snapshot to restore: that of the version, or of the time. A time after the newest commit means the newest version.
     Raises as restore, for a version or a time that cannot be read.
     """
     try:
         if timestamp_ms is not None:
-            version = version_at_timestamp(store, timestamp_ms, present.config, or_last=True)
+            version = version_at_timestamp(store, timestamp_ms, current.config, or_last=True)
         return Snapshot.load(store, version=version)
     except VersionNotFoundError as error:
         raise VersionNotFoundError(
@@ -277,40 +277,40 @@ def _check_can_be_ignored(store: ObjectStore, files: Sequence[ScanFile], missing
 # ---------------------------------------------------------------- metadata, protocol, domains
 
 
-def _set_definition(transaction: Transaction, present: Snapshot, past: Snapshot, past_row_id: int) -> None:
+def _set_definition(transaction: Transaction, current: Snapshot, past: Snapshot, past_row_id: int) -> None:
     """Add metadata, protocol and domains of the restored state to the transaction. past_row_id: the highest row id that the past
     version has assigned."""
-    metadata = _restored_metadata(present, past)
-    if metadata != present.metadata:
+    metadata = _restored_metadata(current, past)
+    if metadata != current.metadata:
         transaction.set_metadata(metadata)
     # The protocol loses no feature. It gets features that were dropped since then, except those that describe the log.
-    protocol = with_features(present.protocol, set(past.config.features) - LOG_FEATURES)
-    if protocol != present.protocol:
+    protocol = with_features(current.protocol, set(past.config.features) - LOG_FEATURES)
+    if protocol != current.protocol:
         transaction.set_protocol(protocol)
-    for domain in _restored_domains(present.domain_metadata(), past.domain_metadata()):
+    for domain in _restored_domains(current.domain_metadata(), past.domain_metadata()):
         transaction.set_domain(domain)
-    row_id_mark = max(highest_assigned_row_id(present), past_row_id)
-    if row_id_mark > row_id_high_water_mark(present.domain_metadata().get(ROW_TRACKING_DOMAIN)):
+    row_id_mark = max(highest_assigned_row_id(current), past_row_id)
+    if row_id_mark > row_id_high_water_mark(current.domain_metadata().get(ROW_TRACKING_DOMAIN)):
         transaction.set_domain(row_tracking_domain(row_id_mark))
 
 
-def _restored_metadata(present: Snapshot, past: Snapshot) -> Metadata:
+def _restored_metadata(current: Snapshot, past: Snapshot) -> Metadata:
     """The past metadata, with counters that never decrease. If the past version has no highest column id, none is set: then it
     had no column mapping, and its files have no column ids.
     """
-    properties = with_log_of(present, past.metadata.configuration, TIMESTAMPS)
-    past_id, present_id = (s.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for s in (past, present))
+    properties = with_log_of(current, past.metadata.configuration, TIMESTAMPS)
+    past_id, present_id = (snapshot.config.properties.integer(column_mapping.MAX_ID_PROPERTY, 0) for snapshot in (past, current))
     if past_id:
         properties[column_mapping.MAX_ID_PROPERTY] = str(max(past_id, present_id))
-    metadata = replace(past.metadata, id=present.metadata.id, configuration=properties)
-    return with_marks_of(present.schema, metadata)
+    metadata = replace(past.metadata, id=current.metadata.id, configuration=properties)
+    return with_marks_of(current.schema, metadata)
 
 
-def _restored_domains(present: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
+def _restored_domains(current: Mapping[str, DomainMetadata], past: Mapping[str, DomainMetadata]) -> Iterator[DomainMetadata]:
     """The domain actions that restore the past domains, except that of row tracking. Domains that did not exist then are
     removed."""
-    for name in sorted((present.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
+    for name in sorted((current.keys() | past.keys()) - {ROW_TRACKING_DOMAIN}):
         if name not in past:
-            yield replace(present[name], removed=True)
-        elif past[name] != present.get(name):
+            yield replace(current[name], removed=True)
+        elif past[name] != current.get(name):
             yield past[name]

@@ -59,7 +59,7 @@ def _reader_of(data: Any) -> pa.RecordBatchReader:
 
 def _is_of_library(data: Any, library: str) -> bool:
     """Whether the data is an object of a library, or of a class derived from one of its classes."""
-    return any(kind.__module__.partition(".")[0] == library for kind in type(data).__mro__)
+    return any(base_class.__module__.partition(".")[0] == library for base_class in type(data).__mro__)
 
 
 def _table_of_pandas(frame: Any) -> pa.Table:
@@ -67,9 +67,9 @@ def _table_of_pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        what = ". ".join(str(part) for part in error.args)
+        text = ". ".join(str(argument) for argument in error.args)
         raise UnsupportedOperationError(
-            f"The pandas frame cannot become columns of a table: {what}. Nothing was written. Give each column a name of its own "
+            f"The pandas frame cannot become columns of a table: {text}. Nothing was written. Give each column a name of its own "
             "and values of one type, such as frame.astype({'column': 'string'})."
         ) from error
 

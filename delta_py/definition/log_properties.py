@@ -32,13 +32,13 @@ LOG_PROPERTIES = (*SINCE, PROTECTED_BEFORE, IDENTITY_PROPERTY, UNITY_PROPERTY)
 LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
-def with_log_of(present: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
+def with_log_of(current_table: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
     """The properties, where those that describe a log have the values of the present table, or are missing if it lacks them.
     present: None for a new table, which has none of them. more: names of other properties to take from the present table.
     """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
-    present_properties = {} if present is None else present.metadata.configuration
+    present_properties = {} if current_table is None else current_table.metadata.configuration
     return properties | {name: value for name, value in present_properties.items() if name.lower() in names}
 
 
@@ -53,14 +53,14 @@ def properties_of_new(source: Snapshot) -> dict[str, str]:
     }
 
 
-def with_marks_of(present: StructType, metadata: Metadata) -> Metadata:
+def with_marks_of(current_schema: StructType, metadata: Metadata) -> Metadata:
     """The new metadata of a table. Identity columns get the high water mark (the last generated number) of the present schema if
     it is beyond that in the metadata, so that no number is generated twice. Columns are matched by physical name; or else by
     name, because column mapping may have been enabled or removed.
     """
     schema = parse_schema(metadata.schema_string)
-    marks = {identity.name: identity.mark for identity in identity_columns(present) if identity.mark is not None}
-    marks_by_physical_name = {_physical_name(f): marks[f.name] for f in present.fields if f.name in marks}
+    marks = {identity.name: identity.mark for identity in identity_columns(current_schema) if identity.mark is not None}
+    marks_by_physical_name = {_physical_name(f): marks[f.name] for f in current_schema.fields if f.name in marks}
     fields = [f for f in schema.fields if identity_of(f) is not None]
     column_marks = [(f.name, marks_by_physical_name.get(_physical_name(f), marks.get(f.name))) for f in fields]
     new_schema = with_marks(schema, [(name, mark) for name, mark in column_marks if mark is not None])
@@ -72,12 +72,14 @@ def _physical_name(f: StructField) -> str:
     return str(f.metadata.get(PHYSICAL_NAME, f.name))
 
 
-def on_log_of(present: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
+def on_log_of(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
     """The metadata that replaces the present table's, with the properties of its log: its coordinator, the version before which
     checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as timestamps.py
     returns it.
     protocol: of the table after the commit.
     """
-    metadata = replace(metadata, configuration=with_log_of(present, metadata.configuration))
-    configuration, at_ms = timestamped_properties(present, coordinated_by(present.store, TableConfig(protocol, metadata)))
+    metadata = replace(metadata, configuration=with_log_of(current_table, metadata.configuration))
+    configuration, at_ms = timestamped_properties(
+        current_table, coordinated_by(current_table.store, TableConfig(protocol, metadata))
+    )
     return replace(metadata, configuration=configuration), at_ms

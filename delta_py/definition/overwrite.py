@@ -55,7 +55,7 @@ def needs_change_files(config: TableConfig, request: WriteRequest) -> bool:
         return False
     partitions = frozenset((name,) for name in config.partition_columns)
     predicate = parse_predicate(request.replace_where, config.schema, session_timezone=request.time_zone)
-    return not all(is_exact_on_partitions(part, partitions) for part in conjuncts(predicate))
+    return not all(is_exact_on_partitions(conjunct, partitions) for conjunct in conjuncts(predicate))
 
 
 def replaced_files(transaction: Transaction, overwrites: Overwrites, state: WriteState, written: WrittenFiles) -> RemovedRows:

@@ -47,9 +47,9 @@ def protocol_of_versions(reader: int, writer: int) -> Protocol:
     if reader == _MAPPING_VERSIONS[0] and writer < _MAPPING_VERSIONS[1]:
         reader = 1  # no writer version here supports the additional feature of reader version 2
     writer = WRITER_FEATURES_VERSION if reader == READER_FEATURES_VERSION else writer
-    mapping = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
-    listed = frozenset(_VERSION_2_FEATURES | mapping) if writer == WRITER_FEATURES_VERSION else None
-    return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, listed)
+    mapping_features = {"columnMapping"} if reader == _MAPPING_VERSIONS[0] else set[str]()
+    writer_features = frozenset(_VERSION_2_FEATURES | mapping_features) if writer == WRITER_FEATURES_VERSION else None
+    return Protocol(reader, writer, frozenset[str]() if reader == READER_FEATURES_VERSION else None, writer_features)
 
 
 def with_features(current: Protocol, features: Iterable[str]) -> Protocol:
@@ -123,7 +123,7 @@ def features_in_use(schema: StructType, properties: Properties) -> set[str]:
     """Names of the features that a table with this schema and these properties needs."""
     types = list(all_types(schema))
     by_type = {"timestampNtz": TIMESTAMP_NTZ, "variantType": VARIANT}
-    used = {feature for feature, kind in by_type.items() if kind in types}
+    used = {feature for feature, data_type in by_type.items() if data_type in types}
     rules = ((name, FEATURES[name].in_use) for name in _FEATURES_OF_COLUMNS)
     used |= {name for name, in_use in rules if in_use is not None and in_use(properties, schema)}
     if properties.get(column_mapping.MODE_PROPERTY, "none").lower() != "none":

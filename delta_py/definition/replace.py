@@ -207,8 +207,8 @@ def _clustering_actions(snapshot: Snapshot, metadata: Metadata, definition: Tabl
     if columns:
         config = TableConfig(snapshot.protocol, metadata)
         yield clustering_domain(config.schema, columns, column_mapping.mode(config.properties))
-    elif (present := snapshot.clustering_domain()) is not None:
-        yield replace(present, removed=True)
+    elif (old_domain := snapshot.clustering_domain()) is not None:
+        yield replace(old_domain, removed=True)
 
 
 # ---------------------------------------------------------------- an existing table with the same definition

@@ -167,20 +167,20 @@ class WriteRequest:
 
     def _check_one_kind_of_overwrite(self) -> None:
         """Raise InvalidOptionError if more than one option says what an overwrite replaces."""
-        kinds = {
+        is_given_by_option = {
             "replaceWhere": self.replace_where is not None,
             "overwriteSchema": self.overwrite_schema,
             "partitionOverwriteMode=dynamic": self.is_dynamic,
         }
-        requested_kinds = [name for name, is_given in kinds.items() if is_given]
-        if len(requested_kinds) > 1:
+        given_options = [name for name, is_given in is_given_by_option.items() if is_given]
+        if len(given_options) > 1:
             mode = " (partitionOverwriteMode=static outweighs a session's setting)" if self.is_dynamic else ""
             raise InvalidOptionError(
-                f"{requested_kinds[0]} and {requested_kinds[1]} contradict each other: each says by itself which rows, "
+                f"{given_options[0]} and {given_options[1]} contradict each other: each says by itself which rows, "
                 f"or all, are replaced. Nothing was written. Give one of them{mode}.",
-                error_class=_CONTRADICTIONS[requested_kinds[0], requested_kinds[1]],
+                error_class=_CONTRADICTIONS[given_options[0], given_options[1]],
                 sql_state="42613",
-                options=requested_kinds,
+                options=given_options,
             )
 
     def _check_transaction(self) -> None:

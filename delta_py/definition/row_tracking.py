@@ -108,12 +108,12 @@ def renumbered(
     ]
 
 
-def _must_be_added_again(file: AddFile | ScanFile, present: ScanFile, highest_row_id: int, must_have: bool) -> bool:
-    """Whether a file must be added again, by the rules of `renumbered`. file, present: the file in the earlier state, and now.
-    must_have: whether files of that state must have ids."""
+def _must_be_added_again(file: AddFile | ScanFile, present_file: ScanFile, highest_row_id: int, must_have: bool) -> bool:
+    """Whether a file must be added again, by the rules of `renumbered`. file, present_file: the file in the earlier state, and
+    now. must_have: whether files of that state must have ids."""
     if file.base_row_id is not None:
-        return _ids_of(file) != _ids_of(present)
-    return must_have if present.base_row_id is None else present.base_row_id <= highest_row_id
+        return _ids_of(file) != _ids_of(present_file)
+    return must_have if present_file.base_row_id is None else present_file.base_row_id <= highest_row_id
 
 
 def _ids_of(file: AddFile | ScanFile) -> tuple[int | None, int | None]:

@@ -140,8 +140,8 @@ def _guarantees(ds: Any, config: TableConfig, files: pa.Table, timezone: str) ->
 
 def _is_bounded(column: StructField) -> bool:
     """Whether the column's statistics become a part of the guarantee."""
-    kind = column.data_type
-    return isinstance(kind, DecimalType) or (isinstance(kind, PrimitiveType) and kind.name in _BOUNDED)
+    data_type = column.data_type
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED)
 
 
 def _add_bounds(field: Any, stats: FileStats, column: StructField, facts_by_file: Sequence[list[Any]]) -> None:

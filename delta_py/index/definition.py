@@ -65,8 +65,8 @@ class IndexDefinition:
         return replace(self, segments=segments)
 
     def as_domain(self, *, removed: bool = False) -> DomainMetadata:
-        parts = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
-        text = orjson.dumps({**parts, "segments": [asdict(segment) for segment in self.segments]}).decode()
+        fields = {"format": FORMAT, "column": self.column, "kind": self.kind, "hash": HASH}
+        text = orjson.dumps({**fields, "segments": [asdict(segment) for segment in self.segments]}).decode()
         return DomainMetadata(self.domain, text, removed)
 
     @classmethod

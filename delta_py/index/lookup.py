@@ -145,12 +145,12 @@ def warn_once(root: str, what: str, reason: str) -> None:
 def _lookup_values(config: TableConfig, predicate: Expression) -> Iterator[_LookupValues]:
     """For each part of the predicate that compares a column with constants for equality: the column, and the hashes of the
     constants."""
-    for part in conjuncts(predicate):
-        match part:
+    for conjunct in conjuncts(predicate):
+        match conjunct:
             case Comparison("=" | "<=>", Column(path), Literal() as literal) | Comparison(
                 "=" | "<=>", Literal() as literal, Column(path)
             ):
-                values = _hashed_values(config, path, [literal], matches_null=part.op == "<=>")
+                values = _hashed_values(config, path, [literal], matches_null=conjunct.op == "<=>")
             case In(Column(path), options) if len(options) <= _MOST_VALUES:
                 values = _hashed_values(config, path, options, matches_null=False)
             case _:

@@ -152,8 +152,10 @@ class OpenSegment:
         # it.
         first_groups = np.searchsorted(self._starts, value_hashes, side="left") - 1
         last_groups = np.searchsorted(self._starts, value_hashes, side="right") - 1
-        spans = (range(max(0, low), high + 1) for low, high in zip(first_groups.tolist(), last_groups.tolist(), strict=True))
-        group_hashes, numbers = self._rows_of_groups(sorted({group for span in spans for group in span}))
+        group_ranges = (
+            range(max(0, low), high + 1) for low, high in zip(first_groups.tolist(), last_groups.tolist(), strict=True)
+        )
+        group_hashes, numbers = self._rows_of_groups(sorted({group for group_range in group_ranges for group in group_range}))
         positions = np.minimum(np.searchsorted(value_hashes, group_hashes), len(value_hashes) - 1)
         return np.unique(numbers[value_hashes[positions] == group_hashes])
 

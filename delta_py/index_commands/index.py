@@ -255,8 +255,10 @@ def _new_definition(snapshot: Snapshot, column: str, name: str | None) -> IndexD
         raise _unindexable_error(column, "is a partition column", "Filters on it choose files without an index.")
     kind = value_kind(path_fields)
     if kind is None:
-        shown = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
-        raise _unindexable_error(column, f"is {shown}, whose values are not compared by what is stored", "Choose another column.")
+        type_text = "a struct" if isinstance(path_fields[-1].data_type, StructType) else type_name(path_fields[-1].data_type)
+        raise _unindexable_error(
+            column, f"is {type_text}, whose values are not compared by what is stored", "Choose another column."
+        )
     name = re.sub(r"[^A-Za-z0-9_]", "_", ".".join(path)) if name is None else name
     if is_name(name) is None:
         raise InvalidOptionError(

@@ -249,8 +249,8 @@ class IndexBuild:
     def _hashes_of(self, state: ScanState, nested_path: Path, file: ScanFile) -> Hashes:
         """The distinct hashes of a file's values, of deleted rows too. nested_path: the names below the top-level column; empty
         if it is the indexed column itself."""
-        parts: list[Hashes] = []
+        hashes_by_batch: list[Hashes] = []
         for batch in read_files(state, [replace(file, deletion_vector=None)]):
             values = pc.struct_field(batch.column(0), list(nested_path)) if nested_path else batch.column(0)
-            parts.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)
+            hashes_by_batch.append(np.unique(hashes(values.drop_null(), self._definition.kind)))
+        return np.unique(np.concatenate(hashes_by_batch)) if hashes_by_batch else np.zeros(0, np.uint64)

@@ -35,18 +35,18 @@ def z_order(ranks: Cells, bits: int) -> Cells:
 def hilbert(ranks: Cells, bits: int) -> Cells:
     """The position of each row on the Hilbert curve. Arguments as in z_order."""
     cells = ranks.copy()
-    columns, first = len(cells), cells[0]  # a view: changing `first` below changes `cells`
+    columns, first_column = len(cells), cells[0]  # a view: changing `first_column` below changes `cells`
     for level in range(bits - 1, 0, -1):  # Skilling's "inverse undo": reflect or swap the bits below each level
         below = (1 << level) - 1
         for column in range(columns):
             is_set = (cells[column] >> level) & 1
-            swapped = ((first ^ cells[column]) & below) * (1 - is_set)
-            first ^= swapped | (below * is_set)
+            swapped = ((first_column ^ cells[column]) & below) * (1 - is_set)
+            first_column ^= swapped | (below * is_set)
             if column:
                 cells[column] ^= swapped
     for column in range(1, columns):  # Gray code
         cells[column] ^= cells[column - 1]
-    flips = np.zeros_like(first)
+    flips = np.zeros_like(first_column)
     for level in range(bits - 1, 0, -1):
         flips ^= ((cells[-1] >> level) & 1) * ((1 << level) - 1)
     return z_order(cells ^ flips, bits)

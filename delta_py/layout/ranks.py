@@ -55,8 +55,8 @@ class ColumnRanks:
             reached_counts = np.searchsorted(self.bounds, comparable, "right")
         else:
             reached_counts = _count_reached_bounds(self.bounds, comparable)
-        last = (1 << self.bits) - 1
-        ranks = np.clip(self.nulls + reached_counts - 1, min(self.nulls, last), last)
+        last_rank = (1 << self.bits) - 1
+        ranks = np.clip(self.nulls + reached_counts - 1, min(self.nulls, last_rank), last_rank)
         return np.where(_is_valid(values), ranks, 0).astype(np.int64)
 
 

@@ -85,8 +85,8 @@ def layout_of(
     logical paths (bounded_batches)."""
     queries = FILTERED.of(snapshot)
     queries.update(filtered or {})
-    kinds = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
-    rows = [_report_row(path, kinds[path], stats, queries) for path in paths]
+    type_names = {path: type_name(find_path(snapshot.schema, path)[-1].data_type) for path in paths}
+    rows = [_report_row(path, type_names[path], stats, queries) for path in paths]
     for path in set(paths).difference(bounded_columns(snapshot.config)):
         rows[paths.index(path)]["advice"] = None  # a column that cannot have bounds: there is nothing to recommend
     return pa.Table.from_pylist(rows, LAYOUT_SCHEMA)
@@ -109,7 +109,7 @@ def bounded_columns(config: TableConfig) -> list[Path]:
     ]
 
 
-def _report_row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
+def _report_row(path: Path, type_name_text: str, stats: FileStats, queries: Mapping[Path, int]) -> dict[str, Any]:
     """The column's row of the report: how many files have bounds, and the shares of files that queries would read."""
     count, low, high = stats.file_count, stats.minimum.get(path), stats.maximum.get(path)
     shares: tuple[float, float] | None = None
@@ -122,7 +122,7 @@ def _report_row(path: Path, kind: str, stats: FileStats, queries: Mapping[Path, 
             shares = _read_shares(low.filter(has_bounds), high.filter(has_bounds), records, count - bounded_count)
     return {
         "column": ".".join(path),
-        "type": kind,
+        "type": type_name_text,
         "files": count,
         "with_bounds": bounded_count,
         "point_share": None if shares is None else shares[0],
@@ -157,12 +157,12 @@ def _read_shares(
 
 def places(bounds: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Numbers that rise with the values, with the same distances if the values have distances. bounds: no nulls, not empty."""
-    kind = bounds.type
-    if pa.types.is_date32(kind):
+    arrow_type = bounds.type
+    if pa.types.is_date32(arrow_type):
         bounds = bounds.view(pa.int32())
-    elif pa.types.is_timestamp(kind):
+    elif pa.types.is_timestamp(arrow_type):
         bounds = bounds.view(pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type)):
         bounds = pc.rank(bounds, tiebreaker="dense")
     numbers = bounds.cast(pa.float64(), safe=False).to_numpy()
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > _FARTHEST:  # infinite, not a number, or too far apart
@@ -178,9 +178,13 @@ def _advice(column: str, file_count: int, bounded_count: int, point_share: float
         return None
     usage = f", and {query_count} recent queries were filtered by it" if query_count else ""
     if bounded_count < file_count / 2:
-        what = f"most files have no minimum and maximum of {column}{usage}"
-        return f"{what}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
+        finding = f"most files have no minimum and maximum of {column}{usage}"
+        return f"{finding}: name it in delta.dataSkippingStatsColumns, and run OPTIMIZE"
     if point_share is not None and point_share > _POOR_POINT_SHARE:
-        what = f"a query for one value of {column} reads {point_share:.0%} of the files"
-        return f"{what}{usage}: Z-order or cluster by it" if query_count else f"{what}: Z-order or cluster if it is filtered by"
+        finding = f"a query for one value of {column} reads {point_share:.0%} of the files"
+        return (
+            f"{finding}{usage}: Z-order or cluster by it"
+            if query_count
+            else f"{finding}: Z-order or cluster if it is filtered by"
+        )
     return None

@@ -67,14 +67,14 @@ class TableSummary:
         ]
         head = tag("tr", tag("th", "column"), tag("th", "type"), tag("th", "comment"))
         hidden_count = self.column_count - len(self.columns)
-        parts: list[Child] = [
+        elements: list[Child] = [
             tag("p", tag("b", "DeltaTable "), data(self.place)),
             tag("p", ", ".join(facts)) if facts else None,
             tag("table", tag("thead", head), tag("tbody", rows)) if rows else None,
             tag("p", f"and {count_text(hidden_count, 'more column')}") if rows and hidden_count else None,
             tag("p", shortened(self.problem, _LONGEST_PROBLEM)) if self.problem is not None else None,
         ]
-        return joined(parts)
+        return joined(elements)
 
     def _state(self) -> str:
         rows = "unknown number of rows" if self.rows is None else count_text(self.rows, "row")
@@ -99,16 +99,16 @@ def summary_of(snapshot: Snapshot, name: str | None = None) -> TableSummary:
         ColumnSummary(field.name, type_name(field.data_type), _comment(field.metadata.get("comment")))
         for field in fields[:_HTML_COLUMNS]
     )
-    known = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
+    summary_so_far = TableSummary(place, snapshot.version, columns=columns, column_count=len(fields))
 
     def with_files() -> TableSummary:
         report = _file_counts(snapshot)
-        return replace(known, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
+        return replace(summary_so_far, rows=report.rows_kept, files=report.files_total, size_bytes=report.bytes_total)
 
-    return summary_or_problem(known, with_files)
+    return summary_or_problem(summary_so_far, with_files)
 
 
-def summary_or_problem(known: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
+def summary_or_problem(summary_so_far: TableSummary, step: Callable[[], TableSummary]) -> TableSummary:
     """The summary that `step` makes. If the step fails, the known summary, with the error's message as its problem. A repr must
     not raise, whatever is wrong with a table, its storage or the session: it would hide the error that a person is looking
     for."""
@@ -116,7 +116,7 @@ def summary_or_problem(known: TableSummary, step: Callable[[], TableSummary]) ->
         return step()
     except Exception as error:
         problem = error.message if isinstance(error, DeltaError) else readable(f"{type(error).__name__}: {error}")
-        return replace(known, problem=problem)
+        return replace(summary_so_far, problem=problem)
 
 
 def _comment(value: object) -> str | None:

@@ -46,11 +46,13 @@ class TableAlterer:
         properties = (commit_properties, post_commithook_properties)
         block = self._block("add_feature", args, COMMIT_FIRST, *properties, operation_name="ADD FEATURE")
         with block, definition_settings(replace(DEFINITIONS, prefers_versions=False)):
-            properties_of_features = {f"delta.feature.{each.value}": "supported" for each in features}
+            properties_of_features = {f"delta.feature.{requested_feature.value}": "supported" for requested_feature in features}
             version = self._table.version
             if self._table.alter.set_table_properties(properties_of_features) == version:
                 # The table has all features, so nothing was committed. The history gets an entry all the same.
-                commit_empty(self._table.snapshot, "ADD FEATURE", {"feature": [each.value for each in features]})
+                commit_empty(
+                    self._table.snapshot, "ADD FEATURE", {"feature": [requested_feature.value for requested_feature in features]}
+                )
 
     def add_columns(
         self,
@@ -60,7 +62,7 @@ class TableAlterer:
         post_commithook_properties: Any = None,
     ) -> None:
         columns = [fields] if isinstance(fields, Field) else list(fields)
-        generated = [each.name for each in columns if GENERATION in each.as_delta.metadata]
+        generated = [column.name for column in columns if GENERATION in column.as_delta.metadata]
         if generated:
             raise UnsupportedOperationError(
                 f"New columns cannot be generated: {', '.join(generated)}. Existing rows would have no value. Nothing was "
@@ -68,7 +70,7 @@ class TableAlterer:
             )
         with self._block("add_columns", args, COMMIT_FIRST, commit_properties, post_commithook_properties):
             schema = self._table.struct_type
-            new_columns = [new for each in columns for new in _new_columns(schema, (), each.as_delta)]
+            new_columns = [new_column for column in columns for new_column in _new_columns(schema, (), column.as_delta)]
             if new_columns:
                 self._table.alter.add_columns(new_columns)
 
@@ -147,13 +149,13 @@ class TableAlterer:
 def _refuse_higher_versions(protocol: Protocol, features: Sequence[TableFeatures]) -> None:
     """Raises UnsupportedOperationError if the features need a higher reader or writer version than the protocol has."""
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
-        kind, needed_version, table_version = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
+        side, needed_version, table_version = "writer", WRITER_FEATURES_VERSION, protocol.min_writer_version
     elif any(FEATURES[feature.value].reader for feature in features) and protocol.min_reader_version < READER_FEATURES_VERSION:
-        kind, needed_version, table_version = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
+        side, needed_version, table_version = "reader", READER_FEATURES_VERSION, protocol.min_reader_version
     else:
         return
     raise UnsupportedOperationError(
-        f"Table features need {kind} version {needed_version}, and the table has {table_version}. Nothing was changed. Set "
+        f"Table features need {side} version {needed_version}, and the table has {table_version}. Nothing was changed. Set "
         "allow_protocol_versions_increase=True."
     )
 

@@ -132,8 +132,8 @@ class TableMerger:
 
 def _without_alias(name: str, aliases: tuple[str | None, str | None]) -> str:
     """`target.id` -> `id`, if `target` is one of the aliases. Any other name does not change."""
-    first, *rest = split_name(name)
-    return ".".join(map(quoted, rest)) if rest and first in aliases else name
+    first_name, *other_names = split_name(name)
+    return ".".join(map(quoted, other_names)) if other_names and first_name in aliases else name
 
 
 def _in_spark_dialect(predicate: str | None) -> str | None:

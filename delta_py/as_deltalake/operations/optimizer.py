@@ -64,8 +64,8 @@ class TableOptimizer:
         target_bytes, batch_bytes = self._target_bytes(target_size), _batch_bytes(min_commit_interval)
         with self._block("z_order", args, HOOKS_FIRST, commit_properties, post_commithook_properties, writer_properties):
             optimizer = self._table.optimize
-            where = self._partition_condition(partition_filters)
-            metrics_of_run = optimizer.z_order(list(columns), where, target_file_bytes=target_bytes, batch_bytes=batch_bytes)
+            condition = self._partition_condition(partition_filters)
+            metrics_of_run = optimizer.z_order(list(columns), condition, target_file_bytes=target_bytes, batch_bytes=batch_bytes)
             return metrics.optimize_metrics(metrics_of_run, "zOrder")
 
     def _target_bytes(self, target_size: int | None) -> int:
