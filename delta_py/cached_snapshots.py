@@ -89,6 +89,7 @@ class SnapshotCache:
                 self._snapshots.popitem(last=False)
 
     def files(self, version_key: _VersionKey, arguments: _BatchArguments) -> _FileList | None:
+        """The cached list of a version with the columns and statistics of these arguments; None if it is not cached."""
         with self._lock:
             cached = self._lists.get((version_key, arguments))
             if cached is not None:
@@ -158,6 +159,7 @@ class CachedSnapshot(Snapshot):
         want_whole: bool = False,
         want_records: bool = False,
     ) -> Iterator[FileBatch]:
+        """As Snapshot.file_batches. The batches come from the cache, or are cached when all of them were consumed."""
         version_key = _version_key(self.store, self.segment)
         if version_key is None:
             yield from super().file_batches(stats_leaves, want_whole, want_records)

@@ -300,6 +300,8 @@ class _Line:
             _log.info("The progress of %s is not shown any more", self._work.what, exc_info=True)
 
     def _draw_until_the_end(self) -> None:
+        """Take samples and draw the line at each refresh, until the block ends. The first line appears after half a second, so a
+        short command shows none."""
         drawing: _Terminal | _Notebook | None = None
         try:
             while not self._ended.wait(REFRESH_SECONDS):

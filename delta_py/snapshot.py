@@ -97,6 +97,7 @@ class Snapshot:
 
     @classmethod
     def _load(cls, store: ObjectStore, version: int | None) -> Self:
+        """The snapshot of a version; None for the newest. Raises as load."""
         snapshot = cls.of_segment(store, load_segment(store, version))
         # admit returns True if the table's coordinator forgot the table meanwhile. Then the versions that the coordinator
         # named do not count, and the version is looked up again without it.
@@ -250,6 +251,7 @@ class Snapshot:
         return None if self._checksum is None else self._checksum.txn_id
 
     def _check_partition_values(self, files: pa.RecordBatch) -> None:
+        """Raises CorruptTableError if a file of a partitioned table has no partition values."""
         values = files["partition_values"]
         if values.null_count and self.config.partition_columns:
             path = files["path"].filter(values.is_null())[0].as_py()
@@ -270,6 +272,7 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
+        """The number of live files. The first call reads the list of files, if nothing has read it before."""
         if self._num_files is None:
             for _ in self.file_batches():
                 pass
@@ -378,6 +381,7 @@ class _Log:
         return state.protocol, state.metadata
 
     def _unrecoverable(self, what: str) -> CorruptTableError:
+        """The error for a log without this action. what: protocol or metadata."""
         return CorruptTableError(
             f"The {what} of version {self._segment.version} of the table at {self._segment.table_root} could not be recovered: "
             "neither the commits nor the checkpoint hold one. Files of the log were changed or lost; restore them from a backup.",

@@ -414,6 +414,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
     # ------------------------------------------------------------ helpers
 
     def _scan_options(self, ignore_missing_files: bool, verify_checksums: bool) -> ScanOptions:
+        """The options of a read whose rows are filtered: rows for which the predicate is not true are dropped."""
         from delta_py.scan.planning import ScanOptions  # only this method needs it
 
         return ScanOptions(
@@ -424,6 +425,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         )
 
     def _reader(self, scan: Scan) -> pa.RecordBatchReader:
+        """The rows of a scan as a stream, which reads files while it is consumed. Errors of storage become StorageError."""
         from delta_py.parquet.file_reader import read_files  # only this method needs it
 
         def batches() -> Iterator[pa.RecordBatch]:

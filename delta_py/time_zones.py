@@ -86,6 +86,7 @@ def zone_rules(region: str) -> ZoneInfo:
 
 
 def is_region(name: str) -> bool:
+    """Whether Python's zoneinfo has rules for a region of this name."""
     try:
         zone_rules(name)
     except ValueError:

@@ -221,6 +221,8 @@ def _broken_rows(transaction: Transaction, config: TableConfig, rule: RowRule, t
 def _commit(
     snapshot: Snapshot, transaction: Transaction, properties: Mapping[str, str], operation: str, parameters: Mapping[str, str]
 ) -> int:
+    """Commit new properties, and the features that they need; returns the version. properties: all properties of the table.
+    operation, parameters: for the history."""
     metadata = replace(snapshot.metadata, configuration=dict(properties))
     protocol = with_features(snapshot.protocol, features_in_use(snapshot.schema, Properties(properties)))
     TableConfig(protocol, metadata).require(Operation.WRITE)

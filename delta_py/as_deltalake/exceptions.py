@@ -98,6 +98,8 @@ def deltalake_errors() -> Iterator[None]:
 
 
 def with_deltalake_errors(function: F) -> F:
+    """A decorator: errors of delta_py that the function raises become those of deltalake."""
+
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         with deltalake_errors():

@@ -154,6 +154,7 @@ def _write_rows(
 def _store_of(
     table_or_uri: str | os.PathLike[str] | DeltaTable, table: DeltaTable | None, storage_options: Mapping[str, str] | None
 ) -> tuple[ObjectStore, NewTableRules]:
+    """The store to write to, and what a catalog adds to a new table: nothing for an existing table."""
     if table is not None:
         return table.as_delta.snapshot.store, NO_RULES
     assert not isinstance(table_or_uri, DeltaTable), "it is the table"

@@ -71,6 +71,7 @@ class CloneSource:
 
     @classmethod
     def of_table(cls, table: Snapshot) -> CloneSource:
+        """The source for a version of a table. Reads the list of its files, to count them."""
         return cls(
             table.table_root,
             f"delta.`{encode_path(table.table_root)}`",
@@ -339,6 +340,7 @@ def _with_absolute_paths(file: AddFile, root: str) -> AddFile:
 
 
 def _absolute_vector(vector: DeletionVectorDescriptor, root: str) -> DeletionVectorDescriptor:
+    """The descriptor with an absolute path, if the vector is in a file. root: of the source."""
     if vector.storage_type != "u":  # only "u" is relative to a root; "p" has an absolute path, and "i" has no file
         return vector
     path = vector.path

@@ -44,6 +44,7 @@ class DefinitionChanges:
         return TableConfig(self.protocol or snapshot.protocol, self.metadata or snapshot.metadata)
 
     def add_to(self, transaction: Transaction) -> None:
+        """Add the actions of the changed parts to a transaction."""
         if self.metadata is not None:
             transaction.set_metadata(self.metadata)
         if self.protocol is not None:

@@ -1,8 +1,8 @@
 """Properties and features that describe a table's log, not its rows; and the high water marks of identity columns.
 
-    with_log_of(present, configuration)                          # RESTORE; None for a new table
-    metadata, at_ms = on_log_of(present, protocol, metadata)     # REPLACE, CLONE
-    with_marks_of(present.schema, metadata)                      # RESTORE, CLONE
+    with_log_of(current_table, configuration)                            # RESTORE; None for a new table
+    metadata, at_ms = on_log_of(current_table, protocol, metadata)       # REPLACE, CLONE
+    with_marks_of(current_table.schema, metadata)                        # RESTORE, CLONE
     properties_of_new(source)                                    # CREATE TABLE LIKE, SHOW CREATE TABLE
 
 Such properties and features stay unchanged when a command gives the table the metadata of another table or version, and no other
@@ -33,8 +33,8 @@ LOG_FEATURES = frozenset({PROTECTION, COORDINATED})
 
 
 def with_log_of(current_table: Snapshot | None, configuration: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The properties, where those that describe a log have the values of the present table, or are missing if it lacks them.
-    present: None for a new table, which has none of them. more: names of other properties to take from the present table.
+    """The properties, where those that describe a log have the values of the current table, or are missing if it lacks them.
+    current_table: None for a new table, which has none of them. more: names of other properties to take from the current table.
     """
     names = {name.lower() for name in (*LOG_PROPERTIES, *more)}
     properties = {name: value for name, value in configuration.items() if name.lower() not in names}
@@ -54,7 +54,7 @@ def properties_of_new(source: Snapshot) -> dict[str, str]:
 
 
 def with_marks_of(current_schema: StructType, metadata: Metadata) -> Metadata:
-    """The new metadata of a table. Identity columns get the high water mark (the last generated number) of the present schema if
+    """The new metadata of a table. Identity columns get the high water mark (the last generated number) of the current schema if
     it is beyond that in the metadata, so that no number is generated twice. Columns are matched by physical name; or else by
     name, because column mapping may have been enabled or removed.
     """
@@ -73,7 +73,7 @@ def _physical_name(f: StructField) -> str:
 
 
 def on_log_of(current_table: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, int | None]:
-    """The metadata that replaces the present table's, with the properties of its log: its coordinator, the version before which
+    """The metadata that replaces the current table's, with the properties of its log: its coordinator, the version before which
     checkpoints are protected, and the start of in-commit timestamps. Also returns the commit's time, as timestamps.py
     returns it.
     protocol: of the table after the commit.

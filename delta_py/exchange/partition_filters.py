@@ -83,6 +83,7 @@ def _text_literal(value: Any) -> str:
 
 
 def _invalid_filter_error(partition_filter: Sequence[Any]) -> InvalidOptionError:
+    """The error for a filter that is not (column, operator, value), or has another operator."""
     return InvalidOptionError(
         f"{tuple(partition_filter)!r} is no filter on partitions. Give (column, operator, value) with one of "
         f"{', '.join(_COMPARISONS)}, or (column, 'in' or 'not in', [values]).",

@@ -48,6 +48,7 @@ class TableSummary:
     problem: str | None = None
 
     def text(self) -> str:
+        """The summary for terminals, in a few lines. What is unknown is left out."""
         version = "" if self.version is None else f", version={self.version}"
         lines = [f"DeltaTable({visible(repr(self.place))}{version})"]
         lines += [f"  {self._state()}"] if self.files is not None else []
@@ -59,6 +60,7 @@ class TableSummary:
         return "\n".join(lines)
 
     def html(self) -> str:
+        """The summary for notebooks, with a table of columns. What is unknown is left out."""
         facts = [f"version {self.version:,}"] if self.version is not None else []
         facts += [self._state()] if self.files is not None else []
         rows = [

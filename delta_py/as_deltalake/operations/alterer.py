@@ -61,6 +61,8 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
+        """Add columns, or fields that a struct of the table lacks. Columns that the table has already are left out. Raises
+        UnsupportedOperationError for generated columns."""
         columns = [fields] if isinstance(fields, Field) else list(fields)
         generated = [column.name for column in columns if GENERATION in column.as_delta.metadata]
         if generated:
@@ -81,6 +83,7 @@ class TableAlterer:
         commit_properties: Any = None,
         post_commithook_properties: Any = None,
     ) -> None:
+        """Add CHECK constraints, by name and SQL. Constraints that the table has with the same condition change nothing."""
         with self._block("add_constraint", args, HOOKS_FIRST, commit_properties, post_commithook_properties):
             properties = self._table.metadata.configuration
             conditions = {name: spark_sql(sql) for name, sql in constraints.items()}

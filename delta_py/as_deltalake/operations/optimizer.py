@@ -69,6 +69,7 @@ class TableOptimizer:
             return metrics.optimize_metrics(metrics_of_run, "zOrder")
 
     def _target_bytes(self, target_size: int | None) -> int:
+        """The size of new files: the caller's, or else the table's. Raises ValueError for a size that no file can have."""
         if target_size is None:
             return self._table.snapshot.config.properties.size("delta.targetFileSize", _TARGET_BYTES)
         if not 0 < target_size <= _MOST_BYTES:
