@@ -100,7 +100,8 @@ def with_new_columns(schema: StructType, columns: Sequence[NewColumn]) -> Struct
 
 
 def _with_new_column(schema: StructType, column: NewColumn, parent_path: Path) -> StructType:
-    """The schema with the column, after its other columns or at the requested position. parent: the struct that gets it."""
+    """The schema with the column, after its other columns or at the requested position. parent_path: of the struct that gets
+    it."""
     new_field = column.as_field()
 
     def add_column(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:

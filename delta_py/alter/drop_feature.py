@@ -226,8 +226,8 @@ def _check_protected_versions_deleted(store: ObjectStore) -> None:
 
 def _commit_drop(store: ObjectStore, feature: str, traces: Traces, *, adds_protection: bool, truncate_history: bool) -> int:
     """Make the commit that drops the feature; returns its version. It must be the version after the one that was checked for
-    traces of the feature: in between, another writer may use the feature again. protects: add the feature checkpointProtection
-    for all earlier versions.
+    traces of the feature: in between, another writer may use the feature again. adds_protection: add the feature
+    checkpointProtection for all earlier versions.
     """
     for attempt in range(_MAX_ATTEMPTS):
         snapshot = Snapshot.load(store)
