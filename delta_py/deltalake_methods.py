@@ -216,7 +216,7 @@ class DeltalakeMethods:
         return arrow_dataset(self._snapshot, self._predicate(filter), timezone=self._session_timezone)
 
     def to_pyarrow_table(self, columns: Sequence[str] | None = None, filter: str | Expression | None = None) -> pa.Table:
-        """As to_arrow."""
+        """deltalake's name of `to_arrow`: the rows for which the filter (SQL) is true."""
         return self.to_arrow(columns, filter)  # type: ignore[attr-defined]
 
     def load_cdf(
@@ -228,7 +228,8 @@ class DeltalakeMethods:
         columns: Sequence[str] | None = None,
         predicate: str | None = None,
     ) -> pa.RecordBatchReader:
-        """As `changes`. Without a start it begins with version 0."""
+        """deltalake's name of `changes`: row changes between two versions or times, both inclusive. Without a start, they begin
+        with version 0. predicate: SQL."""
         if starting_version is None and starting_timestamp is None:
             starting_version = 0
         return self.changes(  # type: ignore[attr-defined]
@@ -243,15 +244,16 @@ class DeltalakeMethods:
     # ------------------------------------------------------------ maintenance
 
     def create_checkpoint(self) -> int:
-        """As checkpoint."""
+        """deltalake's name of `checkpoint`: write a checkpoint of this version; returns the number of files in it."""
         return self.checkpoint()  # type: ignore[attr-defined, no-any-return]
 
     def cleanup_metadata(self) -> int:
-        """As clean_log."""
+        """deltalake's name of `clean_log`: delete log files that are not needed any more; returns their number."""
         return self.clean_log()  # type: ignore[attr-defined, no-any-return]
 
     def compact_logs(self, starting_version: int, ending_version: int) -> tuple[int, int] | None:
-        """As compact_log."""
+        """deltalake's name of `compact_log`: write the commits of a range, both inclusive, as one file too. Returns the range;
+        None if there is nothing to gain."""
         return self.compact_log(starting_version, ending_version)  # type: ignore[attr-defined, no-any-return]
 
     def repair(self, dry_run: bool = False) -> dict[str, Any]:

@@ -95,11 +95,12 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         return self._summarized().text()
 
     def _repr_html_(self) -> str:
-        """For notebooks, as __repr__."""
+        """A short description of this version for notebooks, as HTML. Never raises."""
         return self._summarized().html()
 
     def _summarized(self) -> TableSummary:
-        """The summary of the current snapshot. A summary with a problem is not cached: the next call tries again."""
+        """The summary of the current snapshot, made at most once. A summary with a problem is not cached, so the next call tries
+        again."""
         from delta_py.table_methods.table_summary import TableSummary, summary_of, summary_or_problem
 
         if self._summary is None or self._summary[0] is not self._snapshot:
@@ -261,7 +262,7 @@ class DeltaTable(MaintenanceMethods, DeltalakeMethods):
         ignore_missing_files: bool = False,
         verify_checksums: bool = False,
     ) -> pd.DataFrame:
-        """As to_arrow."""
+        """The rows as a DataFrame of pandas. Arguments as in to_arrow."""
         table = self.to_arrow(columns, filter, ignore_missing_files=ignore_missing_files, verify_checksums=verify_checksums)
         return table.to_pandas()
 

@@ -216,15 +216,15 @@ class DeltaTransaction:
         self._read_ids.setdefault(place, set()).add(table.metadata.id)
 
     def append(self, path: PathLike, data: Any, **options: Any) -> None:
-        """As write_delta in mode append."""
+        """Append rows to a table. data, options: as write_delta takes them."""
         write_delta(path, data, mode="append", store=self._store(path), **options)
 
     def overwrite(self, path: PathLike, data: Any, **options: Any) -> None:
-        """As write_delta in mode overwrite."""
+        """Replace the rows of a table. data, options: as write_delta takes them."""
         write_delta(path, data, mode="overwrite", store=self._store(path), **options)
 
     def delete(self, path: PathLike, predicate: str | None = None) -> dict[str, int]:
-        """As DeltaTable.delete."""
+        """Delete the rows for which the predicate (SQL) is true; None: all. Returns metrics, as DeltaTable.delete does."""
         return self.table(path).delete(predicate)
 
     def update(
@@ -234,7 +234,7 @@ class DeltaTransaction:
         new_values: Mapping[str, Any] | None = None,
         predicate: str | None = None,
     ) -> dict[str, int]:
-        """As DeltaTable.update."""
+        """Set columns in the rows for which the predicate (SQL) is true. Arguments and metrics as for DeltaTable.update."""
         return self.table(path).update(updates, new_values, predicate)
 
     def merge(
@@ -247,7 +247,7 @@ class DeltaTransaction:
         *,
         truncate_nanoseconds: bool = False,
     ) -> TableMerger:
-        """As DeltaTable.merge; `.execute()` makes it part of the transaction."""
+        """A MERGE of an Arrow source into a table: add clauses, then `.execute()`. Arguments as for DeltaTable.merge."""
         table = self.table(path)
         return table.merge(source, predicate, source_alias, target_alias, truncate_nanoseconds=truncate_nanoseconds)
 

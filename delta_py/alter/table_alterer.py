@@ -75,7 +75,7 @@ class TableAlterer:
         return change_columns(self.store, [ColumnChange(name, nullable=True)])
 
     def replace_columns(self, columns: pa.Schema | StructType) -> int:
-        """Raises as alter_columns.replace_columns."""
+        """Give the table these columns, in this order. Raises as alter_columns.replace_columns."""
         return replace_columns(self.store, from_arrow_schema(columns) if isinstance(columns, pa.Schema) else columns)
 
     def sync_identity(self, name: str) -> int:
@@ -103,14 +103,14 @@ class TableAlterer:
         return set_table_description(self.store, description)
 
     def set_column_metadata(self, column: str, metadata: Mapping[str, Any]) -> int:
-        """Raises as table_labels.set_column_metadata."""
+        """Add keys to the metadata of a column, nested ones dotted. Raises as table_labels.set_column_metadata."""
         return set_column_metadata(self.store, column, metadata)
 
     def add_feature(self, name: str) -> int:
         return add_feature(self.store, name)
 
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> int:
-        """Raises as drop_feature.drop_feature."""
+        """Remove a feature from the protocol, and its traces from the table. Raises as drop_feature.drop_feature."""
         return drop_feature(self.store, name, truncate_history=truncate_history)
 
 
