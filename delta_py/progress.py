@@ -138,7 +138,7 @@ def sampled(sample: Callable[[], tuple[float, float]]) -> Iterator[None]:
 
 
 def can_be_sampled() -> bool:
-    """Whether a command is shown whose current part has tasks that nobody samples yet."""
+    """Whether a command shows its progress, and its current part can count tasks and is not sampled yet."""
     current = _current.get()
     return current is not None and not current.is_sampled and (current.amount is not None or current.counts_in("tasks"))
 

@@ -30,7 +30,7 @@ class NarrowFiles(Purge):
         return pc.is_in(files["path"], self._chosen_by_footer(files, self._is_narrow))
 
     def _is_narrow(self, file: pq.ParquetFile) -> bool:
-        """Whether a column of the file has another type than the table's. file: of which only the footer is read."""
+        """Whether a column of the file has another type than the table's. Only the footer of the file is read."""
         schema = self.snapshot.config.physical_schema
         return not _has_types(list(file.schema_arrow), schema, by_id=self.snapshot.config.column_mapping_mode == "id")
 

@@ -57,8 +57,8 @@ def _commit_metadata(store: ObjectStore, changes: dict[str, Any], operation: str
 def set_column_metadata(store: ObjectStore, column: str, metadata: Mapping[str, Any]) -> int:
     """Add keys to the metadata of a column, nested ones dotted, or replace their values; returns the version.
 
-    Raises SchemaMismatchError for a column that the table lacks; UnsupportedOperationError for keys with which the protocol
-    gives a column rules, because its rows are not checked here.
+    Raises SchemaMismatchError for a column that the table lacks; UnsupportedOperationError for keys that give a column rules
+    by the protocol, because the existing rows are not checked here.
     """
     snapshot = Snapshot.load(store)
     rules = sorted(key for key in metadata if key.startswith((*FOREIGN_METADATA, DECLARED_TYPE)))

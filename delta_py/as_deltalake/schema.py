@@ -188,7 +188,7 @@ class Schema(StructType):
 
     @classmethod
     def from_arrow(cls, data_type: Any) -> Self:
-        """Raises TypeError for columns whose types no table has."""
+        """The columns of an Arrow schema. Raises TypeError for columns whose types no table has."""
         return cls([Field.from_arrow(field) for field in schema_in(data_type)])
 
     def __arrow_c_schema__(self) -> object:
@@ -237,7 +237,7 @@ class Field:
 
     @staticmethod
     def from_json(text: str) -> Field:
-        """Raises ValueError for a text that is no field."""
+        """The field with this JSON. Raises ValueError for a text that is no field."""
         return StructType.from_json(f'{{"type":"struct","fields":[{text}]}}').fields[0]
 
     def to_arrow(self) -> Any:
@@ -245,7 +245,7 @@ class Field:
 
     @staticmethod
     def from_arrow(field: Any) -> Field:
-        """Raises TypeError for a type that no table has."""
+        """The field for an Arrow field of any library. Raises TypeError for a type that no table has."""
         arrow = field_in(field)
         metadata = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
         metadata = {key: value for key, value in metadata.items() if not key.startswith(("PARQUET:", "ARROW:"))}

@@ -7,8 +7,8 @@ The name of a copy is derived from the source's place and id, and from the file'
 at all. So a file of that name in the target is the copy: a repeated clone copies only new files, and a clone that died continues
 from its copies. The commit comes last, and names only copies; until then the target is unchanged.
 
-A copy that no version of the target references is reused only while it is younger than half of VACUUM's retention time. Data
-files of which only the deletion vector has changed are not copied again.
+A copy that no version of the target references is reused only while it is younger than half of VACUUM's retention time. If
+only the deletion vector of a data file has changed, the data file is not copied again.
 Protocol: Add File and Remove File; Deletion Vector Descriptor Schema; Row Tracking.
 """
 

@@ -1,4 +1,4 @@
-"""Filters on partition columns as deltalake takes them: a list of (column, operator, value), all of which must hold.
+"""Filters on partition columns as deltalake takes them: a list of (column, operator, value), combined with AND.
 
     partition_condition(schema, ["day"], [("day", ">=", date(2024, 5, 1)), ("hour", "in", [1, 2])])    # SQL
 

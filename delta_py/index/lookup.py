@@ -56,7 +56,8 @@ class _LookupValues:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
-    """The indexes that apply to a predicate. lookups: each index, with the hashes of which a file must have one."""
+    """The indexes that apply to a predicate. lookups: each index with the hashes of the constants. A file
+    can match only if its column has one of these hashes."""
 
     store: ObjectStore
     lookups: tuple[tuple[IndexDefinition, Hashes], ...]

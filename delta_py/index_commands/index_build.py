@@ -87,7 +87,7 @@ def column_of(config: TableConfig, definition: IndexDefinition) -> Path | None:
 
 
 def is_usable(config: TableConfig, definition: IndexDefinition) -> bool:
-    """Whether the column exists, with values of the kind."""
+    """Whether the table still has the indexed column, and its values are of the index's kind."""
     path = column_of(config, definition)
     return path is not None and value_kind(find_path(config.schema, path)) == definition.kind
 

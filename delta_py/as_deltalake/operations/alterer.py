@@ -105,7 +105,7 @@ class TableAlterer:
     def drop_column_not_null(
         self, column_name: str, commit_properties: Any = None, post_commithook_properties: Any = None
     ) -> None:
-        """Raises InvalidOptionError if the column has no NOT NULL."""
+        """Make a column nullable. Raises InvalidOptionError if it is nullable already."""
         column = self._table.struct_type.find(column_name)
         if column is not None and column.nullable:
             raise InvalidOptionError(f"Column {column_name} has no NOT NULL. Nothing was changed.", option="column_name")
